@@ -1,0 +1,56 @@
+"""Countless: count rows without counting them.
+
+>>> import countless
+>>> est = countless.fit("adult.parquet", epochs=20)          # doctest: +SKIP
+>>> est.estimate("age > 35 AND income = '>50K'")             # doctest: +SKIP
+"""
+
+from countless._version import __version__
+from countless.errors import (
+    ColumnLeftOutError,
+    CountlessError,
+    DataError,
+    EmptyTableError,
+    MissingExtraError,
+    ModelFileError,
+    QueryError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    QueryTypeError,
+    SourceError,
+    TrainingError,
+    UnknownColumnError,
+    UnsupportedQueryError,
+)
+from countless.estimator.estimate import Estimate
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import Listener, Network, fit
+from countless.query.predicate import Predicate, col
+
+load = Estimator.load
+
+__all__ = [
+    "ColumnLeftOutError",
+    "CountlessError",
+    "DataError",
+    "EmptyTableError",
+    "Estimate",
+    "Estimator",
+    "Listener",
+    "MissingExtraError",
+    "ModelFileError",
+    "Network",
+    "Predicate",
+    "QueryError",
+    "QuerySyntaxError",
+    "QueryTooLargeError",
+    "QueryTypeError",
+    "SourceError",
+    "TrainingError",
+    "UnknownColumnError",
+    "UnsupportedQueryError",
+    "__version__",
+    "col",
+    "fit",
+    "load",
+]

@@ -1,0 +1,11 @@
+"""Names for the arrays that the rooms pass each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Weights = NDArray[np.float32]

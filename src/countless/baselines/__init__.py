@@ -1,0 +1,1 @@
+"""What a user would do instead, behind the same ``estimate()``."""

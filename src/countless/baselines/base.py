@@ -1,0 +1,44 @@
+"""What the baselines share: they read the same clauses, and answer with the same type."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+
+from countless.data.table import Table
+from countless.estimator.calibration import LEVEL
+from countless.estimator.estimate import Estimate
+from countless.query.compile import Compiler
+from countless.query.predicate import Predicate
+from countless.region import Region
+
+
+class Baseline(ABC):
+    """An estimator that needs the table, or a part of it."""
+
+    method: str
+
+    def __init__(self, table: Table) -> None:
+        self.rows = table.rows
+        self._compiler = Compiler(table.schema)
+
+    def estimate(self, where: str | Predicate) -> Estimate:
+        """The number of rows that ``where`` keeps."""
+        started = time.perf_counter()
+        question = self._compiler.compile(where)
+        selectivity, low, high = self._answer(question.region)
+        return Estimate(
+            where=question.where,
+            rows=selectivity * self.rows,
+            selectivity=selectivity,
+            low=low * self.rows,
+            high=high * self.rows,
+            level=LEVEL,
+            method=self.method,
+            exact=False,
+            ms=(time.perf_counter() - started) * 1e3,
+        )
+
+    @abstractmethod
+    def _answer(self, region: Region) -> tuple[float, float, float]:
+        """Selectivity, and the bounds of its error bar."""

@@ -1,0 +1,36 @@
+"""A random sample of rows, scanned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from countless.baselines.base import Baseline
+from countless.data.schema import Schema
+from countless.data.table import Table
+from countless.region import Region
+from countless.workload import count_codes
+
+Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
+
+
+class RowSample(Baseline):
+    """The share of matching rows in a sample, with Wilson's interval around it."""
+
+    method = "row-sample"
+
+    def __init__(self, table: Table, share: float = 0.01, seed: int = 0) -> None:
+        super().__init__(table)
+        size = max(1, round(table.rows * share))
+        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
+        schema = Schema(size, table.schema.columns, table.schema.left_out)
+        self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
+
+    def _answer(self, region: Region) -> tuple[float, float, float]:
+        size = self._sample.rows
+        share = count_codes(self._sample, region) / size
+        z2 = Z90 * Z90 / size
+        center = (share + z2 / 2) / (1 + z2)
+        spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
+        return share, max(0.0, center - spread), min(1.0, center + spread)

@@ -1,0 +1,122 @@
+"""The columns of a table, their domains, and the positions they occupy in a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from countless.data.types import stored_type
+from countless.errors import ModelFileError
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and its domain.
+
+    ``values`` are the distinct values that are not NULL, in DuckDB's order, as DuckDB prints them; casting one
+    back to ``type`` gives the value again. The code of ``values[i]`` is ``i``; NULL has the code after the last.
+    """
+
+    name: str
+    type: str
+    values: tuple[str, ...]
+    has_null: bool
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, NULL included."""
+        return len(self.values) + self.has_null
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """Symbols per position. A column with a dictionary is one position of one symbol per code."""
+        return (self.size,)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column of the table that the model does not hold, and why."""
+
+    name: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the model knows of the table: its number of rows, its columns, and the columns it left out.
+
+    >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
+    >>> schema.sizes, schema.positions(1)
+    ((2, 1), (1,))
+    """
+
+    rows: int
+    columns: tuple[Column, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Symbols of every position of the model."""
+        return tuple(radix for column in self.columns for radix in column.radices)
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        starts = [0]
+        for column in self.columns:
+            starts.append(starts[-1] + len(column.radices))
+        return tuple(starts)
+
+    def positions(self, index: int) -> tuple[int, ...]:
+        """The positions of the column at ``index``."""
+        return tuple(range(self._starts[index], self._starts[index + 1]))
+
+    def column_of(self, position: int) -> int:
+        """The index of the column that ``position`` belongs to."""
+        return next(index for index in range(len(self.columns)) if position < self._starts[index + 1])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        folded = {column.name.casefold(): index for index, column in reversed(list(enumerate(self.columns)))}
+        return folded | {column.name: index for index, column in enumerate(self.columns)}
+
+    def find(self, name: str) -> int | None:
+        """The index of the column called ``name``: exactly, or else without regard to case, as in DuckDB."""
+        return self._index.get(name, self._index.get(name.casefold()))
+
+    def find_left_out(self, name: str) -> LeftOut | None:
+        """The column called ``name`` among those left out."""
+        return next((column for column in self.left_out if column.name.casefold() == name.casefold()), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        return {
+            "rows": self.rows,
+            "columns": [
+                {"name": column.name, "type": column.type, "has_null": column.has_null, "values": list(column.values)}
+                for column in self.columns
+            ],
+            "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Schema:
+        """The schema that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
+        try:
+            schema = cls(
+                rows=int(data["rows"]),
+                columns=tuple(
+                    Column(str(item["name"]), str(item["type"]), tuple(map(str, item["values"])), bool(item["has_null"]))
+                    for item in data["columns"]
+                ),
+                left_out=tuple(LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ModelFileError(f"the schema is damaged ({error!r}): fit the model again") from None
+        for column in schema.columns:
+            if stored_type(column.type) != column.type:  # the type becomes part of SQL: let nothing else in
+                raise ModelFileError(f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again")
+        if schema.rows < 1 or not schema.columns or any(column.size < 1 for column in schema.columns):
+            raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
+        return schema

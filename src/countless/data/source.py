@@ -1,0 +1,122 @@
+"""Where rows come from: files that DuckDB scans, frames it reads in place, or one of its relations."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+
+from countless.data.types import quote_identifier
+from countless.errors import SourceError
+
+READERS = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".csv.gz": "read_csv",
+    ".tsv.gz": "read_csv",
+    ".csv.zst": "read_csv",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+
+
+class Source:
+    """A table that can be queried in SQL under the name :attr:`table`, without being copied.
+
+    >>> import duckdb
+    >>> source = Source.open(duckdb.sql("SELECT range AS n FROM range(3)"))
+    >>> source.run(f"SELECT sum(n) FROM {source.table}").fetchall()
+    [(3,)]
+    """
+
+    def __init__(self, table: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None) -> None:
+        self.table = table
+        self._connection = connection
+        self._relation = relation
+
+    @classmethod
+    def open(cls, source: Any) -> Source:
+        """A path or glob, a pandas, polars or Arrow table, or a DuckDB relation."""
+        if isinstance(source, Source):
+            return source
+        table = quote_identifier(f"countless_{uuid4().hex[:12]}")
+        if isinstance(source, duckdb.DuckDBPyRelation):
+            return cls(table, None, source)
+        connection = connect()
+        if isinstance(source, str | os.PathLike):
+            scan = _scan(os.fspath(source))
+            try:
+                connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {scan}")
+            except duckdb.Error as error:
+                raise SourceError(f"cannot read {os.fspath(source)}: {first_line(error)}") from None
+        else:
+            try:
+                connection.register(table.strip('"'), source)
+            except (duckdb.Error, TypeError, RuntimeError) as error:
+                raise SourceError(
+                    f"cannot read a {type(source).__name__} as a table ({first_line(error)}): give a path, a pandas, polars or "
+                    "Arrow table, or a DuckDB relation"
+                ) from None
+        return cls(table, connection, None)
+
+    def run(self, sql: str) -> duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation:
+        """Run one statement in which :attr:`table` may be named; the result can be fetched."""
+        try:
+            if self._connection is not None:
+                return self._connection.execute(sql)
+            assert self._relation is not None
+            return self._relation.query(self.table.strip('"'), sql)
+        except duckdb.Error as error:
+            raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Name and DuckDB type of every column."""
+        return [(str(name), str(kind)) for name, kind, *_ in self.run(f"DESCRIBE SELECT * FROM {self.table}").fetchall()]
+
+    def counts(self, clauses: Sequence[str], batch: int = 64) -> list[int]:
+        """How many rows match each WHERE clause, exactly: a scan answers ``batch`` of them."""
+        counts: list[int] = []
+        for first in range(0, len(clauses), batch):
+            filters = ", ".join(f"count(*) FILTER (WHERE {clause}\n)" for clause in clauses[first : first + batch])
+            row = self.run(f"SELECT {filters} FROM {self.table}").fetchone()
+            assert row is not None
+            counts.extend(int(count) for count in row)
+        return counts
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write."""
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _scan(path: str) -> str:
+    """DuckDB's table function for the file or files at ``path``."""
+    if not glob.has_magic(path) and not Path(path).exists():
+        raise SourceError(f"no such file: {path}")
+    if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
+        raise SourceError(f"no file matches {path}")
+    if Path(path).is_dir():
+        raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
+    if reader is None:
+        known = ", ".join(sorted(READERS))
+        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
+    quoted = "'" + path.replace("'", "''") + "'"
+    return f"{reader}({quoted})"

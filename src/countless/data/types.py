@@ -1,0 +1,55 @@
+"""Which DuckDB types a column may have, and how their values are written as SQL literals."""
+
+from __future__ import annotations
+
+import re
+
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"})
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
+TIMES = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
+TEXT = "VARCHAR"
+DECIMAL = re.compile(r"DECIMAL\(\d{1,2}, ?\d{1,2}\)")
+
+
+def stored_type(duckdb_type: str) -> str | None:
+    """The type in which a column of ``duckdb_type`` is modelled, or None if it cannot be.
+
+    Enumerations and UUIDs are modelled as the strings they print as.
+
+    >>> stored_type("DECIMAL(10,2)"), stored_type("ENUM('a', 'b')"), stored_type("INTEGER[]")
+    ('DECIMAL(10,2)', 'VARCHAR', None)
+    """
+    if duckdb_type in INTEGERS | FLOATS | TIMES | {TEXT, "BOOLEAN"}:
+        return duckdb_type
+    if DECIMAL.fullmatch(duckdb_type):
+        return duckdb_type
+    if duckdb_type == "UUID" or (duckdb_type.startswith("ENUM(") and duckdb_type.endswith(")")):
+        return TEXT
+    return None
+
+
+def sql_literal(text: str, duckdb_type: str) -> str:
+    """SQL for the value that DuckDB prints as ``text`` when it has ``duckdb_type``.
+
+    >>> sql_literal("O'Hara", "VARCHAR"), sql_literal("-3", "INTEGER"), sql_literal("2020-01-31", "DATE")
+    ("'O''Hara'", '-3', "DATE '2020-01-31'")
+    >>> sql_literal("nan", "DOUBLE")
+    "CAST('nan' AS DOUBLE)"
+    """
+    quoted = "'" + text.replace("'", "''") + "'"
+    if duckdb_type == TEXT:
+        return quoted
+    if duckdb_type in INTEGERS or duckdb_type == "BOOLEAN":
+        return text
+    if duckdb_type in {"DATE", "TIMESTAMP"}:
+        return f"{duckdb_type} {quoted}"
+    return f"CAST({quoted} AS {duckdb_type})"
+
+
+def quote_identifier(name: str) -> str:
+    """``name`` as a quoted SQL identifier.
+
+    >>> print(quote_identifier('5" disk'))
+    "5"" disk"
+    """
+    return '"' + name.replace('"', '""') + '"'

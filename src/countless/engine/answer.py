@@ -1,0 +1,20 @@
+"""What a method returns for one box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A density, and how it was found.
+
+    ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
+    of particles (or samples) held at once, ``forward_rows`` the rows of logits computed in all.
+    """
+
+    density: float
+    exact: bool
+    particles: int
+    visited: tuple[int, ...]
+    forward_rows: int

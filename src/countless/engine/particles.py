@@ -1,0 +1,48 @@
+"""Unique weighted prefixes instead of independent samples: the default method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countless.engine.answer import Answer
+from countless.engine.runtime import Runtime, softmax
+from countless.engine.thinning import thin
+from countless.engine.walk import States, walk
+from countless.region import Box
+
+THINNING_POWER = 0.75
+
+
+def particles(runtime: Runtime, box: Box, budget: int, rng: np.random.Generator) -> Answer:
+    """The density of ``box`` from at most about ``budget`` prefixes at a time.
+
+    Every prefix is expanded into all its allowed symbols. While they fit the budget nothing is lost and the answer
+    is exact under the model; past it they are thinned without bias. The last position is summed, never sampled.
+    """
+    state = runtime.start()
+    mass = np.ones(1)
+    states = States(box)
+    steps = walk(box, runtime.order)
+    thinned = False
+    most = 1
+    forward_rows = 0
+    for step in steps:
+        size = runtime.sizes[step.position]
+        forward_rows += len(mass)
+        weights = states.weights(step, size)  # (K, size + 1)
+        children = mass[:, None] * weights
+        children[:, :size] *= softmax(runtime.logits(state, step.position))
+        if step is steps[-1]:
+            mass = children.ravel()
+            break
+        flat = children.ravel()
+        alive = np.flatnonzero(flat)
+        if len(alive) == 0:
+            return Answer(0.0, not thinned, most, tuple(s.position for s in steps), forward_rows)
+        chosen, mass = thin(flat[alive], budget, rng, THINNING_POWER)
+        thinned |= len(chosen) < len(alive)
+        most = max(most, len(chosen))
+        parents, symbols = np.divmod(alive[chosen], size + 1)
+        state = runtime.advance(state, parents, step.position, symbols)
+        states = states.advance(parents, step, symbols, size)
+    return Answer(float(mass.sum()), not thinned, most, tuple(s.position for s in steps), forward_rows)

@@ -1,0 +1,109 @@
+"""Everything that Countless raises on purpose.
+
+::
+
+    CountlessError
+    ├── DataError                 the table cannot be read or modelled
+    │   ├── SourceError               no such file, not a table, a type DuckDB cannot scan
+    │   └── EmptyTableError           no rows, or no column left to model
+    ├── QueryError                the question cannot be answered; knows the spot in the clause
+    │   ├── QuerySyntaxError          not SQL
+    │   ├── UnknownColumnError        no such column (with "did you mean")
+    │   ├── ColumnLeftOutError        the column exists but the model does not hold it
+    │   ├── QueryTypeError            a literal or a function that does not fit the column's type
+    │   ├── UnsupportedQueryError     SQL that no model of one table's rows can answer
+    │   └── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
+    ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
+    ├── TrainingError             options or a checkpoint that training cannot use
+    └── MissingExtraError         an optional dependency is not installed
+
+Every message says what is wrong and how to mend it.
+"""
+
+from __future__ import annotations
+
+
+class CountlessError(Exception):
+    """Base class of every error that Countless raises on purpose."""
+
+
+class DataError(CountlessError):
+    """The table cannot be read or modelled."""
+
+
+class SourceError(DataError):
+    """The source is missing, unreadable, or not something DuckDB can scan."""
+
+
+class EmptyTableError(DataError):
+    """The table has no rows, or no column that can be modelled."""
+
+
+class QueryError(CountlessError):
+    """A question that cannot be answered.
+
+    ``clause`` is the text that was asked and ``span`` the half-open range of characters at fault, where it is
+    known; ``str(error)`` then underlines the spot.
+    """
+
+    def __init__(self, message: str, clause: str | None = None, span: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.clause = clause
+        self.span = span
+
+    def __str__(self) -> str:
+        if self.clause is None or self.span is None:
+            return self.message
+        return f"{self.message}\n{underline(self.clause, *self.span)}"
+
+
+class QuerySyntaxError(QueryError):
+    """The clause is not SQL."""
+
+
+class UnknownColumnError(QueryError):
+    """The clause names a column that the table does not have."""
+
+
+class ColumnLeftOutError(QueryError):
+    """The clause names a column of the table that the model does not hold."""
+
+
+class QueryTypeError(QueryError):
+    """A literal, operator or function does not fit the column's type."""
+
+
+class UnsupportedQueryError(QueryError):
+    """SQL that a model of one table's rows cannot answer, such as a subquery or an aggregate."""
+
+
+class QueryTooLargeError(QueryError):
+    """The clause needs more disjoint boxes, or more enumerated combinations, than the limit."""
+
+
+class ModelFileError(CountlessError):
+    """The model file is missing, damaged, hostile, or written by a newer Countless."""
+
+
+class TrainingError(CountlessError):
+    """Training cannot start or continue with these options or this checkpoint."""
+
+
+class MissingExtraError(CountlessError):
+    """An optional dependency is needed; the message names the ``pip install`` to run."""
+
+
+def underline(text: str, start: int, end: int) -> str:
+    """The line of ``text`` that holds ``start``, with carets below the characters from ``start`` to ``end``.
+
+    >>> print(underline("age > 3 AND agee < 5", 12, 16))
+      age > 3 AND agee < 5
+                  ^^^^
+    """
+    start = min(start, len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    width = max(1, min(end, line_end) - start)
+    return f"  {text[line_start:line_end]}\n  {' ' * (start - line_start)}{'^' * width}"

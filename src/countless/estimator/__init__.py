@@ -1,0 +1,1 @@
+"""The hall, where the rooms meet: fit, load, estimate, calibrate, explain, evaluate."""

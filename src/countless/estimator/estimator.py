@@ -1,0 +1,152 @@
+"""A fitted model that answers questions."""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from countless import store
+from countless._version import __version__
+from countless.data.schema import Schema
+from countless.engine.density import Density, density
+from countless.engine.resmade import ResMadeRuntime
+from countless.errors import ModelFileError
+from countless.estimator.calibration import Calibration, interval
+from countless.estimator.estimate import Estimate
+from countless.estimator.explain import Explanation, explanation
+from countless.query.compile import Compiler, Question
+from countless.query.predicate import Predicate
+from countless.spec import ModelSpec
+
+COLUMNS_MODEL = "columns"  # the name of the one model over all columns
+DEFAULT_METHOD = "particles"
+
+
+class Estimator:
+    """Answers "how many rows match?" from a model, without the table. Made by :func:`countless.fit` or ``load``.
+
+    The same question always gets the same answer, and an estimator may be shared by threads.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        model: store.StoredModel,
+        calibration: Calibration | None = None,
+        report: dict[str, Any] | None = None,
+        library: str = __version__,
+    ) -> None:
+        self.schema = schema
+        self.calibration = calibration or Calibration(())
+        self.report = report or {}
+        self.library = library
+        self._model = model
+        spec = ModelSpec.from_json(model.spec)
+        if spec.sizes != schema.sizes:
+            raise ModelFileError("the model file is damaged: the model and the schema do not belong together; fit it again")
+        self._runtime = ResMadeRuntime(spec, dict(model.arrays))
+        self._compiler = Compiler(schema)
+        self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Estimator:
+        """The estimator in the model file at ``path``."""
+        contents = store.read(path)
+        if COLUMNS_MODEL not in contents.models:
+            raise ModelFileError(f"{os.fspath(path)} holds no model of columns: fit it again")
+        schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
+        return cls(schema, contents.models[COLUMNS_MODEL], calibration, contents.report, contents.library)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model file, atomically. It holds every distinct value of the fitted columns."""
+        contents = store.Contents(
+            self.schema.to_json(), {COLUMNS_MODEL: self._model}, self.calibration.to_json(), self.report, self.library
+        )
+        store.write(path, contents)
+        return Path(path)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table."""
+        return self.schema.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that can be asked about."""
+        return tuple(column.name for column in self.schema.columns)
+
+    def estimate(self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
+        """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
+
+        ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``; ``particles`` fixes how many prefixes
+        (or samples) it may hold.
+        """
+        started = time.perf_counter()
+        question = self._compiler.compile(where)
+        found = self._density(question, method, particles)
+        return self._estimate(question, found, method, started)
+
+    def estimate_many(
+        self, clauses: Iterable[str | Predicate], *, method: str = DEFAULT_METHOD, particles: int | None = None
+    ) -> list[Estimate]:
+        """One estimate for each of ``clauses``, in their order."""
+        return [self.estimate(where, method=method, particles=particles) for where in clauses]
+
+    def explain(self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
+        """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
+        started = time.perf_counter()
+        question = self._compiler.compile(where)
+        compiled = time.perf_counter()
+        found = self._density(question, method, particles)
+        walked = time.perf_counter()
+        estimate = self._estimate(question, found, method, started)
+        stages = {"parse": compiled - started, "engine": walked - compiled, "interval": time.perf_counter() - walked}
+        question = self._compiler.compile(where, detail=True)
+        return explanation(self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()})
+
+    def info(self) -> dict[str, Any]:
+        """What the model holds, as plain data."""
+        return {
+            "rows": self.rows,
+            "columns": [
+                {"name": column.name, "type": column.type, "distinct": len(column.values), "has_null": column.has_null}
+                for column in self.schema.columns
+            ],
+            "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in self.schema.left_out],
+            "model": self._runtime.spec.to_json(),
+            "parameters": sum(array.size for array in self._model.arrays.values()),
+            "interval": {"level": self.calibration.level, "factor": self._factor, "queries": len(self.calibration.queries)},
+            "training": {name: value for name, value in self.report.items() if name != "history"},
+            "library": self.library,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
+
+    @cached_property
+    def _factor(self) -> float:
+        return self.calibration.factor
+
+    def _density(self, question: Question, method: str, particles: int | None) -> Density:
+        return density(self._runtime, question.region, method, particles, self._seed)
+
+    def _estimate(self, question: Question, found: Density, method: str, started: float) -> Estimate:
+        rows = found.value * self.rows
+        certain = all(not answer.visited for answer in found.answers)  # no row at all, or every row
+        low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
+        return Estimate(
+            where=question.where,
+            rows=rows,
+            selectivity=found.value,
+            low=low,
+            high=high,
+            level=self.calibration.level,
+            method=method,
+            exact=found.exact,
+            ms=(time.perf_counter() - started) * 1e3,
+        )

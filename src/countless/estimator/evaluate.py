@@ -1,0 +1,79 @@
+"""How good are the answers? Random queries, their true counts from DuckDB, and what the estimates made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.data.schema import Schema
+from countless.data.source import Source
+from countless.errors import DataError
+from countless.estimator.estimate import Estimate, q_error
+from countless.workload import Query, paper_clauses
+
+QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Estimates beside the truth."""
+
+    method: str
+    queries: tuple[Query, ...]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def q_errors(self) -> list[float]:
+        """One q-error per query."""
+        return [q_error(estimate.rows, query.rows) for query, estimate in zip(self.queries, self.estimates, strict=True)]
+
+    @property
+    def coverage(self) -> float:
+        """The share of queries whose truth lies within the error bar."""
+        inside = [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
+        return float(np.mean(inside))
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain data."""
+        errors, times = self.q_errors, [estimate.ms for estimate in self.estimates]
+        return {
+            "q_error": {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()},
+            "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
+            "coverage": self.coverage,
+            "queries": len(self.queries),
+            "method": self.method,
+        }
+
+    def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
+        """The queries with the largest q-errors."""
+        ranked = sorted(zip(self.q_errors, self.queries, self.estimates, strict=True), key=lambda item: -item[0])
+        return ranked[:count]
+
+
+def random_workload(schema: Schema, table: Any, count: int, seed: int) -> list[Query]:
+    """``count`` of the paper's random queries on ``table``, with their true counts."""
+    source = Source.open(table)
+    present = {name.casefold() for name, _ in source.columns()}
+    missing = [column.name for column in schema.columns if column.name.casefold() not in present]
+    if missing:
+        raise DataError(f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on")
+    clauses = paper_clauses(schema, source, count, seed)
+    return [Query(where, rows) for where, rows in zip(clauses, source.counts(clauses), strict=True)]
+
+
+def evaluate(
+    answer: Callable[[str], Estimate],
+    queries: Sequence[Query],
+    method: str,
+    on_query: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Answer every query and put the answers beside the truth. ``answer`` may be an estimator's or a baseline's."""
+    estimates = []
+    for done, query in enumerate(queries, 1):
+        estimates.append(answer(query.where))
+        if on_query is not None:
+            on_query(done, len(queries))
+    return Evaluation(method, tuple(queries), tuple(estimates))

@@ -1,0 +1,120 @@
+"""From a table to an estimator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from countless import store
+from countless.data.schema import Schema
+from countless.data.table import MAX_DISTINCT, EncodeOptions, Table
+from countless.errors import MissingExtraError
+from countless.estimator.calibration import Calibration, CalibrationQuery
+from countless.estimator.estimator import COLUMNS_MODEL, Estimator
+from countless.query.compile import Compiler
+from countless.spec import ModelSpec
+from countless.workload import count_codes, mixed_clauses
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress, Trained
+
+CALIBRATION_QUERIES = 400
+CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
+
+
+class Listener:
+    """Hears how a fit goes on; override what you want to show."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+
+    def table(self, schema: Schema) -> None:
+        """The table has been read and encoded."""
+
+    def training(self, progress: Progress) -> None:
+        """A training step was made."""
+
+    def calibrating(self, done: int, total: int) -> None:
+        """A calibration query was answered."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The size of the ResMADE: the paper's by default."""
+
+    hidden: int = 256
+    blocks: int = 3
+    embedding: int = 32
+
+
+def fit(
+    source: Any,
+    *,
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    epochs: int | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+    masking: str = "uniform",
+    learning_rate: float | None = None,
+    batch: int | None = None,
+    network: Network | None = None,
+    max_distinct: int = MAX_DISTINCT,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    listener: Listener | None = None,
+) -> Estimator:
+    """Learn the joint distribution of a table's columns.
+
+    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, or a DuckDB
+    relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
+    ``resume=True``. Ctrl-C ends training early and keeps the best model so far.
+
+    The estimator, and the file it saves, hold every distinct value of the fitted columns.
+    """
+    try:
+        from countless.train.loop import train
+        from countless.train.options import TrainOptions
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError("fitting needs PyTorch: pip install 'countless[train]'") from None
+    listener = listener or Listener()
+    network = network or Network()
+    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
+    encode = EncodeOptions(None if columns is None else tuple(columns), tuple(exclude), max_distinct)
+    table = Table.encode(source, encode, listener.stage)
+    listener.table(table.schema)
+    listener.stage("training")
+    spec = ModelSpec(table.schema.sizes, network.hidden, network.blocks, network.embedding)
+    trained = train(
+        table.matrix(),
+        spec,
+        options,
+        fingerprint=table.fingerprint,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        resume=resume,
+        on_progress=listener.training,
+    )
+    listener.stage("calibrating")
+    return _calibrated(table, spec, trained, seed, listener)
+
+
+def _calibrated(table: Table, spec: ModelSpec, trained: Trained, seed: int, listener: Listener) -> Estimator:
+    """The estimator with its error bars, from random queries whose truth the encoded table tells."""
+    model = store.StoredModel(spec.to_json(), trained.arrays)
+    raw = Estimator(table.schema, model, report=trained.report)
+    compiler = Compiler(table.schema)
+    clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
+    queries = []
+    for done, where in enumerate(mixed_clauses(table, CALIBRATION_QUERIES, clause_seed), 1):
+        truth = count_codes(table, compiler.compile(where).region)
+        queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
+        listener.calibrating(done, CALIBRATION_QUERIES)
+    return Estimator(table.schema, model, Calibration(tuple(queries)), trained.report)

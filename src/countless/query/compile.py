@@ -1,0 +1,179 @@
+"""The door of this room: a clause, or a predicate made in Python, to a Region."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import numpy as np
+from sqlglot import exp
+
+from countless.data.schema import Schema
+from countless.errors import ColumnLeftOutError, QueryError, QueryTooLargeError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
+from countless.query.boxes import CodeBox, cover, disjoint
+from countless.query.dictionary import Dictionary, Truth
+from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
+from countless.query.parse import parse, span_of
+from countless.query.predicate import DIALECT, Predicate
+from countless.query.search import Search
+from countless.region import Box, Filter, Region, ValueSet
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A predicate on one column, as ``explain`` shows it."""
+
+    column: str
+    sql: str
+    values: int  # how many codes satisfy it
+    of: int
+    how: str  # "search" or "duckdb"
+    unseen: tuple[str, ...]  # literals of = and IN that the column does not hold
+
+
+@dataclass(frozen=True)
+class Question:
+    """A clause that has been understood."""
+
+    where: str
+    region: Region
+    comparisons: tuple[Comparison, ...]
+
+
+class Compiler:
+    """Turns clauses about one table into regions. Safe to share by threads."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.dictionary = Dictionary(schema)
+        self.search = Search(schema)
+
+    def compile(self, where: str | Predicate, *, detail: bool = False) -> Question:
+        """The region of ``where``; with ``detail``, also the comparisons it is made of."""
+        if isinstance(where, Predicate):
+            text, condition, clause = str(where), where.expression, None
+        elif isinstance(where, str):
+            text, condition, clause = where.strip(), parse(where), where
+        else:
+            raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
+        descent = _Descent(self, clause, detail)
+        try:
+            boxes = cover(descent.formula(condition, Want.TRUE))
+            parts = disjoint(boxes)
+        except RecursionError:
+            raise QueryTooLargeError("the clause is nested too deeply: use IN for long lists of values", clause) from None
+        return Question(text, self._region(parts, boxes if len(parts) > 1 else []), tuple(descent.comparisons))
+
+    def _region(self, parts: list[CodeBox], written: list[CodeBox]) -> Region:
+        return Region(tuple(map(self._box, parts)), tuple(map(self._box, written)))
+
+    def _box(self, box: CodeBox) -> Box:
+        return Box(
+            tuple(Filter(self.schema.positions(column), ValueSet(codes.astype(np.float64))) for column, codes in sorted(box.items(), key=_first))
+        )
+
+
+def _first(item: tuple[int, object]) -> int:
+    return item[0]
+
+
+class _Descent:
+    """One descent through one clause."""
+
+    def __init__(self, compiler: Compiler, clause: str | None, detail: bool) -> None:
+        self.compiler = compiler
+        self.schema = compiler.schema
+        self.clause = clause
+        self.detail = detail
+        self.comparisons: list[Comparison] = []
+
+    def formula(self, node: exp.Expression, want: Want) -> Formula:
+        """The rows for which ``want`` holds of ``node``."""
+        if isinstance(node, exp.Paren):
+            return self.formula(node.this, want)
+        if isinstance(node, exp.Not):
+            return self.formula(node.this, want.negated())
+        if isinstance(node, exp.And | exp.Or):
+            parts = (self.formula(part, want) for part in node.flatten())
+            return all_of(parts) if isinstance(node, exp.And) == want.joins_as_written else any_of(parts)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+            return self._tested(node, want)
+        columns = self._columns(node)
+        if len(columns) > 1:
+            raise self._several_columns(node, columns)
+        return self._comparison(node, next(iter(columns), None), want)
+
+    def _tested(self, node: exp.Is, want: Want) -> Formula:
+        """``p IS TRUE`` or ``p IS FALSE``, which is never NULL itself."""
+        wanted = Want.TRUE if node.expression.this else Want.FALSE
+        return self.formula(node.this, wanted if want.joins_as_written else wanted.opposite())
+
+    def _comparison(self, node: exp.Expression, index: int | None, want: Want) -> Formula:
+        if index is None:
+            truth = self._run(None, node)
+            return EVERY_ROW if want.codes(truth)[0] else NO_ROW
+        truth, how = self._truth(index, node)
+        column = self.schema.columns[index]
+        satisfied = want.codes(truth)
+        if self.detail:
+            unseen = self._unseen(index, node)
+            self.comparisons.append(
+                Comparison(column.name, node.sql(dialect=DIALECT), int(satisfied.sum()), column.size, how, unseen)
+            )
+        return leaf(index, satisfied)
+
+    def _truth(self, index: int, node: exp.Expression) -> tuple[Truth, str]:
+        found = self.compiler.search.truth(index, node)
+        return (found, "search") if found is not None else (self._run(index, node), "duckdb")
+
+    def _run(self, index: int | None, node: exp.Expression) -> Truth:
+        try:
+            return self.compiler.dictionary.truth(index, node)
+        except QueryError as error:
+            if index is not None:
+                column = self.schema.columns[index]
+                error.message = f'"{column.name}" is {column.type}: {error.message}'
+            error.clause, error.span = self.clause, span_of(node, self.clause)
+            raise error from None
+
+    def _unseen(self, index: int, node: exp.Expression) -> tuple[str, ...]:
+        """The literals that ``node`` looks for and the column does not hold."""
+        if isinstance(node, exp.EQ | exp.NEQ):
+            tests = [node] if isinstance(node, exp.EQ) else [exp.EQ(this=node.this.copy(), expression=node.expression.copy())]
+        elif isinstance(node, exp.In) and node.expressions:
+            tests = [exp.EQ(this=node.this.copy(), expression=item.copy()) for item in node.expressions]
+        else:
+            return ()
+        missing = []
+        for test in tests:
+            value = test.expression if test.this.find(exp.Column) else test.this
+            if not isinstance(value, exp.Null) and not self._truth(index, test)[0].true.any():
+                missing.append(value.sql(dialect=DIALECT))
+        return tuple(missing)
+
+    def _columns(self, node: exp.Expression) -> dict[int, exp.Column]:
+        return {self._resolve(column): column for column in node.find_all(exp.Column)}
+
+    def _resolve(self, column: exp.Column) -> int:
+        index = self.schema.find(column.name)
+        if index is not None:
+            return index
+        span = span_of(column.this, self.clause)
+        left_out = self.schema.find_left_out(column.name)
+        if left_out is not None:
+            raise ColumnLeftOutError(f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span)
+        names = [item.name for item in self.schema.columns]
+        close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
+        match = next((name for name in names if close and name.casefold() == close[0]), None)
+        hint = f'did you mean "{match}"?' if match else f"the columns are {_listed(names)}"
+        raise UnknownColumnError(f'unknown column "{column.name}": {hint}', self.clause, span)
+
+    def _several_columns(self, node: exp.Expression, columns: dict[int, exp.Column]) -> QueryError:
+        names = " and ".join(f'"{self.schema.columns[index].name}"' for index in sorted(columns))
+        return UnsupportedQueryError(
+            f"one comparison is about the columns {names}: compare each column with values instead", self.clause, span_of(node, self.clause)
+        )
+
+
+def _listed(names: list[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,133 @@
+"""SQL text to an expression, in DuckDB's dialect, with errors that point at the spot."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+
+from countless.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
+from countless.query.predicate import DIALECT
+
+STATEMENT = re.compile(r"\s*(select|from|with)\b", re.IGNORECASE)
+WHERE = re.compile(r"\s*where\b", re.IGNORECASE)
+
+# What the answer would have to take into account and does not. ORDER BY, LIMIT and the columns selected are harmless:
+# the question is how many rows the WHERE keeps.
+UNSUPPORTED_PARTS = {
+    "joins": "a join: Countless models one table",
+    "group": "GROUP BY: Countless counts the rows that the WHERE keeps",
+    "having": "HAVING: Countless counts the rows that the WHERE keeps",
+    "qualify": "QUALIFY: Countless counts the rows that the WHERE keeps",
+    "distinct": "DISTINCT: Countless counts the rows that the WHERE keeps",
+    "with_": "WITH: Countless models one table",
+    "sample": "a sample: Countless counts rows of the whole table",
+}
+UNSUPPORTED_NODES: tuple[tuple[type[exp.Expression], str], ...] = (
+    (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
+    (exp.Window, "a window function has no value for a single row"),
+    (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
+    (exp.Placeholder, "a parameter has no value: write the literal instead"),
+    (exp.Parameter, "a parameter has no value: write the literal instead"),
+    (exp.Star, "* is not a column: name the column to filter on"),
+    (exp.Rand, "a random function has no fixed set of rows"),
+    (exp.Uuid, "a random function has no fixed set of rows"),
+)
+RANDOM_FUNCTIONS = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"})
+
+
+def parse(clause: str) -> exp.Expression:
+    """The condition of ``clause``: a WHERE clause with or without its keyword, or a whole SELECT.
+
+    >>> parse("WHERE age > 35").sql("duckdb")
+    'age > 35'
+    >>> parse("SELECT * FROM people p WHERE p.age > 35 ORDER BY 1").sql("duckdb")
+    'p.age > 35'
+    """
+    if not clause.strip():
+        raise QuerySyntaxError("the clause is empty: write a condition such as age > 35, or TRUE for the whole table")
+    if STATEMENT.match(clause):
+        condition = _where_of(_parsed(clause, clause), clause)
+    else:
+        keyword = WHERE.match(clause)
+        skipped = keyword.end() if keyword else 0
+        # Blanks keep every character of the condition where it was, so that spans fit the text as written.
+        condition = _parsed(" " * skipped + clause[skipped:], clause, exp.Condition)
+    _refuse_unsupported(condition, clause)
+    return condition
+
+
+def span_of(node: exp.Expression, clause: str | None) -> tuple[int, int] | None:
+    """Where ``node`` stands in the clause, from its first name to its last name or literal.
+
+    sqlglot keeps the places of names only: a node without any is where its parent is, and None if that is unknown too.
+    """
+    if clause is None:
+        return None
+    metas = [item.meta for item in node.find_all(exp.Identifier, exp.Func) if "start" in item.meta]
+    if not metas:
+        return span_of(node.parent, clause) if node.parent is not None else None
+    start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas) + 1
+    for item in node.find_all(exp.Literal):
+        written = item.sql(dialect=DIALECT)
+        found = clause.find(written, start)
+        if found >= 0:
+            end = max(end, found + len(written))
+    return start, end
+
+
+def _parsed(text: str, clause: str, into: type[exp.Expression] | None = None) -> exp.Expression:
+    try:
+        statements = sqlglot.parse(text, dialect=DIALECT) if into is None else [sqlglot.parse_one(text, dialect=DIALECT, into=into)]
+    except RecursionError:
+        raise QueryError("the clause is nested too deeply: use IN for long lists of values") from None
+    except (ParseError, TokenError) as error:
+        raise _syntax_error(error, clause) from None
+    except SqlglotError as error:
+        raise QuerySyntaxError(f"this is not SQL that Countless can read: {error}", clause, None) from None
+    if len(statements) != 1 or statements[0] is None:
+        raise QuerySyntaxError("give one statement, without others after a semicolon", clause, None)
+    return statements[0]
+
+
+def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxError:
+    details = getattr(error, "errors", None)
+    if not details:
+        return QuerySyntaxError("the clause is not complete: check quotes and parentheses", clause, (len(clause.rstrip()), len(clause)))
+    detail = details[0]
+    before = sum(len(line) + 1 for line in clause.split("\n")[: detail["line"] - 1])
+    end = before + detail["col"]  # sqlglot counts to the end of the token
+    highlight = detail.get("highlight") or ""
+    start = max(0, end - len(highlight))
+    if clause[start:end] != highlight and highlight in clause:
+        start = clause.rfind(highlight)
+        end = start + len(highlight)
+    what = re.sub(r" for <class '[^']*\.(\w+)'>", r" for \1", str(detail["description"]))
+    return QuerySyntaxError(f"syntax error: {what[0].lower()}{what[1:].rstrip('.')}", clause, (start, end))
+
+
+def _where_of(statement: exp.Expression, clause: str) -> exp.Expression:
+    if not isinstance(statement, exp.Select):
+        raise UnsupportedQueryError("only a plain SELECT ... FROM table WHERE ... can be answered", clause, None)
+    for part, reason in UNSUPPORTED_PARTS.items():
+        if statement.args.get(part):
+            raise UnsupportedQueryError(f"the statement has {reason}", clause, None)
+    source = statement.args.get("from_")
+    if source is not None and not isinstance(source.this, exp.Table):
+        raise UnsupportedQueryError("the statement selects from a subquery: Countless models one table", clause, None)
+    where = statement.args.get("where")
+    return where.this if where is not None else exp.true()
+
+
+def _refuse_unsupported(condition: exp.Expression, clause: str) -> None:
+    for node in condition.walk():
+        for kind, reason in UNSUPPORTED_NODES:
+            if isinstance(node, kind):
+                raise UnsupportedQueryError(reason, clause, span_of(node, clause))
+        if isinstance(node, exp.Anonymous) and node.name.lower() in RANDOM_FUNCTIONS:
+            raise UnsupportedQueryError("a random function has no fixed set of rows", clause, span_of(node, clause))
+    tables = {column.table.casefold() for column in condition.find_all(exp.Column) if column.table}
+    if len(tables) > 1:
+        raise UnsupportedQueryError(f"the clause names several tables ({', '.join(sorted(tables))}): Countless models one", clause, None)

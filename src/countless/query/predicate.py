@@ -1,0 +1,147 @@
+"""Predicates written in Python: ``(col("age") > 35) & col("income").isin([">50K"])``."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Iterable
+from typing import Any
+
+from sqlglot import exp
+
+from countless.errors import QueryTypeError
+
+DIALECT = "duckdb"
+
+
+class Predicate:
+    """A condition on a row. Combine with ``&``, ``|`` and ``~``; ``str`` gives its SQL.
+
+    >>> print((col("age") > 35) & ~col("city").like("New %"))
+    "age" > 35 AND NOT "city" LIKE 'New %'
+    """
+
+    def __init__(self, expression: exp.Expression) -> None:
+        self.expression = expression
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return Predicate(exp.and_(self.expression, other.expression))
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return Predicate(exp.or_(self.expression, other.expression))
+
+    def __invert__(self) -> Predicate:
+        return Predicate(exp.not_(self.expression))
+
+    def __bool__(self) -> bool:
+        raise TypeError("a predicate has no truth value of its own: combine predicates with & | ~, not with and, or, not")
+
+    def __str__(self) -> str:
+        return self.expression.sql(dialect=DIALECT)
+
+    def __repr__(self) -> str:
+        return f"Predicate({self})"
+
+
+class ColumnReference:
+    """A column in a predicate; made by :func:`col`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    __hash__ = None  # type: ignore[assignment]  # == builds a predicate
+
+    def __eq__(self, value: object) -> Predicate:  # type: ignore[override]
+        return self._compare(exp.EQ, value)
+
+    def __ne__(self, value: object) -> Predicate:  # type: ignore[override]
+        return self._compare(exp.NEQ, value)
+
+    def __lt__(self, value: object) -> Predicate:
+        return self._compare(exp.LT, value)
+
+    def __le__(self, value: object) -> Predicate:
+        return self._compare(exp.LTE, value)
+
+    def __gt__(self, value: object) -> Predicate:
+        return self._compare(exp.GT, value)
+
+    def __ge__(self, value: object) -> Predicate:
+        return self._compare(exp.GTE, value)
+
+    def between(self, low: object, high: object) -> Predicate:
+        """At least ``low`` and at most ``high``."""
+        return Predicate(exp.Between(this=self._column(), low=literal(low), high=literal(high)))
+
+    def isin(self, values: Iterable[object]) -> Predicate:
+        """Equal to one of ``values``."""
+        items = [literal(value) for value in values]
+        return Predicate(exp.In(this=self._column(), expressions=items) if items else exp.false())
+
+    def like(self, pattern: str) -> Predicate:
+        """SQL's LIKE: ``%`` is any text and ``_`` any character."""
+        return self._compare(exp.Like, pattern)
+
+    def ilike(self, pattern: str) -> Predicate:
+        """LIKE without regard to case."""
+        return self._compare(exp.ILike, pattern)
+
+    def is_null(self) -> Predicate:
+        """NULL."""
+        return Predicate(exp.Is(this=self._column(), expression=exp.null()))
+
+    def is_not_null(self) -> Predicate:
+        """Not NULL."""
+        return ~self.is_null()
+
+    def __repr__(self) -> str:
+        return f"col({self.name!r})"
+
+    def _column(self) -> exp.Column:
+        return exp.column(exp.to_identifier(self.name, quoted=True))
+
+    def _compare(self, operator: type[exp.Binary], value: object) -> Predicate:
+        if isinstance(value, ColumnReference):
+            raise QueryTypeError(
+                f'cannot compare the columns "{self.name}" and "{value.name}": a filter compares one column with a value'
+            )
+        return Predicate(operator(this=self._column(), expression=literal(value)))
+
+
+def col(name: str) -> ColumnReference:
+    """The column ``name``, to be compared with values.
+
+    >>> col("age").between(20, 30)
+    Predicate("age" BETWEEN 20 AND 30)
+    """
+    return ColumnReference(name)
+
+
+def literal(value: Any) -> exp.Expression:
+    """``value`` as SQL: numbers, strings, booleans, dates, timestamps, None; NumPy's scalars too.
+
+    >>> import datetime
+    >>> literal(datetime.date(2020, 1, 31)).sql("duckdb")
+    "CAST('2020-01-31' AS DATE)"
+    """
+    if hasattr(value, "item"):  # a NumPy scalar, or a pandas one
+        value = value.item()
+    if value is None:
+        return exp.null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, float):
+        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
+    if isinstance(value, int | decimal.Decimal):
+        number = exp.Literal.number(format(abs(value), "f" if isinstance(value, decimal.Decimal) else "d"))
+        return exp.Neg(this=number) if value < 0 else number
+    if isinstance(value, datetime.datetime):
+        kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
+    if isinstance(value, datetime.date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+    if isinstance(value, datetime.time):
+        return exp.cast(exp.Literal.string(value.isoformat()), "TIME")
+    raise QueryTypeError(f"cannot use a {type(value).__name__} in a predicate: give a number, string, date, timestamp, bool or None")

@@ -1,0 +1,88 @@
+"""What a model is, without its weights: the one description that training, the engine and the file share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.errors import ModelFileError
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A ResMADE over *positions* (a column is one or more of them).
+
+    ``sizes[p]`` is the number of symbols of position ``p``; symbol ``sizes[p]`` is its MASK token. ``orders``
+    lists autoregressive orders, each a permutation of the positions: ``order[k]`` is the position at step ``k``.
+    Its *rank* is that ``k``.
+
+    Hidden units are sorted by degree: unit ``j`` of ``hidden`` has degree ``j * (n - 1) // hidden``, the same in
+    every layer. It sees positions of rank at most its degree, and the logits of a position see the units of
+    smaller degree than its rank, which are exactly the first ``cuts[rank]`` units.
+
+    >>> spec = ModelSpec(sizes=(3, 2, 5), hidden=4, blocks=1, embedding=8)
+    >>> spec.degrees.tolist(), spec.cuts.tolist()
+    ([0, 0, 1, 1], [0, 2, 4])
+    """
+
+    sizes: tuple[int, ...]
+    hidden: int = 256
+    blocks: int = 3
+    embedding: int = 32
+    orders: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        positions = len(self.sizes)
+        if not self.orders:
+            object.__setattr__(self, "orders", (tuple(range(positions)),))
+        if positions == 0 or any(size < 1 for size in self.sizes):
+            raise ModelFileError("a model needs at least one position, each with at least one symbol")
+        if min(self.hidden, self.embedding) < 1 or self.blocks < 0:
+            raise ModelFileError("hidden units and embedding size must be at least 1, blocks at least 0")
+        for order in self.orders:
+            if sorted(order) != list(range(positions)):
+                raise ModelFileError(f"an order must be a permutation of the {positions} positions")
+
+    @property
+    def degrees(self) -> IntArray:
+        """Degree of each hidden unit, ascending."""
+        return np.arange(self.hidden, dtype=np.int64) * (len(self.sizes) - 1) // self.hidden
+
+    @property
+    def cuts(self) -> IntArray:
+        """``cuts[rank]``: how many leading units the position of that rank may see."""
+        return np.searchsorted(self.degrees, np.arange(len(self.sizes)), side="left").astype(np.int64)
+
+    def ranks(self, order: int = 0) -> IntArray:
+        """``ranks[position]``: the step at which ``orders[order]`` visits it."""
+        return np.argsort(np.asarray(self.orders[order]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        return {
+            "kind": "resmade",
+            "sizes": list(self.sizes),
+            "hidden": self.hidden,
+            "blocks": self.blocks,
+            "embedding": self.embedding,
+            "orders": [list(order) for order in self.orders],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> ModelSpec:
+        """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
+        try:
+            if data["kind"] != "resmade":
+                raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
+            return cls(
+                sizes=tuple(int(size) for size in data["sizes"]),
+                hidden=int(data["hidden"]),
+                blocks=int(data["blocks"]),
+                embedding=int(data["embedding"]),
+                orders=tuple(tuple(int(position) for position in order) for order in data["orders"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

@@ -1,0 +1,91 @@
+"""A training run that can go on after a stop: weights, optimizer and random state in one safetensors file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from countless.errors import TrainingError
+
+VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """Where a run stands after some step.
+
+    ``identity`` says which run it is (options, spec, data); a run resumes only from its own checkpoint.
+    ``tensors`` holds the model, the best model so far, Adam's moments and the generator's state by name.
+    """
+
+    identity: dict[str, Any]
+    epoch: int
+    step: int  # steps done within the epoch
+    updates: int  # steps done in all
+    seconds: float
+    epoch_bits: float  # sum of training bits within the epoch
+    best_bits: float
+    best_epoch: float
+    history: list[dict[str, float]] = field(default_factory=list)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        """Write atomically: a crash leaves the previous checkpoint as it was."""
+        facts = {name: value for name, value in asdict(self).items() if name != "tensors"}
+        metadata = {"countless_checkpoint": json.dumps({"version": VERSION, **facts})}
+        partial = path.with_name(path.name + ".partial")
+        try:
+            save_file(self.tensors, partial, metadata=metadata)
+            os.replace(partial, path)
+        except (OSError, SafetensorError) as error:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise TrainingError(f"cannot write the checkpoint {path}: {error}; free some space or choose another -o") from None
+
+    @classmethod
+    def load(cls, path: Path, identity: dict[str, Any]) -> Checkpoint:
+        """The checkpoint at ``path``, which must belong to the run ``identity`` describes."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                facts = json.loads((file.metadata() or {})["countless_checkpoint"])
+                if facts.pop("version") != VERSION:
+                    raise TrainingError(f"{path} was written by another version: fit again without --resume")
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+                checkpoint = cls(**facts, tensors=tensors)
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise TrainingError(f"cannot resume from {path} ({error}): fit again without --resume") from None
+        for name, value in json.loads(json.dumps(identity)).items():
+            if checkpoint.identity.get(name) != value:
+                raise TrainingError(
+                    f"cannot resume from {path}: its {name} was {checkpoint.identity.get(name)!r}, now {value!r}; "
+                    "use the same options and table, or fit again without --resume"
+                )
+        return checkpoint
+
+    def group(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors named ``prefix.*``, without the prefix."""
+        return {name[len(prefix) + 1 :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix + ".")}
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Adam's state as named tensors: ``index.moment``."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": tensor for index, slots in state.items() for name, tensor in slots.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put back what :func:`optimizer_tensors` took out."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, slot = name.split(".", 1)
+        state.setdefault(int(index), {})[slot] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -1,0 +1,265 @@
+"""The training loop: random input masking, Adam, and a held-out split that is only reported on."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from countless.models.resmade import ResMADE
+from countless.spec import ModelSpec
+from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
+from countless.train.interrupt import Interrupt
+from countless.train.masking import Masking, UniformMasking, parse_masking
+from countless.train.options import TrainOptions
+
+BITS = 1.0 / math.log(2.0)
+HELD_OUT_MOST = 5_000
+HELD_OUT_FROM = 2_000  # a smaller table is trained on whole
+CHECKPOINT_SECONDS = 60.0
+EVALUATION_BATCH = 2_048
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands; sent after every step."""
+
+    epoch: int
+    epochs: int | None
+    fraction: float  # of the whole run
+    train_bits: float  # masked, mean of the epoch so far
+    masked_bits: float | None  # on held-out rows, after the last whole epoch
+    unmasked_bits: float | None
+    rows_per_second: float
+    seconds: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training leaves: the best weights, and how it went."""
+
+    arrays: dict[str, NDArray[np.float32]]
+    report: dict[str, Any]
+    interrupted: bool
+
+
+def train(
+    codes: NDArray[Any],
+    spec: ModelSpec,
+    options: TrainOptions,
+    *,
+    fingerprint: str = "",
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Trained:
+    """Fit a ResMADE to ``codes`` (rows, positions).
+
+    With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
+    that file if it exists. Ctrl-C ends the run after the current step with the best weights so far.
+    """
+    run = _Run(codes, spec, options, fingerprint, checkpoint)
+    if resume and checkpoint is not None and checkpoint.exists():
+        run.restore(Checkpoint.load(checkpoint, run.identity))
+    with Interrupt() as interrupt:
+        while not run.finished and not interrupt.requested:
+            run.epoch_of_steps(interrupt, on_progress)
+    if interrupt.requested and not run.finished:
+        run.save()
+        run.judge()
+    return run.result(interrupted=interrupt.requested and not run.finished)
+
+
+class _Run:
+    """One training run: everything that changes while it goes on, and that a checkpoint must hold."""
+
+    def __init__(self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions, fingerprint: str, path: Path | None):
+        self.spec, self.options, self.path = spec, options, path
+        self.masking: Masking = parse_masking(options.masking)
+        rows = len(codes)
+        self.epochs = options.epochs_for(rows)
+        self.batch = options.batch_for(rows)
+        self.identity = {"options": options.to_json(), "spec": spec.to_json(), "table": fingerprint, "threads": torch.get_num_threads()}
+
+        shuffled = torch.randperm(rows, generator=_generator(options.seed, 0))
+        held_out = min(HELD_OUT_MOST, int(rows * options.held_out)) if rows >= HELD_OUT_FROM else 0
+        self.codes = torch.from_numpy(codes)
+        self.held_out, self.rows = shuffled[:held_out], shuffled[held_out:]
+        self.steps = math.ceil(len(self.rows) / self.batch)
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            self.model = ResMADE(spec)
+        self.model.start_from_marginals([np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)])
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
+
+        self.epoch = self.step = self.updates = 0
+        self.seconds = self.epoch_bits = 0.0
+        self.best_bits, self.best_epoch = math.inf, 0.0
+        self.best: dict[str, Tensor] = self._copy_of_model()
+        self.history: list[dict[str, float]] = []
+        self._start_epoch()
+
+    @property
+    def fraction(self) -> float:
+        """How much of the run is done."""
+        by_steps = self.updates / (self.epochs * self.steps) if self.epochs else 0.0
+        by_time = self.seconds / self.options.budget if self.options.budget else 0.0
+        return min(1.0, max(by_steps, by_time))
+
+    @property
+    def finished(self) -> bool:
+        return self.fraction >= 1.0
+
+    def epoch_of_steps(self, interrupt: Interrupt, on_progress: Callable[[Progress], None] | None) -> None:
+        """Train until the epoch, the budget or the user's patience ends."""
+        since_save = time.monotonic()
+        recent: list[tuple[float, int]] = [(self.seconds, self.updates)]
+        while self.step < self.steps and not self.finished and not interrupt.requested:
+            started = time.monotonic()
+            self._train_step()
+            self.seconds += time.monotonic() - started
+            recent = [*recent[-50:], (self.seconds, self.updates)]
+            if on_progress is not None:
+                on_progress(self._progress(recent))
+            if time.monotonic() - since_save > CHECKPOINT_SECONDS:
+                self.save()
+                since_save = time.monotonic()
+        if self.step == self.steps or self.finished:
+            self.judge()
+            self.epoch += 1
+            self._start_epoch()
+            if not self.finished:
+                self.save()
+
+    def judge(self) -> None:
+        """Measure the held-out rows and keep the weights if they are the best so far."""
+        epoch = self.updates / self.steps
+        if self.history and self.history[-1]["epoch"] == epoch:
+            return
+        train_bits = self.epoch_bits / max(1, self.step)
+        masked, unmasked = self._held_out_bits()
+        score = train_bits if masked is None else masked
+        self.history.append({"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked or math.nan})
+        if score <= self.best_bits or masked is None:
+            self.best_bits, self.best_epoch, self.best = score, epoch, self._copy_of_model()
+
+    def result(self, interrupted: bool) -> Trained:
+        last = min(self.history, key=lambda entry: abs(entry["epoch"] - self.best_epoch), default={})
+        self.model.load_state_dict(self.best)
+        report = {
+            "epochs": round(self.updates / self.steps, 2),
+            "best_epoch": round(self.best_epoch, 2),
+            "masked_bits": last.get("masked_bits"),
+            "unmasked_bits": last.get("unmasked_bits"),
+            "held_out_rows": len(self.held_out),
+            "train_rows": len(self.rows),
+            "seconds": round(self.seconds, 1),
+            "rows_per_second": round(self.updates * self.batch / self.seconds) if self.seconds else None,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "interrupted": interrupted,
+            "options": {**self.options.to_json(), "epochs": self.epochs, "batch": self.batch},
+            "history": self.history,
+        }
+        return Trained(self.model.arrays(), report, interrupted)
+
+    def save(self) -> None:
+        if self.path is None:
+            return
+        groups = {
+            "model": self.model.state_dict(),
+            "best": self.best,
+            "adam": optimizer_tensors(self.optimizer),
+            "random": {"state": self.generator.get_state()},
+        }
+        Checkpoint(
+            identity=self.identity,
+            epoch=self.epoch,
+            step=self.step,
+            updates=self.updates,
+            seconds=self.seconds,
+            epoch_bits=self.epoch_bits,
+            best_bits=self.best_bits,
+            best_epoch=self.best_epoch,
+            history=self.history,
+            tensors={f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()},
+        ).save(self.path)
+
+    def restore(self, saved: Checkpoint) -> None:
+        self.epoch, self.updates, self.seconds = saved.epoch, saved.updates, saved.seconds
+        self.best_bits, self.best_epoch, self.history = saved.best_bits, saved.best_epoch, saved.history
+        self._start_epoch()
+        self.step, self.epoch_bits = saved.step, saved.epoch_bits
+        self.model.load_state_dict(saved.group("model"))
+        self.best = saved.group("best")
+        restore_optimizer(self.optimizer, saved.group("adam"))
+        self.generator.set_state(saved.group("random")["state"])
+
+    def _start_epoch(self) -> None:
+        """Each epoch has its own generator, so that any epoch can be entered without replaying the others."""
+        self.generator = _generator(self.options.seed, self.epoch + 1)
+        self.order = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
+        self.step, self.epoch_bits = 0, 0.0
+
+    def _train_step(self) -> None:
+        chosen = self.order[self.step * self.batch : (self.step + 1) * self.batch]
+        targets = self.codes[chosen].long()
+        mask = self.masking.draw(len(targets), targets.shape[1], self.generator)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.options.learning_rate_at(self.fraction)
+        loss = -self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets).sum(1).mean()
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        self.optimizer.step()
+        self.step += 1
+        self.updates += 1
+        self.epoch_bits += loss.item() * BITS
+
+    def _held_out_bits(self) -> tuple[float | None, float | None]:
+        """Masked and unmasked bits per held-out row, always with the same masks."""
+        if len(self.held_out) == 0:
+            return None, None
+        generator = _generator(self.options.seed, 0)
+        masked = unmasked = 0.0
+        with torch.no_grad():
+            for chosen in self.held_out.split(EVALUATION_BATCH):
+                targets = self.codes[chosen].long()
+                mask = UniformMasking().draw(len(targets), targets.shape[1], generator)
+                inputs = torch.where(mask, self.model.mask_codes, targets)
+                masked -= float(self.model.log_prob(inputs, targets).sum())
+                unmasked -= float(self.model.log_prob(targets, targets).sum())
+        return masked * BITS / len(self.held_out), unmasked * BITS / len(self.held_out)
+
+    def _progress(self, recent: list[tuple[float, int]]) -> Progress:
+        (then, updates_then), (now, updates_now) = recent[0], recent[-1]
+        last = self.history[-1] if self.history and len(self.held_out) else None
+        return Progress(
+            epoch=self.epoch + 1,
+            epochs=self.epochs,
+            fraction=self.fraction,
+            train_bits=self.epoch_bits / self.step,
+            masked_bits=last["masked_bits"] if last else None,
+            unmasked_bits=last["unmasked_bits"] if last else None,
+            rows_per_second=(updates_now - updates_then) * self.batch / max(now - then, 1e-9),
+            seconds=self.seconds,
+            seconds_left=self.seconds * (1.0 / max(self.fraction, 1e-9) - 1.0),
+        )
+
+    def _copy_of_model(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+
+def _generator(seed: int, stream: int) -> torch.Generator:
+    """An independent stream of random numbers for each (seed, stream)."""
+    mixed = int(np.random.SeedSequence([seed, stream]).generate_state(1, np.uint64)[0])
+    return torch.Generator().manual_seed(mixed & (2**63 - 1))

@@ -1,0 +1,166 @@
+"""Random queries with literals from real rows, and workload files that keep them with their true counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from countless.arrays import BoolArray
+from countless.data.schema import Column, Schema
+from countless.data.source import Source
+from countless.data.table import Table
+from countless.data.types import quote_identifier, sql_literal
+from countless.errors import DataError
+from countless.region import Box, Region
+
+FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
+FILTERS = (5, 12)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A WHERE clause and how many rows it keeps."""
+
+    where: str
+    rows: int
+
+
+def paper_clauses(schema: Schema, source: Source, count: int, seed: int) -> list[str]:
+    """The paper's random queries: 5 to 12 filters on distinct columns, with the literals of a random row.
+
+    A NULL becomes IS NULL; a column with fewer than ten values gets ``=``, any other one of ``=``, ``<=``, ``>=``.
+    """
+    rng = np.random.default_rng(seed)
+    rows = _rows(schema, source, rng, count)
+    least, most = (min(bound, len(schema.columns)) for bound in FILTERS)
+    clauses = []
+    for row in rows:
+        chosen = rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False)
+        filters = []
+        for index in sorted(chosen):
+            column, text = schema.columns[index], row[index]
+            operator = "=" if len(column.values) < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
+            filters.append(_filter(column, operator, text))
+        clauses.append(" AND ".join(filters))
+    return clauses
+
+
+def mixed_clauses(table: Table, count: int, seed: int, filters: tuple[int, int] = (1, 16)) -> list[str]:
+    """Queries of all operators with literals from random rows, for calibration."""
+    rng = np.random.default_rng(seed)
+    columns = table.schema.columns
+    clauses = []
+    for _ in range(count):
+        row = int(rng.integers(table.rows))
+        most = min(filters[1], len(columns))
+        chosen = rng.choice(len(columns), size=rng.integers(filters[0], most + 1), replace=False)
+        clauses.append(" AND ".join(_mixed_filter(table, int(index), row, rng) for index in sorted(chosen)))
+    return clauses
+
+
+def count_codes(table: Table, region: Region) -> int:
+    """How many rows of the encoded table lie in ``region``, exactly."""
+    inside = np.zeros(table.rows, dtype=bool)
+    for box in region.boxes:
+        inside |= _in_box(table, box)
+    return int(np.count_nonzero(inside))
+
+
+def save(path: Path, queries: Sequence[Query]) -> None:
+    """One JSON object per line: ``{"where": ..., "rows": ...}``."""
+    try:
+        path.write_text("".join(json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries))
+    except OSError as error:
+        raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
+
+
+def load(path: Path) -> list[Query]:
+    """The queries that :func:`save` wrote."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the workload {path}: {error}") from None
+    queries = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+            queries.append(Query(str(item["where"]), int(item["rows"])))
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
+    if not queries:
+        raise DataError(f"the workload {path} holds no queries")
+    return queries
+
+
+def _rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
+    """``count`` random rows of the source, their values as DuckDB prints them in the schema's types."""
+    found = source.run(f"SELECT count(*) FROM {source.table}").fetchone()
+    total = int(found[0]) if found else 0
+    if total == 0:
+        raise DataError("the table has no rows: there is nothing to evaluate on")
+    wanted = rng.integers(total, size=count)
+    values = ", ".join(f"CAST(CAST({quote_identifier(column.name)} AS {column.type}) AS VARCHAR)" for column in schema.columns)
+    numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
+    rows = source.run(
+        f"SELECT place, {values} FROM (SELECT *, row_number() OVER () - 1 AS place FROM {source.table}) WHERE place IN ({numbers})"
+    ).fetchall()
+    by_place = {int(row[0]): row[1:] for row in rows}
+    return [by_place[int(place)] for place in wanted]
+
+
+def _filter(column: Column, operator: str, text: str | None) -> str:
+    name = quote_identifier(column.name)
+    return f"{name} IS NULL" if text is None else f"{name} {operator} {sql_literal(text, column.type)}"
+
+
+def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) -> str:
+    column = table.schema.columns[index]
+    name = quote_identifier(column.name)
+
+    def value() -> str | None:
+        """The literal of the given row at first, of other random rows after that."""
+        nonlocal row
+        code = int(table.codes[table.schema.positions(index)[0]][row])
+        row = int(rng.integers(table.rows))
+        return column.values[code] if code < len(column.values) else None
+
+    text = value()
+    if text is None:
+        return f"{name} IS NULL"
+    if len(column.values) < FEW_VALUES:
+        operator = str(rng.choice(["=", "=", "=", "<>", "IN", "NOT IN", "IS NOT NULL"]))
+    else:
+        operator = str(rng.choice(["=", "<=", ">=", "<", ">", "<>", "BETWEEN", "IN", "NOT IN", "IS NOT NULL"]))
+    if operator == "IS NOT NULL":
+        return f"{name} IS NOT NULL"
+    if operator in ("IN", "NOT IN"):
+        others = {value() for _ in range(int(rng.integers(1, 6)))}
+        texts = sorted({text} | {other for other in others if other is not None})
+        return f"{name} {operator} ({', '.join(sql_literal(item, column.type) for item in texts)})"
+    if operator == "BETWEEN":
+        other = value()
+        low, high = sorted((text, text if other is None else other), key=column.values.index)
+        return f"{name} BETWEEN {sql_literal(low, column.type)} AND {sql_literal(high, column.type)}"
+    return _filter(column, operator, text)
+
+
+def _in_box(table: Table, box: Box) -> BoolArray:
+    inside = np.ones(table.rows, dtype=bool)
+    for item in box.filters:
+        states = np.full(table.rows, item.constraint.start())
+        for position in item.positions:
+            symbols = table.codes[position]
+            for state in np.unique(states):
+                if item.constraint.free(int(state)):
+                    continue
+                reading = states == state
+                read = symbols[reading].astype(np.int64)
+                inside[reading] &= item.constraint.weights(int(state))[read] > 0
+                states[reading] = item.constraint.next(int(state), read)
+    return inside
