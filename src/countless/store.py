@@ -79,7 +79,8 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
             os.unlink(partial)
         if isinstance(error, OSError):
             raise ModelFileError(
-                f"cannot write {target}: {error.strerror}; nothing was changed: free some space or choose another place with -o"
+                f"cannot write {target}: {error.strerror}; nothing was changed: "
+                "free some space or choose another place with -o"
             ) from None
         raise
 
@@ -142,7 +143,8 @@ def _refuse_newer(manifest: dict[str, Any], source: Path) -> None:
     )
     if newer:
         raise ModelFileError(
-            f"{source} was written by Countless {manifest['library']}, and this is {__version__}: pip install --upgrade countless"
+            f"{source} was written by Countless {manifest['library']}, and this is {__version__}: "
+            "pip install --upgrade countless"
         )
 
 
@@ -168,7 +170,9 @@ def _get_json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def _damaged(source: Path, error: Exception) -> ModelFileError:
-    return ModelFileError(f"{source} is not a Countless model file, or it is damaged ({error}): copy it again or fit it anew")
+    return ModelFileError(
+        f"{source} is not a Countless model file, or it is damaged ({error}): copy it again or fit it anew"
+    )
 
 
 def _umask() -> int:

@@ -73,7 +73,11 @@ def count_codes(table: Table, region: Region) -> int:
 def save(path: Path, queries: Sequence[Query]) -> None:
     """One JSON object per line: ``{"where": ..., "rows": ...}``."""
     try:
-        path.write_text("".join(json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries))
+        path.write_text(
+            "".join(
+                json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries
+            )
+        )
     except OSError as error:
         raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
 
@@ -100,16 +104,16 @@ def load(path: Path) -> list[Query]:
 
 def _rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
     """``count`` random rows of the source, their values as DuckDB prints them in the schema's types."""
-    found = source.run(f"SELECT count(*) FROM {source.table}").fetchone()
-    total = int(found[0]) if found else 0
+    total = source.count()
     if total == 0:
         raise DataError("the table has no rows: there is nothing to evaluate on")
     wanted = rng.integers(total, size=count)
-    values = ", ".join(f"CAST(CAST({quote_identifier(column.name)} AS {column.type}) AS VARCHAR)" for column in schema.columns)
+    values = ", ".join(
+        f"CAST(CAST({quote_identifier(column.name)} AS {column.type}) AS VARCHAR)" for column in schema.columns
+    )
     numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
-    rows = source.run(
-        f"SELECT place, {values} FROM (SELECT *, row_number() OVER () - 1 AS place FROM {source.table}) WHERE place IN ({numbers})"
-    ).fetchall()
+    numbered = f"SELECT *, row_number() OVER () - 1 AS place FROM {source.table}"
+    rows = source.rows(f"SELECT place, {values} FROM ({numbered}) WHERE place IN ({numbers})")
     by_place = {int(row[0]): row[1:] for row in rows}
     return [by_place[int(place)] for place in wanted]
 

@@ -12,7 +12,7 @@ from countless.region import Box, Region
 
 
 class Independence(Baseline):
-    """The exact frequency of every value of every column, and the belief that columns have nothing to do with each other.
+    """The exact frequency of every value of every column, multiplied as if columns knew nothing of each other.
 
     It has no error bar: the bounds are none and all of the rows.
     """
@@ -29,6 +29,7 @@ class Independence(Baseline):
 
     def _box(self, box: Box) -> float:
         factors = (
-            float(item.constraint.weights(item.constraint.start()) @ self._frequencies[item.positions[0]]) for item in box.filters
+            float(item.constraint.weights(item.constraint.start()) @ self._frequencies[item.positions[0]])
+            for item in box.filters
         )
         return math.prod(factors)

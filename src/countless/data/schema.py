@@ -97,7 +97,9 @@ class Schema:
                 {"name": column.name, "type": column.type, "has_null": column.has_null, "values": list(column.values)}
                 for column in self.columns
             ],
-            "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out],
+            "left_out": [
+                {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
+            ],
         }
 
     @classmethod
@@ -107,16 +109,22 @@ class Schema:
             schema = cls(
                 rows=int(data["rows"]),
                 columns=tuple(
-                    Column(str(item["name"]), str(item["type"]), tuple(map(str, item["values"])), bool(item["has_null"]))
+                    Column(
+                        str(item["name"]), str(item["type"]), tuple(map(str, item["values"])), bool(item["has_null"])
+                    )
                     for item in data["columns"]
                 ),
-                left_out=tuple(LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]),
+                left_out=tuple(
+                    LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]
+                ),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the schema is damaged ({error!r}): fit the model again") from None
         for column in schema.columns:
             if stored_type(column.type) != column.type:  # the type becomes part of SQL: let nothing else in
-                raise ModelFileError(f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again")
+                raise ModelFileError(
+                    f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again"
+                )
         if schema.rows < 1 or not schema.columns or any(column.size < 1 for column in schema.columns):
             raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
         return schema

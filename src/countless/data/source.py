@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import duckdb
+from numpy.typing import NDArray
 
 from countless.data.types import quote_identifier
 from countless.errors import SourceError
+
+Result = TypeVar("Result")
 
 READERS = {
     ".parquet": "read_parquet",
@@ -33,11 +36,13 @@ class Source:
 
     >>> import duckdb
     >>> source = Source.open(duckdb.sql("SELECT range AS n FROM range(3)"))
-    >>> source.run(f"SELECT sum(n) FROM {source.table}").fetchall()
+    >>> source.rows(f"SELECT sum(n) FROM {source.table}")
     [(3,)]
     """
 
-    def __init__(self, table: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None) -> None:
+    def __init__(
+        self, table: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None
+    ) -> None:
         self.table = table
         self._connection = connection
         self._relation = relation
@@ -62,33 +67,46 @@ class Source:
                 connection.register(table.strip('"'), source)
             except (duckdb.Error, TypeError, RuntimeError) as error:
                 raise SourceError(
-                    f"cannot read a {type(source).__name__} as a table ({first_line(error)}): give a path, a pandas, polars or "
-                    "Arrow table, or a DuckDB relation"
+                    f"cannot read a {type(source).__name__} as a table ({first_line(error)}): "
+                    "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
                 ) from None
         return cls(table, connection, None)
 
-    def run(self, sql: str) -> duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation:
-        """Run one statement in which :attr:`table` may be named; the result can be fetched."""
+    def run(self, sql: str) -> None:
+        """Run a statement that returns nothing."""
+        self._query(sql, lambda result: None)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement in which :attr:`table` may be named."""
+        return self._query(sql, lambda result: result.fetchall())
+
+    def arrays(self, sql: str) -> dict[str, NDArray[Any]]:
+        """The same by columns, each a NumPy array (a masked one where there are NULLs)."""
+        return self._query(sql, lambda result: result.fetchnumpy())
+
+    def count(self) -> int:
+        """The number of rows."""
+        return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
+
+    def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
         try:
             if self._connection is not None:
-                return self._connection.execute(sql)
+                return fetch(self._connection.execute(sql))
             assert self._relation is not None
-            return self._relation.query(self.table.strip('"'), sql)
+            return fetch(self._relation.query(self.table.strip('"'), sql))
         except duckdb.Error as error:
             raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""
-        return [(str(name), str(kind)) for name, kind, *_ in self.run(f"DESCRIBE SELECT * FROM {self.table}").fetchall()]
+        return [(str(name), str(kind)) for name, kind, *_ in self.rows(f"DESCRIBE SELECT * FROM {self.table}")]
 
     def counts(self, clauses: Sequence[str], batch: int = 64) -> list[int]:
         """How many rows match each WHERE clause, exactly: a scan answers ``batch`` of them."""
         counts: list[int] = []
         for first in range(0, len(clauses), batch):
             filters = ", ".join(f"count(*) FILTER (WHERE {clause}\n)" for clause in clauses[first : first + batch])
-            row = self.run(f"SELECT {filters} FROM {self.table}").fetchone()
-            assert row is not None
-            counts.extend(int(count) for count in row)
+            counts.extend(int(count) for count in self.rows(f"SELECT {filters} FROM {self.table}")[0])
         return counts
 
 

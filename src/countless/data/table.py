@@ -56,7 +56,9 @@ class Table:
         return digest.hexdigest()
 
     @classmethod
-    def encode(cls, source: Any, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None) -> Table:
+    def encode(
+        cls, source: Any, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
+    ) -> Table:
         """Read ``source`` and replace every value by its code.
 
         DuckDB finds the distinct values and joins them back, so no more of the raw table is in memory than it
@@ -83,8 +85,7 @@ def _choose(source: Source, options: EncodeOptions) -> tuple[list[tuple[str, str
     """The columns to encode with the type each is modelled in, those left out, and the number of rows."""
     available = source.columns()
     wanted = _wanted([name for name, _ in available], options)
-    row = source.run(f"SELECT count(*) FROM {source.table}").fetchone()
-    rows = int(row[0]) if row else 0
+    rows = source.count()
     if rows == 0:
         raise EmptyTableError("the table has no rows: there is nothing to learn from")
     left_out: list[LeftOut] = []
@@ -135,14 +136,12 @@ def _count_distinct(source: Source, columns: list[tuple[str, str]], limit: int) 
     if not columns:
         return []
     names = [quote_identifier(name) for name, _ in columns]
-    row = source.run(f"SELECT {', '.join(f'approx_count_distinct({name})' for name in names)} FROM {source.table}").fetchone()
-    assert row is not None
-    counts = [int(count) for count in row]
+    estimates = ", ".join(f"approx_count_distinct({name})" for name in names)
+    counts = [int(count) for count in source.rows(f"SELECT {estimates} FROM {source.table}")[0]]
     close = [index for index, count in enumerate(counts) if NEAR_UNIQUE_FROM // 2 < count < 2 * limit]
     if close:
-        row = source.run(f"SELECT {', '.join(f'count(DISTINCT {names[index]})' for index in close)} FROM {source.table}").fetchone()
-        assert row is not None
-        for index, count in zip(close, row, strict=True):
+        exact = ", ".join(f"count(DISTINCT {names[index]})" for index in close)
+        for index, count in zip(close, source.rows(f"SELECT {exact} FROM {source.table}")[0], strict=True):
             counts[index] = int(count)
     return counts
 
@@ -163,10 +162,11 @@ def _dictionary(source: Source, index: int) -> str:
 def _domain(source: Source, index: int, name: str, kind: str) -> Column:
     table = _dictionary(source, index)
     source.run(
-        f"CREATE TEMP TABLE {table} AS SELECT value, CAST(row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS UINTEGER) AS code "
+        f"CREATE TEMP TABLE {table} AS "
+        "SELECT value, CAST(row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS UINTEGER) AS code "
         f"FROM (SELECT DISTINCT CAST({quote_identifier(name)} AS {kind}) AS value FROM {source.table})"
     )
-    texts = source.run(f"SELECT CAST(value AS VARCHAR) FROM {table} ORDER BY code").fetchall()
+    texts = source.rows(f"SELECT CAST(value AS VARCHAR) FROM {table} ORDER BY code")
     values = tuple(str(text) for (text,) in texts if text is not None)
     return Column(name, kind, values, has_null=len(values) < len(texts))
 
@@ -177,8 +177,10 @@ def _encode(source: Source, columns: list[Column]) -> tuple[NDArray[Any], ...]:
     for index, column in enumerate(columns):
         selected.append(f"CAST(d{index}.code AS {_code_type(column.size)}) AS c{index}")
         value = f"CAST(rows.{quote_identifier(column.name)} AS {column.type})"
-        joins.append(f"LEFT JOIN {_dictionary(source, index)} AS d{index} ON {value} IS NOT DISTINCT FROM d{index}.value")
-    result = source.run(f"SELECT {', '.join(selected)} FROM {source.table} AS rows {' '.join(joins)}").fetchnumpy()
+        joins.append(
+            f"LEFT JOIN {_dictionary(source, index)} AS d{index} ON {value} IS NOT DISTINCT FROM d{index}.value"
+        )
+    result = source.arrays(f"SELECT {', '.join(selected)} FROM {source.table} AS rows {' '.join(joins)}")
     return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from countless.engine.runtime import Runtime
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
-Method = Callable[[Runtime, Box, int, np.random.Generator], Answer]
+Method = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
 
 METHODS: dict[str, Method] = {
     "particles": particles,
@@ -39,7 +40,7 @@ class Density:
         return all(answer.exact for answer in self.answers)
 
 
-def density(runtime: Runtime, region: Region, method: str, budget: int | None, seed: int) -> Density:
+def density(runtime: Runtime[Any], region: Region, method: str, budget: int | None, seed: int) -> Density:
     """The sum over the region's disjoint boxes, clipped to the bounds that its cover gives.
 
     Every box starts from the same random numbers, so that near-equal questions move together.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from countless.engine.answer import Answer
-from countless.engine.runtime import Runtime, softmax
+from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.walk import States, walk
 from countless.errors import QueryTooLargeError
 from countless.region import Box
@@ -13,7 +13,7 @@ from countless.region import Box
 MOST_COMBINATIONS = 1_000_000
 
 
-def exact(runtime: Runtime, box: Box) -> Answer:
+def exact(runtime: Runtime[State], box: Box) -> Answer:
     """The model's density of ``box``: the sum over all combinations of allowed symbols, with MASK elsewhere.
 
     Every factor comes from a whole forward pass. Too many combinations are a :class:`QueryTooLargeError`.
@@ -39,4 +39,10 @@ def exact(runtime: Runtime, box: Box) -> Answer:
         codes = codes[parents]
         codes[:, step.position] = symbols
         states = states.advance(parents, step, symbols, size)
-    return Answer(float(mass.sum()), exact=True, particles=len(mass), visited=tuple(s.position for s in steps), forward_rows=forward_rows)
+    return Answer(
+        float(mass.sum()),
+        exact=True,
+        particles=len(mass),
+        visited=tuple(s.position for s in steps),
+        forward_rows=forward_rows,
+    )

@@ -9,25 +9,27 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Answer
-from countless.engine.runtime import Runtime, softmax
+from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.walk import States, Step, walk
 from countless.region import Box
 
 
-def progressive(runtime: Runtime, box: Box, samples: int, rng: np.random.Generator) -> Answer:
+def progressive(runtime: Runtime[State], box: Box, samples: int, rng: np.random.Generator) -> Answer:
     """Progressive sampling: every position up to the last constrained one is sampled, constrained or not."""
     steps = {step.position: step for step in walk(box, runtime.order)}
     last = max((runtime.order.index(position) for position in steps), default=-1)
-    return _sample(runtime, box, [(position, steps.get(position)) for position in runtime.order[: last + 1]], samples, rng)
+    return _sample(
+        runtime, box, [(position, steps.get(position)) for position in runtime.order[: last + 1]], samples, rng
+    )
 
 
-def skipping(runtime: Runtime, box: Box, samples: int, rng: np.random.Generator) -> Answer:
+def skipping(runtime: Runtime[State], box: Box, samples: int, rng: np.random.Generator) -> Answer:
     """Progressive sampling with variable skipping: unconstrained positions are MASK and never sampled."""
     return _sample(runtime, box, [(step.position, step) for step in walk(box, runtime.order)], samples, rng)
 
 
 def _sample(
-    runtime: Runtime, box: Box, path: list[tuple[int, Step | None]], samples: int, rng: np.random.Generator
+    runtime: Runtime[State], box: Box, path: list[tuple[int, Step | None]], samples: int, rng: np.random.Generator
 ) -> Answer:
     """The mean over ``samples`` paths of the product of in-range probabilities along the path."""
     codes = np.tile(np.array(runtime.sizes), (samples, 1))  # (S, positions), all MASK
@@ -49,7 +51,9 @@ def _sample(
         if step is not None:
             states = states.advance(everyone, step, symbols, size)
     visited = tuple(position for position, _ in path)
-    return Answer(float(density.mean()), exact=not path, particles=samples, visited=visited, forward_rows=samples * len(path))
+    return Answer(
+        float(density.mean()), exact=not path, particles=samples, visited=visited, forward_rows=samples * len(path)
+    )
 
 
 def draw(masses: FloatArray, totals: FloatArray, rng: np.random.Generator) -> IntArray:

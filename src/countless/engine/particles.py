@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from countless.engine.answer import Answer
-from countless.engine.runtime import Runtime, softmax
+from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.thinning import thin
 from countless.engine.walk import States, walk
 from countless.region import Box
@@ -13,7 +13,7 @@ from countless.region import Box
 THINNING_POWER = 0.75
 
 
-def particles(runtime: Runtime, box: Box, budget: int, rng: np.random.Generator) -> Answer:
+def particles(runtime: Runtime[State], box: Box, budget: int, rng: np.random.Generator) -> Answer:
     """The density of ``box`` from at most about ``budget`` prefixes at a time.
 
     Every prefix is expanded into all its allowed symbols. While they fit the budget nothing is lost and the answer

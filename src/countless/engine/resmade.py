@@ -46,7 +46,10 @@ class ResMadeRuntime:
         starts = np.cumsum([0] + [size + 1 for size in spec.sizes])
         self._embeddings = [weights["embedding"][starts[p] : starts[p + 1]] for p in range(len(spec.sizes))]
         self._biases = [weights["bias"][starts[p] : starts[p + 1] - 1] for p in range(len(spec.sizes))]
-        self._first, self._first_bias = np.ascontiguousarray(weights["first.weight"].T), weights["first.bias"]  # (n*E, H)
+        self._first, self._first_bias = (
+            np.ascontiguousarray(weights["first.weight"].T),
+            weights["first.bias"],
+        )  # (n*E, H)
         self._hidden = [
             (weights[f"blocks.{block}.{half}.weight"], weights[f"blocks.{block}.{half}.bias"])
             for block in range(spec.blocks)
@@ -142,8 +145,11 @@ def _checked(spec: ModelSpec, arrays: dict[str, NDArray[Any]]) -> dict[str, Weig
             raise ModelFileError(f"the model file is damaged: array {name!r} is missing; fit the model again")
         if arrays[name].shape != shape:
             raise ModelFileError(
-                f"the model file is damaged: array {name!r} has shape {arrays[name].shape}, not {shape}; fit the model again"
+                f"the model file is damaged: array {name!r} has shape {arrays[name].shape}, not {shape}; "
+                "fit the model again"
             )
         if not np.all(np.isfinite(arrays[name])):
-            raise ModelFileError(f"the model file is damaged: array {name!r} holds values that are not finite; fit the model again")
+            raise ModelFileError(
+                f"the model file is damaged: array {name!r} holds values that are not finite; fit the model again"
+            )
     return {name: np.ascontiguousarray(arrays[name], dtype=np.float32) for name in shapes}

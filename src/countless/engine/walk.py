@@ -36,7 +36,9 @@ class States:
 
     def __init__(self, box: Box, states: IntArray | None = None) -> None:
         self.box = box
-        self.states = np.array([[item.constraint.start() for item in box.filters]]) if states is None else states  # (K, filters)
+        self.states = (
+            np.array([[item.constraint.start() for item in box.filters]]) if states is None else states
+        )  # (K, filters)
 
     def weights(self, step: Step, size: int) -> FloatArray:
         """Weights (K, size + 1) of the symbols at ``step``; the last is MASK, which only a free particle takes."""

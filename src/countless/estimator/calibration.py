@@ -50,7 +50,9 @@ class Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         try:
             level = float(data["level"])
-            queries = tuple(CalibrationQuery(str(q["where"]), int(q["rows"]), float(q["estimate"])) for q in data["queries"])
+            queries = tuple(
+                CalibrationQuery(str(q["where"]), int(q["rows"]), float(q["estimate"])) for q in data["queries"]
+            )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the calibration is damaged ({error!r}): fit the model again") from None
         if not 0 < level < 1 or any(not math.isfinite(query.estimate) for query in queries):

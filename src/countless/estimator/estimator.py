@@ -48,7 +48,9 @@ class Estimator:
         self._model = model
         spec = ModelSpec.from_json(model.spec)
         if spec.sizes != schema.sizes:
-            raise ModelFileError("the model file is damaged: the model and the schema do not belong together; fit it again")
+            raise ModelFileError(
+                "the model file is damaged: the model and the schema do not belong together; fit it again"
+            )
         self._runtime = ResMadeRuntime(spec, dict(model.arrays))
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
@@ -80,7 +82,9 @@ class Estimator:
         """Names of the columns that can be asked about."""
         return tuple(column.name for column in self.schema.columns)
 
-    def estimate(self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
+    def estimate(
+        self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None
+    ) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
         ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``; ``particles`` fixes how many prefixes
@@ -97,7 +101,9 @@ class Estimator:
         """One estimate for each of ``clauses``, in their order."""
         return [self.estimate(where, method=method, particles=particles) for where in clauses]
 
-    def explain(self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
+    def explain(
+        self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None
+    ) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
         started = time.perf_counter()
         question = self._compiler.compile(where)
@@ -107,7 +113,9 @@ class Estimator:
         estimate = self._estimate(question, found, method, started)
         stages = {"parse": compiled - started, "engine": walked - compiled, "interval": time.perf_counter() - walked}
         question = self._compiler.compile(where, detail=True)
-        return explanation(self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()})
+        return explanation(
+            self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()}
+        )
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
@@ -117,10 +125,16 @@ class Estimator:
                 {"name": column.name, "type": column.type, "distinct": len(column.values), "has_null": column.has_null}
                 for column in self.schema.columns
             ],
-            "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in self.schema.left_out],
+            "left_out": [
+                {"name": column.name, "type": column.type, "reason": column.reason} for column in self.schema.left_out
+            ],
             "model": self._runtime.spec.to_json(),
             "parameters": sum(array.size for array in self._model.arrays.values()),
-            "interval": {"level": self.calibration.level, "factor": self._factor, "queries": len(self.calibration.queries)},
+            "interval": {
+                "level": self.calibration.level,
+                "factor": self._factor,
+                "queries": len(self.calibration.queries),
+            },
             "training": {name: value for name, value in self.report.items() if name != "history"},
             "library": self.library,
         }

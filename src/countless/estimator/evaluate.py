@@ -28,7 +28,9 @@ class Evaluation:
     @property
     def q_errors(self) -> list[float]:
         """One q-error per query."""
-        return [q_error(estimate.rows, query.rows) for query, estimate in zip(self.queries, self.estimates, strict=True)]
+        return [
+            q_error(estimate.rows, query.rows) for query, estimate in zip(self.queries, self.estimates, strict=True)
+        ]
 
     @property
     def coverage(self) -> float:
@@ -59,7 +61,9 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int) -> list[Q
     present = {name.casefold() for name, _ in source.columns()}
     missing = [column.name for column in schema.columns if column.name.casefold() not in present]
     if missing:
-        raise DataError(f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on")
+        raise DataError(
+            f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"
+        )
     clauses = paper_clauses(schema, source, count, seed)
     return [Query(where, rows) for where, rows in zip(clauses, source.counts(clauses), strict=True)]
 

@@ -38,12 +38,16 @@ class Explanation:
         return asdict(self)
 
 
-def explanation(schema: Schema, question: Question, found: Density, estimate: Estimate, stages_ms: dict[str, float]) -> Explanation:
+def explanation(
+    schema: Schema, question: Question, found: Density, estimate: Estimate, stages_ms: dict[str, float]
+) -> Explanation:
     """Put together what the rooms know, in the names of the table's columns."""
     boxes = []
     for answer in found.answers:
         columns = dict.fromkeys(schema.columns[schema.column_of(position)].name for position in answer.visited)
-        boxes.append(BoxExplanation(tuple(columns), answer.density, answer.exact, answer.particles, answer.forward_rows))
+        boxes.append(
+            BoxExplanation(tuple(columns), answer.density, answer.exact, answer.particles, answer.forward_rows)
+        )
     asked = {name for box in boxes for name in box.visited}
     names = [column.name for column in schema.columns]
     return Explanation(

@@ -15,7 +15,7 @@ from countless.data.schema import Schema
 from countless.data.table import MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.estimator import COLUMNS_MODEL, Estimator
+from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
 from countless.spec import ModelSpec
 from countless.workload import count_codes, mixed_clauses

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
 
+
 class MaskedLinear(nn.Module):
     """A linear layer whose weight is multiplied by a fixed 0/1 mask.
 
@@ -75,7 +76,7 @@ class ResMADE(nn.Module):
             raise TrainingError("this version trains a model with exactly one order of its positions")
         self.spec = spec
         sizes = torch.tensor(spec.sizes)
-        positions, width = len(spec.sizes), spec.embedding
+        width = spec.embedding
         degrees = torch.from_numpy(spec.degrees)  # (H,)
         ranks = torch.from_numpy(spec.ranks()).repeat_interleave(width)  # (n*E,)
 
@@ -103,7 +104,7 @@ class ResMADE(nn.Module):
         for block in self.blocks:
             h = block(h)
         out: Tensor = self.out(F.relu(h))
-        return out.unflatten(1, (len(self.spec.sizes), self.spec.embedding))
+        return out.view(len(out), len(self.spec.sizes), self.spec.embedding)
 
     def logits(self, features: Tensor, position: int) -> Tensor:
         """Logits of one position's symbols, (B, size), from :meth:`hidden`'s features."""
@@ -122,7 +123,7 @@ class ResMADE(nn.Module):
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """The weights as the engine reads them: masks multiplied in, float32."""
         with torch.no_grad():
-            arrays = {"embedding": self.embedding, "bias": self.bias}
+            arrays: dict[str, Tensor] = {"embedding": self.embedding, "bias": self.bias}
             for name, layer in self.named_modules():
                 if isinstance(layer, MaskedLinear):
                     arrays[f"{name}.weight"] = layer.weight * layer.mask

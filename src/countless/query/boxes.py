@@ -67,7 +67,7 @@ def _bounded(boxes: Iterable[CodeBox]) -> list[CodeBox]:
         result.append(box)
         if len(result) > MOST_BOXES:
             raise QueryTooLargeError(
-                f"the clause splits into more than {MOST_BOXES} disjoint boxes: use fewer ORs between different columns, "
-                "or ask its parts one by one"
+                f"the clause splits into more than {MOST_BOXES} disjoint boxes: "
+                "use fewer ORs between different columns, or ask its parts one by one"
             )
     return result

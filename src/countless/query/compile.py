@@ -9,7 +9,14 @@ import numpy as np
 from sqlglot import exp
 
 from countless.data.schema import Schema
-from countless.errors import ColumnLeftOutError, QueryError, QueryTooLargeError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
+from countless.errors import (
+    ColumnLeftOutError,
+    QueryError,
+    QueryTooLargeError,
+    QueryTypeError,
+    UnknownColumnError,
+    UnsupportedQueryError,
+)
 from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
@@ -61,7 +68,9 @@ class Compiler:
             boxes = cover(descent.formula(condition, Want.TRUE))
             parts = disjoint(boxes)
         except RecursionError:
-            raise QueryTooLargeError("the clause is nested too deeply: use IN for long lists of values", clause) from None
+            raise QueryTooLargeError(
+                "the clause is nested too deeply: use IN for long lists of values", clause
+            ) from None
         return Question(text, self._region(parts, boxes if len(parts) > 1 else []), tuple(descent.comparisons))
 
     def _region(self, parts: list[CodeBox], written: list[CodeBox]) -> Region:
@@ -69,7 +78,10 @@ class Compiler:
 
     def _box(self, box: CodeBox) -> Box:
         return Box(
-            tuple(Filter(self.schema.positions(column), ValueSet(codes.astype(np.float64))) for column, codes in sorted(box.items(), key=_first))
+            tuple(
+                Filter(self.schema.positions(column), ValueSet(codes.astype(np.float64)))
+                for column, codes in sorted(box.items(), key=_first)
+            )
         )
 
 
@@ -87,7 +99,7 @@ class _Descent:
         self.detail = detail
         self.comparisons: list[Comparison] = []
 
-    def formula(self, node: exp.Expression, want: Want) -> Formula:
+    def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
         if isinstance(node, exp.Paren):
             return self.formula(node.this, want)
@@ -108,7 +120,7 @@ class _Descent:
         wanted = Want.TRUE if node.expression.this else Want.FALSE
         return self.formula(node.this, wanted if want.joins_as_written else wanted.opposite())
 
-    def _comparison(self, node: exp.Expression, index: int | None, want: Want) -> Formula:
+    def _comparison(self, node: exp.Expr, index: int | None, want: Want) -> Formula:
         if index is None:
             truth = self._run(None, node)
             return EVERY_ROW if want.codes(truth)[0] else NO_ROW
@@ -122,11 +134,11 @@ class _Descent:
             )
         return leaf(index, satisfied)
 
-    def _truth(self, index: int, node: exp.Expression) -> tuple[Truth, str]:
+    def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         found = self.compiler.search.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
-    def _run(self, index: int | None, node: exp.Expression) -> Truth:
+    def _run(self, index: int | None, node: exp.Expr) -> Truth:
         try:
             return self.compiler.dictionary.truth(index, node)
         except QueryError as error:
@@ -136,10 +148,14 @@ class _Descent:
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
 
-    def _unseen(self, index: int, node: exp.Expression) -> tuple[str, ...]:
+    def _unseen(self, index: int, node: exp.Expr) -> tuple[str, ...]:
         """The literals that ``node`` looks for and the column does not hold."""
         if isinstance(node, exp.EQ | exp.NEQ):
-            tests = [node] if isinstance(node, exp.EQ) else [exp.EQ(this=node.this.copy(), expression=node.expression.copy())]
+            tests = (
+                [node]
+                if isinstance(node, exp.EQ)
+                else [exp.EQ(this=node.this.copy(), expression=node.expression.copy())]
+            )
         elif isinstance(node, exp.In) and node.expressions:
             tests = [exp.EQ(this=node.this.copy(), expression=item.copy()) for item in node.expressions]
         else:
@@ -151,7 +167,7 @@ class _Descent:
                 missing.append(value.sql(dialect=DIALECT))
         return tuple(missing)
 
-    def _columns(self, node: exp.Expression) -> dict[int, exp.Column]:
+    def _columns(self, node: exp.Expr) -> dict[int, exp.Column]:
         return {self._resolve(column): column for column in node.find_all(exp.Column)}
 
     def _resolve(self, column: exp.Column) -> int:
@@ -161,17 +177,21 @@ class _Descent:
         span = span_of(column.this, self.clause)
         left_out = self.schema.find_left_out(column.name)
         if left_out is not None:
-            raise ColumnLeftOutError(f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span)
+            raise ColumnLeftOutError(
+                f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span
+            )
         names = [item.name for item in self.schema.columns]
         close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
         match = next((name for name in names if close and name.casefold() == close[0]), None)
         hint = f'did you mean "{match}"?' if match else f"the columns are {_listed(names)}"
         raise UnknownColumnError(f'unknown column "{column.name}": {hint}', self.clause, span)
 
-    def _several_columns(self, node: exp.Expression, columns: dict[int, exp.Column]) -> QueryError:
+    def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
         names = " and ".join(f'"{self.schema.columns[index].name}"' for index in sorted(columns))
         return UnsupportedQueryError(
-            f"one comparison is about the columns {names}: compare each column with values instead", self.clause, span_of(node, self.clause)
+            f"one comparison is about the columns {names}: compare each column with values instead",
+            self.clause,
+            span_of(node, self.clause),
         )
 
 

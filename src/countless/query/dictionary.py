@@ -33,7 +33,7 @@ class Dictionary:
         self._connection: duckdb.DuckDBPyConnection | None = None
         self._tables: set[int] = set()
 
-    def truth(self, index: int | None, predicate: exp.Expression) -> Truth:
+    def truth(self, index: int | None, predicate: exp.Expr) -> Truth:
         """Where ``predicate``, which names no column but ``schema.columns[index]``, is true and where it is false.
 
         Without a column (``index`` None) the predicate is a constant and the arrays have one element.
@@ -46,7 +46,9 @@ class Dictionary:
                     result = self._connect().execute(f"SELECT {condition} AS truth").fetchnumpy()
                 else:
                     table = self._table(index)
-                    result = self._connect().execute(f"SELECT {condition} AS truth FROM {table} ORDER BY code").fetchnumpy()
+                    result = (
+                        self._connect().execute(f"SELECT {condition} AS truth FROM {table} ORDER BY code").fetchnumpy()
+                    )
             except duckdb.Error as error:
                 raise explain_error(error) from None
         truth = result["truth"]

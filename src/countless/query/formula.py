@@ -25,11 +25,21 @@ class Want(Enum):
 
     def negated(self) -> Want:
         """What is asked of ``p`` when this is asked of ``NOT p``."""
-        return {Want.TRUE: Want.FALSE, Want.FALSE: Want.TRUE, Want.NOT_TRUE: Want.NOT_FALSE, Want.NOT_FALSE: Want.NOT_TRUE}[self]
+        return {
+            Want.TRUE: Want.FALSE,
+            Want.FALSE: Want.TRUE,
+            Want.NOT_TRUE: Want.NOT_FALSE,
+            Want.NOT_FALSE: Want.NOT_TRUE,
+        }[self]
 
     def opposite(self) -> Want:
         """The complement: holds for exactly the other rows."""
-        return {Want.TRUE: Want.NOT_TRUE, Want.NOT_TRUE: Want.TRUE, Want.FALSE: Want.NOT_FALSE, Want.NOT_FALSE: Want.FALSE}[self]
+        return {
+            Want.TRUE: Want.NOT_TRUE,
+            Want.NOT_TRUE: Want.TRUE,
+            Want.FALSE: Want.NOT_FALSE,
+            Want.NOT_FALSE: Want.FALSE,
+        }[self]
 
     @property
     def joins_as_written(self) -> bool:

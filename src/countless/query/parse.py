@@ -25,7 +25,7 @@ UNSUPPORTED_PARTS = {
     "with_": "WITH: Countless models one table",
     "sample": "a sample: Countless counts rows of the whole table",
 }
-UNSUPPORTED_NODES: tuple[tuple[type[exp.Expression], str], ...] = (
+UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
     (exp.Window, "a window function has no value for a single row"),
     (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
@@ -38,7 +38,7 @@ UNSUPPORTED_NODES: tuple[tuple[type[exp.Expression], str], ...] = (
 RANDOM_FUNCTIONS = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"})
 
 
-def parse(clause: str) -> exp.Expression:
+def parse(clause: str) -> exp.Expr:
     """The condition of ``clause``: a WHERE clause with or without its keyword, or a whole SELECT.
 
     >>> parse("WHERE age > 35").sql("duckdb")
@@ -59,7 +59,7 @@ def parse(clause: str) -> exp.Expression:
     return condition
 
 
-def span_of(node: exp.Expression, clause: str | None) -> tuple[int, int] | None:
+def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
     """Where ``node`` stands in the clause, from its first name to its last name or literal.
 
     sqlglot keeps the places of names only: a node without any is where its parent is, and None if that is unknown too.
@@ -78,9 +78,13 @@ def span_of(node: exp.Expression, clause: str | None) -> tuple[int, int] | None:
     return start, end
 
 
-def _parsed(text: str, clause: str, into: type[exp.Expression] | None = None) -> exp.Expression:
+def _parsed(text: str, clause: str, into: type[exp.Expr] | None = None) -> exp.Expr:
     try:
-        statements = sqlglot.parse(text, dialect=DIALECT) if into is None else [sqlglot.parse_one(text, dialect=DIALECT, into=into)]
+        statements = (
+            sqlglot.parse(text, dialect=DIALECT)
+            if into is None
+            else [sqlglot.parse_one(text, dialect=DIALECT, into=into)]
+        )
     except RecursionError:
         raise QueryError("the clause is nested too deeply: use IN for long lists of values") from None
     except (ParseError, TokenError) as error:
@@ -95,7 +99,9 @@ def _parsed(text: str, clause: str, into: type[exp.Expression] | None = None) ->
 def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxError:
     details = getattr(error, "errors", None)
     if not details:
-        return QuerySyntaxError("the clause is not complete: check quotes and parentheses", clause, (len(clause.rstrip()), len(clause)))
+        return QuerySyntaxError(
+            "the clause is not complete: check quotes and parentheses", clause, (len(clause.rstrip()), len(clause))
+        )
     detail = details[0]
     before = sum(len(line) + 1 for line in clause.split("\n")[: detail["line"] - 1])
     end = before + detail["col"]  # sqlglot counts to the end of the token
@@ -108,7 +114,7 @@ def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxErr
     return QuerySyntaxError(f"syntax error: {what[0].lower()}{what[1:].rstrip('.')}", clause, (start, end))
 
 
-def _where_of(statement: exp.Expression, clause: str) -> exp.Expression:
+def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
     if not isinstance(statement, exp.Select):
         raise UnsupportedQueryError("only a plain SELECT ... FROM table WHERE ... can be answered", clause, None)
     for part, reason in UNSUPPORTED_PARTS.items():
@@ -121,7 +127,7 @@ def _where_of(statement: exp.Expression, clause: str) -> exp.Expression:
     return where.this if where is not None else exp.true()
 
 
-def _refuse_unsupported(condition: exp.Expression, clause: str) -> None:
+def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
     for node in condition.walk():
         for kind, reason in UNSUPPORTED_NODES:
             if isinstance(node, kind):
@@ -130,4 +136,6 @@ def _refuse_unsupported(condition: exp.Expression, clause: str) -> None:
             raise UnsupportedQueryError("a random function has no fixed set of rows", clause, span_of(node, clause))
     tables = {column.table.casefold() for column in condition.find_all(exp.Column) if column.table}
     if len(tables) > 1:
-        raise UnsupportedQueryError(f"the clause names several tables ({', '.join(sorted(tables))}): Countless models one", clause, None)
+        raise UnsupportedQueryError(
+            f"the clause names several tables ({', '.join(sorted(tables))}): Countless models one", clause, None
+        )

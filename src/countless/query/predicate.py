@@ -21,7 +21,7 @@ class Predicate:
     "age" > 35 AND NOT "city" LIKE 'New %'
     """
 
-    def __init__(self, expression: exp.Expression) -> None:
+    def __init__(self, expression: exp.Expr) -> None:
         self.expression = expression
 
     def __and__(self, other: Predicate) -> Predicate:
@@ -34,7 +34,9 @@ class Predicate:
         return Predicate(exp.not_(self.expression))
 
     def __bool__(self) -> bool:
-        raise TypeError("a predicate has no truth value of its own: combine predicates with & | ~, not with and, or, not")
+        raise TypeError(
+            "a predicate has no truth value of its own: combine predicates with & | ~, not with and, or, not"
+        )
 
     def __str__(self) -> str:
         return self.expression.sql(dialect=DIALECT)
@@ -103,7 +105,8 @@ class ColumnReference:
     def _compare(self, operator: type[exp.Binary], value: object) -> Predicate:
         if isinstance(value, ColumnReference):
             raise QueryTypeError(
-                f'cannot compare the columns "{self.name}" and "{value.name}": a filter compares one column with a value'
+                f'cannot compare the columns "{self.name}" and "{value.name}": '
+                "a filter compares one column with a value"
             )
         return Predicate(operator(this=self._column(), expression=literal(value)))
 
@@ -117,7 +120,7 @@ def col(name: str) -> ColumnReference:
     return ColumnReference(name)
 
 
-def literal(value: Any) -> exp.Expression:
+def literal(value: Any) -> exp.Expr:
     """``value`` as SQL: numbers, strings, booleans, dates, timestamps, None; NumPy's scalars too.
 
     >>> import datetime
@@ -144,4 +147,6 @@ def literal(value: Any) -> exp.Expression:
         return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
     if isinstance(value, datetime.time):
         return exp.cast(exp.Literal.string(value.isoformat()), "TIME")
-    raise QueryTypeError(f"cannot use a {type(value).__name__} in a predicate: give a number, string, date, timestamp, bool or None")
+    raise QueryTypeError(
+        f"cannot use a {type(value).__name__} in a predicate: give a number, string, date, timestamp, bool or None"
+    )

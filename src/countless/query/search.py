@@ -24,7 +24,7 @@ from countless.query.dictionary import Truth
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
 PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?")
-FLIPPED: dict[type[exp.Expression], type[exp.Expression]] = {
+FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
     exp.LT: exp.GT,
@@ -41,10 +41,14 @@ class Search:
         self.schema = schema
         self._keys: dict[int, _Keys | None] = {}
 
-    def truth(self, index: int, predicate: exp.Expression) -> Truth | None:
+    def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
         """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
         column = self.schema.columns[index]
-        if isinstance(predicate, exp.Is) and isinstance(predicate.this, exp.Column) and isinstance(predicate.expression, exp.Null):
+        if (
+            isinstance(predicate, exp.Is)
+            and isinstance(predicate.this, exp.Column)
+            and isinstance(predicate.expression, exp.Null)
+        ):
             true = np.zeros(column.size, dtype=bool)
             true[len(column.values) :] = True
             return Truth(true, ~true)
@@ -67,12 +71,12 @@ class Search:
 class _Keys:
     """A column's values as comparable keys, and how a literal becomes one."""
 
-    def __init__(self, values: list[Any], count: int, read: Callable[[exp.Expression], Any]) -> None:
+    def __init__(self, values: list[Any], count: int, read: Callable[[exp.Expr], Any]) -> None:
         self.values = values  # sorted; without NaN, which comes after all others
         self.count = count  # with NaN
         self.read = read
 
-    def range(self, operator: type[exp.Expression], key: Any) -> tuple[int, int]:
+    def range(self, operator: type[exp.Expr], key: Any) -> tuple[int, int]:
         """The codes that compare so with ``key``; for <> those that are equal."""
         low, high = bisect_left(self.values, key), bisect_right(self.values, key)
         if operator is exp.LT:
@@ -86,7 +90,7 @@ class _Keys:
         return low, high
 
 
-def _ranges(keys: _Keys, predicate: exp.Expression) -> list[tuple[int, int]] | None:
+def _ranges(keys: _Keys, predicate: exp.Expr) -> list[tuple[int, int]] | None:
     """The ranges of codes that ``predicate`` allows (for <>: forbids)."""
     operator = type(predicate)
     if operator in FLIPPED:
@@ -121,12 +125,14 @@ def _keys_of(column: Column) -> _Keys | None:
         return _Keys([text == "true" for text in values], len(values), _read_boolean)
     if kind == "DATE" and all(DATE.fullmatch(text) for text in values):
         return _Keys(list(values), len(values), _read_date)
-    if kind == "TIMESTAMP" and all(TIMESTAMP.match(text) and text[10:11] == " " and "BC" not in text for text in values):
+    if kind == "TIMESTAMP" and all(
+        TIMESTAMP.match(text) and text[10:11] == " " and "BC" not in text for text in values
+    ):
         return _Keys(list(values), len(values), _read_timestamp)
     return None
 
 
-def _number(node: exp.Expression) -> tuple[str, str] | None:
+def _number(node: exp.Expr) -> tuple[str, str] | None:
     """Sign and digits of a plain number literal."""
     sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
     if isinstance(inner, exp.Literal) and not inner.is_string and PLAIN_NUMBER.fullmatch(inner.this):
@@ -134,14 +140,14 @@ def _number(node: exp.Expression) -> tuple[str, str] | None:
     return None
 
 
-def _read_decimal(node: exp.Expression) -> Decimal | None:
+def _read_decimal(node: exp.Expr) -> Decimal | None:
     number = _number(node)
     # DuckDB reads longer literals as DOUBLE or HUGEINT: leave those to it.
     return None if number is None or len(number[1]) > 18 else Decimal("".join(number))
 
 
-def _read_double(node: exp.Expression) -> float | None:
-    if isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.DOUBLE) and isinstance(node.this, exp.Literal):
+def _read_double(node: exp.Expr) -> float | None:
+    if isinstance(node, exp.Cast) and node.is_type(exp.DType.DOUBLE) and isinstance(node.this, exp.Literal):
         try:
             value = float(node.this.this)
         except ValueError:
@@ -151,24 +157,24 @@ def _read_double(node: exp.Expression) -> float | None:
     return None if number is None or len(number[1]) > 15 else float("".join(number))
 
 
-def _read_string(node: exp.Expression) -> str | None:
+def _read_string(node: exp.Expr) -> str | None:
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
-def _read_boolean(node: exp.Expression) -> bool | None:
+def _read_boolean(node: exp.Expr) -> bool | None:
     return bool(node.this) if isinstance(node, exp.Boolean) else None
 
 
-def _read_date(node: exp.Expression) -> str | None:
-    return _iso(node, exp.DataType.Type.DATE, DATE, datetime.date.fromisoformat)
+def _read_date(node: exp.Expr) -> str | None:
+    return _iso(node, exp.DType.DATE, DATE, datetime.date.fromisoformat)
 
 
-def _read_timestamp(node: exp.Expression) -> str | None:
-    text = _iso(node, exp.DataType.Type.TIMESTAMP, TIMESTAMP, datetime.datetime.fromisoformat)
+def _read_timestamp(node: exp.Expr) -> str | None:
+    text = _iso(node, exp.DType.TIMESTAMP, TIMESTAMP, datetime.datetime.fromisoformat)
     return text + " 00:00:00" if text is not None and len(text) == 10 else text
 
 
-def _iso(node: exp.Expression, kind: exp.DataType.Type, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
+def _iso(node: exp.Expr, kind: exp.DType, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
     """The text of a date or timestamp literal, bare or cast to ``kind``, if it has exactly this form."""
     if isinstance(node, exp.Cast) and node.is_type(kind):
         node = node.this

@@ -49,7 +49,9 @@ class Checkpoint:
         except (OSError, SafetensorError) as error:
             with contextlib.suppress(OSError):
                 partial.unlink()
-            raise TrainingError(f"cannot write the checkpoint {path}: {error}; free some space or choose another -o") from None
+            raise TrainingError(
+                f"cannot write the checkpoint {path}: {error}; free some space or choose another -o"
+            ) from None
 
     @classmethod
     def load(cls, path: Path, identity: dict[str, Any]) -> Checkpoint:
@@ -73,7 +75,9 @@ class Checkpoint:
 
     def group(self, prefix: str) -> dict[str, Tensor]:
         """The tensors named ``prefix.*``, without the prefix."""
-        return {name[len(prefix) + 1 :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix + ".")}
+        return {
+            name[len(prefix) + 1 :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix + ".")
+        }
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -15,14 +15,16 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: signal.Handlers | int | None | object = None
+        self._previous: signal.Handlers | int | object | None = None
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._restore()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

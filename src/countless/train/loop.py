@@ -82,13 +82,20 @@ def train(
 class _Run:
     """One training run: everything that changes while it goes on, and that a checkpoint must hold."""
 
-    def __init__(self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions, fingerprint: str, path: Path | None):
+    def __init__(
+        self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions, fingerprint: str, path: Path | None
+    ):
         self.spec, self.options, self.path = spec, options, path
         self.masking: Masking = parse_masking(options.masking)
         rows = len(codes)
         self.epochs = options.epochs_for(rows)
         self.batch = options.batch_for(rows)
-        self.identity = {"options": options.to_json(), "spec": spec.to_json(), "table": fingerprint, "threads": torch.get_num_threads()}
+        self.identity = {
+            "options": options.to_json(),
+            "spec": spec.to_json(),
+            "table": fingerprint,
+            "threads": torch.get_num_threads(),
+        }
 
         shuffled = torch.randperm(rows, generator=_generator(options.seed, 0))
         held_out = min(HELD_OUT_MOST, int(rows * options.held_out)) if rows >= HELD_OUT_FROM else 0
@@ -149,7 +156,9 @@ class _Run:
         train_bits = self.epoch_bits / max(1, self.step)
         masked, unmasked = self._held_out_bits()
         score = train_bits if masked is None else masked
-        self.history.append({"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked or math.nan})
+        self.history.append(
+            {"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked or math.nan}
+        )
         if score <= self.best_bits or masked is None:
             self.best_bits, self.best_epoch, self.best = score, epoch, self._copy_of_model()
 
@@ -191,7 +200,9 @@ class _Run:
             best_bits=self.best_bits,
             best_epoch=self.best_epoch,
             history=self.history,
-            tensors={f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()},
+            tensors={
+                f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()
+            },
         ).save(self.path)
 
     def restore(self, saved: Checkpoint) -> None:
@@ -232,7 +243,7 @@ class _Run:
         generator = _generator(self.options.seed, 0)
         masked = unmasked = 0.0
         with torch.no_grad():
-            for chosen in self.held_out.split(EVALUATION_BATCH):
+            for chosen in torch.split(self.held_out, EVALUATION_BATCH):
                 targets = self.codes[chosen].long()
                 mask = UniformMasking().draw(len(targets), targets.shape[1], generator)
                 inputs = torch.where(mask, self.model.mask_codes, targets)

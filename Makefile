@@ -1,0 +1,36 @@
+# Everything a fresh machine with Python 3.11 or newer needs:  make demo   make test
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test lint types tests clean
+
+demo: .venv/.train
+	$(BIN)/countless demo
+
+test: lint types tests
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+tests: .venv/.dev
+	$(BIN)/pytest
+
+# Two stamps, so that the demo does not wait for the developers' tools.
+.venv/.train: pyproject.toml constraints.txt | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[train]'
+	touch $@
+
+.venv/.dev: pyproject.toml constraints.txt | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@ .venv/.train
+
+.venv:
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless adult.countless.checkpoint

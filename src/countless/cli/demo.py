@@ -1,0 +1,149 @@
+"""``countless demo``: the whole of it on the embedded table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from countless._version import __version__
+from countless.baselines.independence import Independence
+from countless.baselines.row_sample import RowSample
+from countless.cli import show
+from countless.cli.fit import checkpoint_of, require_writable
+from countless.cli.fitting import FitView, summarize
+from countless.data.datasets import adult
+from countless.data.source import Source
+from countless.data.table import Table
+from countless.errors import ModelFileError
+from countless.estimator.estimate import Estimate, q_error
+from countless.estimator.estimator import Estimator
+from countless.estimator.evaluate import evaluate, random_workload
+from countless.estimator.fit import fit
+
+QUERIES = (
+    "age > 35 AND income = '>50K'",
+    "relationship = 'Husband' AND sex = 'Female'",
+    "education = 'Doctorate' AND education_num = 16",
+    "age < 20 AND marital_status = 'Never-married' AND income = '<=50K'",
+    "occupation = 'Prof-specialty' AND education IN ('Masters', 'Doctorate') AND hours_per_week >= 50",
+    "workclass IS NULL AND occupation IS NULL AND age BETWEEN 60 AND 75",
+    "capital_gain > 10000 AND income = '>50K' AND sex = 'Male'",
+    "native_country = 'India' AND race = 'Asian-Pac-Islander' AND education = 'Masters'",
+    "education LIKE '%th' AND native_country = 'Mexico' AND age % 10 = 0",
+    "(relationship = 'Wife' OR relationship = 'Husband') AND NOT marital_status LIKE 'Married%'",
+    "marital_status = 'Widowed' OR (age >= 65 AND sex = 'Female')",
+    "occupation = 'Farming-fishing' AND workclass = 'Self-emp-not-inc' AND hours_per_week >= 60 AND income = '<=50K'",
+)
+RANDOM_QUERIES = 500
+RANDOM_SEED = 2020
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A column of the demo's tables."""
+
+    name: str
+    answer: Callable[[str], Estimate]
+
+
+@click.command(epilog="\b\nExample:\n  countless demo")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    default=Path("adult.countless"),
+    show_default=True,
+    help="The model file to make, or to use again.",
+)
+@click.option("--refit", is_flag=True, help="Fit again even if the model file exists.")
+def demo(model: Path, refit: bool) -> int:
+    """Fit UCI Adult, which ships with Countless, and put a dozen estimates beside the truth.
+
+    Next to each stand two estimates that people use instead: histograms multiplied as if columns were independent,
+    and a 1% sample of the rows. Takes a minute or two; a second run uses the model file of the first.
+    """
+    progress, console = show.progress(), show.results()
+    estimator = None if refit else _existing(model, progress)
+    if estimator is None:
+        estimator = _fit(model, progress)
+        if estimator.report["interrupted"]:
+            progress.print("stopped early: run it again to go on training")
+            return 130
+    table = Table.encode(adult())
+    contenders = (
+        Contender("Countless", estimator.estimate),
+        Contender("independence", Independence(table).estimate),
+        Contender("1% sample", RowSample(table).estimate),
+    )
+    source = Source.open(adult())
+    console.print(_dozen(contenders, source.counts(QUERIES)))
+    progress.print(f"counting {RANDOM_QUERIES} random queries of 5 to 12 filters ...")
+    console.print(_random(estimator, contenders, source))
+    console.print(f"ask your own:  countless estimate {model} \"age > 35 AND income = '>50K'\"", markup=False)
+    return 0
+
+
+def _existing(model: Path, console: Console) -> Estimator | None:
+    """The model of an earlier run, if it is whole and of this version."""
+    if not model.exists() or checkpoint_of(model).exists():
+        return None
+    try:
+        estimator = Estimator.load(model)
+    except ModelFileError as error:
+        console.print(f"fitting again: {error}", markup=False)
+        return None
+    if estimator.library != __version__:
+        return None
+    console.print(f"using {model} from an earlier run (--refit fits it again)")
+    return estimator
+
+
+def _fit(model: Path, console: Console) -> Estimator:
+    require_writable(model)
+    checkpoint = checkpoint_of(model)
+    with FitView(console) as view:
+        estimator = fit(adult(), checkpoint=checkpoint, resume=True, listener=view)
+    estimator.save(model)
+    if not estimator.report["interrupted"]:
+        checkpoint.unlink(missing_ok=True)
+    summarize(console, estimator, model)
+    return estimator
+
+
+def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> TextTable:
+    table = TextTable(title="how many of 48,842 people?", title_justify="left", show_lines=True)
+    table.add_column("WHERE", ratio=1)
+    for heading in ("truth", "estimate", "90% interval", "q-error", "ms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for contender in contenders[1:]:
+        table.add_column(f"{contender.name}\n(q-error)", justify="right", no_wrap=True)
+    for where, truth in zip(QUERIES, truths, strict=True):
+        own, *others = (contender.answer(where) for contender in contenders)
+        table.add_row(
+            where,
+            show.rows(truth),
+            show.rows(own.rows),
+            f"{show.rows(own.low)} - {show.rows(own.high)}",
+            show.factor(q_error(own.rows, truth)),
+            f"{own.ms:.1f}",
+            *(f"{show.rows(other.rows)} ({show.factor(q_error(other.rows, truth))})" for other in others),
+        )
+    return table
+
+
+def _random(estimator: Estimator, contenders: tuple[Contender, ...], source: Source) -> TextTable:
+    queries = random_workload(estimator.schema, source, RANDOM_QUERIES, RANDOM_SEED)
+    table = TextTable(title=f"q-error over {RANDOM_QUERIES} random queries", title_justify="left")
+    table.add_column("method")
+    for heading in ("median", "p95", "p99", "max", "ms (median)"):
+        table.add_column(heading, justify="right")
+    for contender in contenders:
+        found = evaluate(contender.answer, queries, contender.name)
+        errors = [float(np.percentile(found.q_errors, place)) for place in (50, 95, 99, 100)]
+        table.add_row(contender.name, *map(show.factor, errors), f"{found.to_json()['latency_ms']['p50']:.2f}")
+    return table

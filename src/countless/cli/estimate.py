@@ -1,0 +1,73 @@
+"""``countless estimate``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from countless.cli import show
+from countless.cli.options import json_option, method_options, model_argument
+from countless.errors import CountlessError, DataError
+from countless.estimator.estimate import Estimate
+from countless.estimator.estimator import Estimator
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless estimate people.countless \"age > 35 AND city = 'Oslo'\"\n"
+    '  countless estimate people.countless "age > 35" --json\n'
+    "  countless estimate people.countless --file queries.sql --json"
+)
+@model_argument
+@click.argument("where", required=False)
+@click.option(
+    "--file", "queries", type=click.Path(path_type=Path), help="One WHERE clause per line; - is standard input."
+)
+@method_options()
+@json_option
+def estimate(
+    model: Path, where: str | None, queries: Path | None, method: str, particles: int | None, as_json: bool
+) -> int:
+    """How many rows match WHERE, a clause in SQL?
+
+    With --file, every line of the file is a clause. A line that cannot be answered gives an error of its own, the
+    others are still answered, and the exit code is 1.
+    """
+    if (where is None) == (queries is None):
+        raise click.UsageError("give either a WHERE clause or --file")
+    estimator = Estimator.load(model)
+    if where is not None:
+        _print(estimator.estimate(where, method=method, particles=particles), as_json)
+        return 0
+    assert queries is not None
+    failed = False
+    for number, line in enumerate(_lines(queries), 1):
+        if not line.strip():
+            continue
+        try:
+            _print(estimator.estimate(line, method=method, particles=particles), as_json)
+        except CountlessError as error:
+            failed = True
+            if as_json:
+                click.echo(json.dumps({"where": line.strip(), "error": str(error)}, ensure_ascii=False))
+            else:
+                click.echo(f"line {number}: error: {error}", err=True)
+    return 1 if failed else 0
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return sys.stdin.read().splitlines() if str(path) == "-" else path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read {path}: {error}; --file takes a text file with one clause per line") from None
+
+
+def _print(answer: Estimate, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(answer.to_json(), ensure_ascii=False))
+        return
+    between = f"{show.rows(answer.low)} to {show.rows(answer.high)} at {answer.level:.0%}"
+    click.echo(f"{show.rows(answer.rows)} rows  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)")

@@ -1,0 +1,133 @@
+"""``countless fit``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from countless.cli import show
+from countless.cli.fitting import FitView, summarize
+from countless.cli.options import Duration, Names
+from countless.data.table import MAX_DISTINCT
+from countless.errors import ModelFileError
+from countless.estimator.fit import Network
+from countless.estimator.fit import fit as fit_table
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless fit people.parquet -o people.countless\n"
+    "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
+    "  countless fit people.parquet -o people.countless --resume"
+)
+@click.argument("table")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@click.option("--columns", type=Names(), help="Fit only these columns.")
+@click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the table  [default: by its size, 20 to 100]")
+@click.option("--budget", type=Duration(), help="Time to train for, such as 90s, 5m or 1h.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
+)
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint beside the model file, if there is one.")
+@click.option("--masking", default="uniform", show_default=True, help="Input masking: uniform, none, or a probability.")
+@click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002]")
+@click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 2048]")
+@click.option(
+    "--hidden", type=click.IntRange(min=1), default=Network.hidden, show_default=True, help="Units of a hidden layer."
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=0),
+    default=Network.blocks,
+    show_default=True,
+    help="Residual blocks of two layers.",
+)
+@click.option(
+    "--embedding",
+    type=click.IntRange(min=1),
+    default=Network.embedding,
+    show_default=True,
+    help="Size of an embedding.",
+)
+@click.option(
+    "--max-distinct",
+    type=click.IntRange(min=1),
+    default=MAX_DISTINCT,
+    show_default=True,
+    help="Leave out columns with more values.",
+)
+def fit(
+    table: str,
+    output: Path,
+    columns: tuple[str, ...] | None,
+    exclude: tuple[str, ...],
+    epochs: int | None,
+    budget: float | None,
+    seed: int,
+    resume: bool,
+    masking: str,
+    learning_rate: float | None,
+    batch: int | None,
+    hidden: int,
+    blocks: int,
+    embedding: int,
+    max_distinct: int,
+) -> int:
+    """Learn TABLE and write a model file.
+
+    TABLE is a CSV, Parquet or JSON file, or a glob in quotes. Ctrl-C stops training after the current step and keeps
+    the best model so far; --resume goes on from there.
+    """
+    require_writable(output)
+    console = show.progress()
+    checkpoint = checkpoint_of(output)
+    if checkpoint.exists():
+        console.print(
+            f"going on from {checkpoint}"
+            if resume
+            else f"starting anew: {checkpoint} of an earlier run will be replaced (--resume goes on from it)"
+        )
+    elif resume:
+        console.print(f"nothing to resume: there is no {checkpoint}; starting anew")
+    with FitView(console) as view:
+        estimator = fit_table(
+            table,
+            columns=columns,
+            exclude=exclude,
+            epochs=epochs,
+            budget=budget,
+            seed=seed,
+            masking=masking,
+            learning_rate=learning_rate,
+            batch=batch,
+            network=Network(hidden, blocks, embedding),
+            max_distinct=max_distinct,
+            checkpoint=checkpoint,
+            resume=resume,
+            listener=view,
+        )
+    estimator.save(output)
+    summarize(console, estimator, output)
+    if estimator.report["interrupted"]:
+        console.print("[yellow]stopped early[/]: the file holds the best model so far; add --resume to go on training")
+        return 130
+    checkpoint.unlink(missing_ok=True)
+    return 0
+
+
+def checkpoint_of(output: Path) -> Path:
+    """Where training towards ``output`` keeps its state."""
+    return output.with_name(output.name + ".checkpoint")
+
+
+def require_writable(output: Path) -> None:
+    """Say now, not after training, that the model file cannot be written."""
+    if output.is_dir():
+        raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
+    if not output.parent.is_dir():
+        raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
+    if not os.access(output.parent, os.W_OK):
+        raise ModelFileError(f"cannot write {output}: no permission to write in {output.parent}; choose another place")

@@ -1,0 +1,109 @@
+"""A fit as a person sees it: stages, live progress, and a summary. Used by ``fit`` and ``demo``."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from countless.cli.show import duration, factor, size
+from countless.data.schema import Schema
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import Listener
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress as TrainProgress
+
+LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
+
+
+class FitView(Listener):
+    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._last_line = 0.0
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> FitView:
+        if self.console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[text]}"), console=self.console
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        if self._bar is None:
+            self.console.print(f"{name} ...")
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=1.0, text="")
+
+    def table(self, schema: Schema) -> None:
+        self.console.print(f"{schema.rows:,} rows, {len(schema.columns)} columns")
+        for column in schema.left_out:
+            self.console.print(f"[yellow]left out[/] {column.name}: {column.reason}", highlight=False)
+
+    def training(self, progress: TrainProgress) -> None:
+        epochs = f"/{progress.epochs}" if progress.epochs else ""
+        held_out = ""
+        if progress.masked_bits is not None and progress.unmasked_bits is not None:
+            held_out = f", held-out {progress.masked_bits:.2f} masked {progress.unmasked_bits:.2f} unmasked"
+        text = (
+            f"epoch {progress.epoch}{epochs}  bits/row {progress.train_bits:.2f}{held_out}  "
+            f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
+        )
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
+
+    def calibrating(self, done: int, total: int) -> None:
+        self._show(done / total, f"{done}/{total} queries", None)
+
+    def _show(self, fraction: float, text: str, line: str | None) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=fraction, text=text)
+        elif line is not None and (time.monotonic() - self._last_line > LINE_SECONDS or fraction >= 1.0):
+            self._last_line = time.monotonic()
+            self.console.print(line)
+
+
+def summarize(console: Console, estimator: Estimator, path: Path) -> None:
+    """What was fitted: every column and how it is stored, what was left out, how good, how large."""
+    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
+    for column in estimator.schema.columns:
+        table.add_row(
+            column.name,
+            column.type,
+            f"{len(column.values):,}",
+            "yes" if column.has_null else "",
+            f"{column.size:,} codes",
+        )
+    for left_out in estimator.schema.left_out:
+        table.add_row(left_out.name, left_out.type, "", "", f"[yellow]left out[/]: {left_out.reason}")
+    console.print(table)
+    report, info = estimator.report, estimator.info()
+    where = "held-out" if report["held_out_rows"] else "training"
+    bits = f"{report['masked_bits']:.2f} bits a row masked" + (
+        f", {report['unmasked_bits']:.2f} unmasked" if report["held_out_rows"] else ""
+    )
+    console.print(f"{report['epochs']:g} epochs in {duration(report['seconds'])}; {bits} on {where} rows")
+    interval = info["interval"]
+    console.print(
+        f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "
+        f"from {interval['queries']} queries"
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    console.print(f"peak memory {size(peak)}")
+    console.print(f"wrote {path} ({size(path.stat().st_size)}); it holds every distinct value of the fitted columns")

@@ -1,0 +1,52 @@
+"""``countless info``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from countless.cli import show
+from countless.cli.options import json_option, model_argument
+from countless.estimator.estimator import Estimator
+
+
+@click.command(epilog="\b\nExample:\n  countless info people.countless")
+@model_argument
+@json_option
+def info(model: Path, as_json: bool) -> None:
+    """What does MODEL hold?"""
+    estimator = Estimator.load(model)
+    facts = estimator.info()
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    console = show.results()
+    console.print(
+        f"{model}: {facts['rows']:,} rows, {len(facts['columns'])} columns, {show.size(model.stat().st_size)}"
+    )
+    table = Table("column", "type", "distinct", "NULLs", box=None, pad_edge=False, header_style="bold")
+    for column in facts["columns"]:
+        table.add_row(column["name"], column["type"], f"{column['distinct']:,}", "yes" if column["has_null"] else "")
+    console.print(table)
+    for column in facts["left_out"]:
+        console.print(f"left out  {column['name']}: {column['reason']}", markup=False)
+    network = facts["model"]
+    console.print(
+        f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}, "
+        f"{facts['parameters']:,} parameters"
+    )
+    training = facts["training"]
+    if training:
+        console.print(
+            f"training  {training['epochs']:g} epochs in {show.duration(training['seconds'])}, "
+            f"{training['masked_bits']:.2f} bits a row masked"
+        )
+    interval = facts["interval"]
+    console.print(
+        f"interval  a factor of {show.factor(interval['factor'])} at {interval['level']:.0%}, "
+        f"from {interval['queries']} queries"
+    )
+    console.print(f"library   Countless {facts['library']}")

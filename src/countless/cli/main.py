@@ -1,0 +1,83 @@
+"""The ``countless`` command."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from countless._version import __version__
+from countless.errors import CountlessError
+
+# Loaded when they are run, so that estimating does not pay for what fitting imports.
+COMMANDS = {
+    "fit": "Learn a table and write a model file.",
+    "estimate": "How many rows match a WHERE clause?",
+    "explain": "How is a WHERE clause answered?",
+    "evaluate": "Measure a model against true counts.",
+    "info": "What does a model file hold?",
+    "demo": "Fit the embedded table and compare estimates with the truth.",
+}
+
+
+class Commands(click.Group):
+    """A group whose commands live in modules of their own."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"countless.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n"
+    "  countless fit people.parquet -o people.countless\n"
+    '  countless estimate people.countless "age > 35"',
+)
+@click.version_option(__version__, prog_name="countless")
+def cli() -> None:
+    """Count rows without counting them.
+
+    Learn a table once; then ask a small model file how many rows match any WHERE clause, without the table.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; what goes wrong is a message and an exit code, never a traceback."""
+    try:
+        result: Any = cli.main(arguments, standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+    except CountlessError as error:
+        click.echo(f"error: {error}", err=True)
+        code = 1
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\ninterrupted", err=True)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # let the interpreter flush into nothing
+        code = 0
+    except MemoryError:
+        click.echo("error: not enough memory: fit fewer columns (--exclude), or use a larger machine", err=True)
+        code = 1
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Options that several commands share, and types of their own."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from countless.engine.density import METHODS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE)
+
+
+class Duration(click.ParamType[float]):
+    """A time such as ``90``, ``90s``, ``5m`` or ``1h30m``, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = DURATION.fullmatch(str(value).strip())
+        hours, minutes, seconds = found.groups() if found else (None, None, None)
+        total = 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
+        if total <= 0:
+            self.fail(f"{value!r} is not a time: write 90s, 5m or 1h30m", param, ctx)
+        return total
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Column names between commas; a name with a comma stands in double quotes."""
+
+    name = "a,b"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []) if name.strip())
+
+
+def model_argument(command: Command) -> Command:
+    """MODEL, a model file."""
+    return click.argument("model", type=click.Path(path_type=Path))(command)
+
+
+def method_options(*extra: str) -> Callable[[Command], Command]:
+    """--method, with ``extra`` methods beside the engine's, and --particles."""
+
+    def decorate(command: Command) -> Command:
+        particles = click.option(
+            "--particles", type=click.IntRange(min=1), help="Prefixes (or samples) to hold at most."
+        )
+        method = click.option(
+            "--method",
+            type=click.Choice([*METHODS, *extra]),
+            default="particles",
+            show_default=True,
+            help="How to answer.",
+        )
+        return method(particles(command))
+
+    return decorate
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

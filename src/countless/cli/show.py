@@ -1,0 +1,66 @@
+"""How things look: one console for results, one for progress."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+NARROWEST = 100
+
+
+def results() -> Console:
+    """The console on standard output; when that is not a terminal, wide enough for tables."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, NARROWEST)
+    return console
+
+
+def progress() -> Console:
+    """The console on standard error, for progress and notices."""
+    return Console(file=sys.stderr, highlight=False)
+
+
+def rows(count: float) -> str:
+    """A number of rows.
+
+    >>> rows(1234567.2), rows(3.21), rows(0)
+    ('1,234,567', '3.2', '0')
+    """
+    return f"{count:,.0f}" if count >= 10 or count == 0 else f"{count:.1f}"
+
+
+def factor(value: float) -> str:
+    """A q-error or another factor.
+
+    >>> factor(1.234), factor(57.3), factor(12345)
+    ('1.23', '57', '12,345')
+    """
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(9.4), duration(75), duration(4000)
+    ('9s', '1m15s', '1h06m')
+    """
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02}s"
+    return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+
+
+def size(count: int) -> str:
+    """A number of bytes.
+
+    >>> size(512), size(2_600_000)
+    ('512 B', '2.6 MB')
+    """
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count} B"
