@@ -24,6 +24,8 @@ def exact(runtime: Runtime[State], box: Box) -> Answer:
     steps = walk(box, runtime.order)
     forward_rows = 0
     for step in steps:
+        if len(mass) == 0:
+            break
         size = runtime.sizes[step.position]
         weights = states.weights(step, size)  # (K, size + 1)
         if np.count_nonzero(weights) > MOST_COMBINATIONS:

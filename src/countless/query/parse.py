@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
-from countless.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
+from countless.errors import QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.predicate import DIALECT
 
 STATEMENT = re.compile(r"\s*(select|from|with)\b", re.IGNORECASE)
@@ -86,7 +86,7 @@ def _parsed(text: str, clause: str, into: type[exp.Expr] | None = None) -> exp.E
             else [sqlglot.parse_one(text, dialect=DIALECT, into=into)]
         )
     except RecursionError:
-        raise QueryError("the clause is nested too deeply: use IN for long lists of values") from None
+        raise QueryTooLargeError("the clause is nested too deeply: use IN for long lists of values") from None
     except (ParseError, TokenError) as error:
         raise _syntax_error(error, clause) from None
     except SqlglotError as error:

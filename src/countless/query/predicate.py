@@ -142,7 +142,7 @@ def literal(value: Any) -> exp.Expr:
         return exp.Neg(this=number) if value < 0 else number
     if isinstance(value, datetime.datetime):
         kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
-        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind, dialect=DIALECT)
     if isinstance(value, datetime.date):
         return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
     if isinstance(value, datetime.time):

@@ -170,7 +170,7 @@ def _read_date(node: exp.Expr) -> str | None:
 
 
 def _read_timestamp(node: exp.Expr) -> str | None:
-    text = _iso(node, exp.DType.TIMESTAMP, TIMESTAMP, datetime.datetime.fromisoformat)
+    text = _iso(node, exp.DType.TIMESTAMPNTZ, TIMESTAMP, datetime.datetime.fromisoformat)
     return text + " 00:00:00" if text is not None and len(text) == 10 else text
 
 

@@ -1,0 +1,188 @@
+"""Every method against enumeration: the contract that each sampler must pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countless.engine.density import METHODS, density
+from countless.engine.exact import exact
+from countless.engine.paper import draw
+from countless.engine.particles import particles
+from countless.errors import CountlessError, QueryTooLargeError
+from countless.region import Box, Filter, Region
+from tests.mocks import DigitRange, JointRuntime, PrefixRuntime, box_of, brute_force
+
+SAMPLERS = ["particles", "skipping", "progressive"]
+SEEDS = 400
+
+
+def random_joint(seed: int, sizes: tuple[int, ...] = (4, 3, 5, 2)) -> JointRuntime:
+    rng = np.random.default_rng(seed)
+    return JointRuntime(rng.gamma(0.3, size=sizes) + 1e-3, order=tuple(int(p) for p in rng.permutation(len(sizes))))
+
+
+@st.composite
+def models_and_boxes(draw: Any) -> tuple[PrefixRuntime, Box]:
+    sizes = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)))
+    order = tuple(draw(st.permutations(range(len(sizes)))))
+    allowed = {}
+    for position in draw(st.sets(st.integers(0, len(sizes) - 1))):
+        allowed[position] = draw(st.lists(st.integers(0, sizes[position] - 1), unique=True))
+    return PrefixRuntime(sizes, draw(st.integers(0, 1000)), order), box_of(allowed, sizes)
+
+
+@given(models_and_boxes())
+@settings(deadline=None)
+def test_particles_with_room_for_all_are_exact(case: tuple[PrefixRuntime, Box]) -> None:
+    runtime, box = case
+    answer = particles(runtime, box, 10_000, np.random.default_rng(0))
+    assert answer.exact
+    assert answer.density == pytest.approx(exact(runtime, box).density, rel=1e-12, abs=1e-300)
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+@settings(deadline=None)
+def test_exact_is_the_mass_of_the_box(seed: int, data: st.DataObject) -> None:
+    runtime = random_joint(seed)
+    allowed = {
+        position: data.draw(st.lists(st.integers(0, size - 1), unique=True, min_size=1))
+        for position, size in enumerate(runtime.sizes)
+        if data.draw(st.booleans())
+    }
+    answer = exact(runtime, box_of(allowed, runtime.sizes))
+    assert answer.density == pytest.approx(brute_force(runtime.joint, allowed), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", SAMPLERS)
+@pytest.mark.parametrize("budget", [1, 3, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_means_are_unbiased(method: str, budget: int, seed: int) -> None:
+    """The mean over seeds is within its standard error of the truth, on a model whose conditionals agree."""
+    runtime = random_joint(seed)
+    box = box_of({0: [0, 2, 3], 1: [0, 2], 2: [1, 2, 4], 3: [1]}, runtime.sizes)
+    truth = exact(runtime, box).density
+    found = [METHODS[method](runtime, box, budget, np.random.default_rng(s)).density for s in range(SEEDS)]
+    error = np.std(found, ddof=1) / np.sqrt(SEEDS)
+    assert abs(np.mean(found) - truth) < 4.5 * error + 1e-12
+
+
+@pytest.mark.parametrize("method", ["particles", "skipping"])
+def test_skipping_methods_are_unbiased_for_conditionals_that_do_not_agree(method: str) -> None:
+    runtime = PrefixRuntime((5, 4, 6, 3), seed=11, order=(2, 0, 3, 1))
+    box = box_of({0: [0, 1, 4], 2: [0, 2, 3, 5], 1: [1, 2]}, runtime.sizes)
+    truth = exact(runtime, box).density
+    found = [METHODS[method](runtime, box, 4, np.random.default_rng(s)).density for s in range(SEEDS)]
+    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("constrained", [(), (1,), (3,), (0, 1, 2, 3)])
+def test_none_one_and_all_columns(method: str, constrained: tuple[int, ...]) -> None:
+    runtime = random_joint(5)
+    allowed = {position: [0] for position in constrained}
+    truth = brute_force(runtime.joint, allowed)
+    found = METHODS[method](runtime, box_of(allowed, runtime.sizes), 3000, np.random.default_rng(0))
+    assert found.density == pytest.approx(truth, rel=0.15)
+    if not constrained:
+        assert found.density == 1.0
+        assert found.exact
+        assert found.visited == ()
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_filter_that_allows_nothing_is_zero(method: str) -> None:
+    runtime = random_joint(5)
+    found = METHODS[method](runtime, box_of({1: [], 2: [0]}, runtime.sizes), 10, np.random.default_rng(0))
+    assert found.density == 0.0
+
+
+@pytest.mark.parametrize("method", ["particles", "skipping", "exact"])
+def test_a_filter_that_allows_everything_is_skipped(method: str) -> None:
+    runtime = PrefixRuntime((3, 4, 2), seed=1)
+    everything = box_of({0: [0, 1, 2], 1: [1, 2]}, runtime.sizes)
+    alone = box_of({1: [1, 2]}, runtime.sizes)
+    one, two = (METHODS[method](runtime, box, 50, np.random.default_rng(0)) for box in (everything, alone))
+    assert one == two
+    assert one.visited == (1,)
+
+
+class TestSeveralPositions:
+    """A column of two digits: free digits stay MASK, and particles in different automaton states walk together."""
+
+    RADICES = (4, 5)
+
+    def case(self, low: int, high: int, seed: int = 0) -> tuple[JointRuntime, Box, float]:
+        rng = np.random.default_rng(seed)
+        joint = rng.gamma(0.5, size=(3, *self.RADICES, 2)) + 1e-3
+        runtime = JointRuntime(joint)
+        box = Box((Filter((1, 2), DigitRange(low, high, self.RADICES)), *box_of({0: [0, 2], 3: [1]}, runtime.sizes).filters))
+        flat = runtime.joint.reshape(3, 20, 2)
+        return runtime, box, float(flat[[0, 2]][:, low : high + 1, 1].sum())
+
+    @pytest.mark.parametrize(("low", "high"), [(0, 19), (3, 12), (5, 9), (7, 7), (0, 3), (16, 19), (4, 15)])
+    def test_exact_and_particles(self, low: int, high: int) -> None:
+        runtime, box, truth = self.case(low, high)
+        assert exact(runtime, box).density == pytest.approx(truth, rel=1e-9)
+        assert particles(runtime, box, 1000, np.random.default_rng(0)).density == pytest.approx(truth, rel=1e-9)
+
+    @pytest.mark.parametrize("method", SAMPLERS)
+    def test_sampled(self, method: str) -> None:
+        runtime, box, truth = self.case(3, 12)
+        found = [METHODS[method](runtime, box, 4, np.random.default_rng(s)).density for s in range(SEEDS)]
+        assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
+
+
+class TestDensity:
+    def test_disjoint_boxes_add_up(self) -> None:
+        runtime = random_joint(2)
+        boxes = tuple(box_of({0: [symbol], 1: [0, 1]}, runtime.sizes) for symbol in (0, 2))
+        found = density(runtime, Region(boxes), "exact", None, 0)
+        assert found.value == pytest.approx(brute_force(runtime.joint, {0: [0, 2], 1: [0, 1]}), rel=1e-9)
+
+    def test_a_union_is_clipped_to_its_bounds(self) -> None:
+        runtime = PrefixRuntime((3, 3), seed=0)
+        part, whole = box_of({0: [0]}, runtime.sizes), box_of({1: [0, 1]}, runtime.sizes)
+        alone = density(runtime, Region((whole,)), "exact", None, 0).value
+        clipped = density(runtime, Region((part,), cover=(part, whole)), "exact", None, 0).value
+        assert clipped >= alone > density(runtime, Region((part,)), "exact", None, 0).value
+
+    def test_no_box_is_nothing(self) -> None:
+        assert density(random_joint(0), Region(()), "particles", None, 0).value == 0.0
+
+    def test_the_same_seed_gives_the_same_answer(self) -> None:
+        runtime = random_joint(3)
+        region = Region((box_of({0: [0, 1, 2], 1: [0, 1], 2: [0, 1, 2, 3], 3: [0]}, runtime.sizes),))
+        first, second = (density(runtime, region, "particles", 3, 9).value for _ in range(2))
+        assert first == second
+
+    def test_unknown_method(self) -> None:
+        with pytest.raises(CountlessError, match="unknown method 'magic': choose one of particles"):
+            density(random_joint(0), Region(()), "magic", None, 0)
+
+    def test_no_particles(self) -> None:
+        with pytest.raises(CountlessError, match="must be at least 1"):
+            density(random_joint(0), Region(()), "particles", 0, 0)
+
+
+def test_exact_refuses_to_enumerate_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("countless.engine.exact.MOST_COMBINATIONS", 20)
+    runtime = random_joint(0)
+    with pytest.raises(QueryTooLargeError, match="use --method particles"):
+        exact(runtime, box_of({0: [0, 1, 2], 1: [0, 1], 2: [0, 1, 2, 3]}, runtime.sizes))
+
+
+def test_draw_follows_the_masses() -> None:
+    masses = np.tile(np.array([0.0, 1.0, 3.0, 0.0]), (20_000, 1))
+    symbols = draw(masses, masses.sum(axis=1), np.random.default_rng(0))
+    assert set(symbols.tolist()) == {1, 2}
+    assert np.mean(symbols == 2) == pytest.approx(0.75, abs=0.02)
+
+
+def test_draw_never_leaves_the_allowed_symbols() -> None:
+    masses = np.array([[1e-300, 0.0], [0.0, 0.0]])
+    assert draw(masses, masses.sum(axis=1), np.random.default_rng(0)).tolist() == [0, 0]

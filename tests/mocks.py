@@ -1,0 +1,132 @@
+"""Models with known probabilities, which test the engine with no training."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.region import Box, Filter, ValueSet
+
+
+class MockRuntime:
+    """Walks by keeping whole rows of symbols, and asks :meth:`row_logits` for each."""
+
+    def __init__(self, sizes: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
+        self._sizes = sizes
+        self._order = order or tuple(range(len(sizes)))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self._sizes
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return self._order
+
+    def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
+        raise AssertionError
+
+    def conditional(self, codes: IntArray, position: int) -> FloatArray:
+        return np.stack([self.row_logits(self._past(row, position), position) for row in codes.tolist()])
+
+    def start(self) -> IntArray:
+        return np.array([self._sizes])
+
+    def logits(self, state: IntArray, position: int) -> FloatArray:
+        return self.conditional(state, position)
+
+    def advance(self, state: IntArray, parents: IntArray, position: int, symbols: IntArray) -> IntArray:
+        rows: IntArray = state[parents]
+        rows[:, position] = symbols
+        return rows
+
+    def _past(self, row: list[int], position: int) -> tuple[int, ...]:
+        """The row with MASK at ``position`` and everything after it in the order."""
+        rank = self._order.index(position)
+        past = set(self._order[:rank])
+        return tuple(symbol if p in past else self._sizes[p] for p, symbol in enumerate(row))
+
+
+class PrefixRuntime(MockRuntime):
+    """Arbitrary conditionals that depend on the whole past, MASKs included: no joint distribution need agree with them."""
+
+    def __init__(self, sizes: tuple[int, ...], seed: int, order: tuple[int, ...] | None = None) -> None:
+        super().__init__(sizes, order)
+        self._seed = seed
+
+    def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
+        digest = hashlib.blake2b(repr((self._seed, row, position)).encode(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        return rng.normal(scale=1.5, size=self.sizes[position])
+
+
+class JointRuntime(MockRuntime):
+    """A known joint distribution, whose MASK is exact marginalisation: what a perfectly trained model would be."""
+
+    def __init__(self, joint: FloatArray, order: tuple[int, ...] | None = None) -> None:
+        super().__init__(joint.shape, order)
+        self.joint = joint / joint.sum()
+
+    def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
+        index = tuple(slice(None) if symbol == size else slice(symbol, symbol + 1) for symbol, size in zip(row, self.sizes, strict=True))
+        others = tuple(axis for axis in range(len(self.sizes)) if axis != position)
+        with np.errstate(divide="ignore"):
+            logits: FloatArray = np.log(self.joint[index].sum(axis=others))
+        return np.maximum(logits, -700.0)
+
+
+class DigitRange:
+    """``low <= value <= high`` over the digits of a value, leading digit first; the rest is free once inside."""
+
+    FREE, BELOW_HIGH, ABOVE_LOW, TIGHT = 0, 1, 2, 3
+
+    def __init__(self, low: int, high: int, radices: tuple[int, ...]) -> None:
+        self.radices = radices
+        self.low, self.high = self._digits(low), self._digits(high)
+
+    def start(self) -> int:
+        return self.TIGHT  # state: 4 * depth + kind
+
+    def weights(self, state: int) -> FloatArray:
+        depth, kind = divmod(state, 4)
+        digits = np.arange(self.radices[depth])
+        least = self.low[depth] if kind in (self.TIGHT, self.ABOVE_LOW) else 0
+        most = self.high[depth] if kind in (self.TIGHT, self.BELOW_HIGH) else self.radices[depth] - 1
+        return ((digits >= least) & (digits <= most)).astype(np.float64)
+
+    def next(self, state: int, symbols: IntArray) -> IntArray:
+        depth, kind = divmod(state, 4)
+        on_low = (kind in (self.TIGHT, self.ABOVE_LOW)) & (symbols == self.low[depth])
+        on_high = (kind in (self.TIGHT, self.BELOW_HIGH)) & (symbols == self.high[depth])
+        kinds = np.where(on_low & on_high, self.TIGHT, np.where(on_low, self.ABOVE_LOW, np.where(on_high, self.BELOW_HIGH, self.FREE)))
+        return 4 * (depth + 1) + kinds
+
+    def free(self, state: int) -> bool:
+        return state % 4 == self.FREE or state // 4 == len(self.radices)
+
+    def _digits(self, value: int) -> list[int]:
+        digits = []
+        for radix in reversed(self.radices):
+            value, digit = divmod(value, radix)
+            digits.append(digit)
+        return digits[::-1]
+
+
+def value_set(position: int, allowed: list[int], size: int) -> Filter:
+    """A filter that allows the given symbols of one position."""
+    return Filter((position,), ValueSet(np.isin(np.arange(size), allowed).astype(np.float64)))
+
+
+def brute_force(joint: FloatArray, allowed: dict[int, list[int]]) -> float:
+    """The mass of a box of a joint distribution, one cell at a time."""
+    choices = [allowed.get(axis, list(range(size))) for axis, size in enumerate(joint.shape)]
+    return math.fsum(float(joint[cell]) for cell in itertools.product(*choices)) / float(joint.sum())
+
+
+def box_of(allowed: dict[int, list[int]], sizes: tuple[int, ...]) -> Box:
+    """A box from allowed symbols by position."""
+    return Box(tuple(value_set(position, symbols, sizes[position]) for position, symbols in allowed.items()))

@@ -1,0 +1,96 @@
+"""Clauses that cannot be answered: the error's type, the phrase that helps, and the spot."""
+
+from __future__ import annotations
+
+import pytest
+
+from countless.data.schema import Column, LeftOut, Schema
+from countless.errors import (
+    ColumnLeftOutError,
+    QueryError,
+    QuerySyntaxError,
+    QueryTypeError,
+    UnknownColumnError,
+    UnsupportedQueryError,
+)
+from countless.query.compile import Compiler
+
+SCHEMA = Schema(
+    100,
+    (
+        Column("age", "INTEGER", ("1", "2", "3"), False),
+        Column("hours", "INTEGER", ("1", "2", "3"), False),
+        Column("city", "VARCHAR", ("Oslo", "Rome"), True),
+        Column("born", "DATE", ("2020-01-01", "2020-01-02"), False),
+        Column("ok", "BOOLEAN", ("false", "true"), False),
+    ),
+    (LeftOut("id", "BIGINT", "it is nearly unique: 100 distinct values in 100 rows"),),
+)
+
+CASES = [
+    ("agee > 3", UnknownColumnError, 'unknown column "agee": did you mean "age"?', "agee"),
+    ("ok AND Citty = 'Oslo'", UnknownColumnError, 'did you mean "city"?', "Citty"),
+    ("zzz = 1", UnknownColumnError, "the columns are age, hours, city, born, ok", "zzz"),
+    ('"Oslo" = city', UnknownColumnError, 'unknown column "Oslo"', '"Oslo"'),
+    ("id = 5", ColumnLeftOutError, 'the model does not hold the column "id": it is nearly unique', "id"),
+    ("age = 'old'", QueryTypeError, '"age" is INTEGER: the types do not fit: Could not convert string \'old\'', "age = 'old'"),
+    ("city > 5", QueryTypeError, "Cannot compare values of type VARCHAR and type INTEGER_LITERAL", "city > 5"),
+    ("born > 5", QueryTypeError, "Cannot compare values of type DATE", "born > 5"),
+    ("born = DATE '2020-13-45'", QueryTypeError, "date field value out of range", "born = DATE '2020-13-45'"),
+    ("upper(age) = 'X'", QueryTypeError, '"age" is INTEGER', "upper(age) = 'X'"),
+    ("age > hours", UnsupportedQueryError, 'one comparison is about the columns "age" and "hours"', "age > hours"),
+    ("ok AND age + hours = 3", UnsupportedQueryError, "compare each column with values", "age + hours = 3"),
+    ("age IN (SELECT 1)", UnsupportedQueryError, "a subquery cannot be answered", "age IN (SELECT 1"),
+    ("EXISTS (SELECT 1)", UnsupportedQueryError, "a subquery cannot be answered", None),
+    ("sum(age) > 5", UnsupportedQueryError, "an aggregate has no value for a single row", "sum(age"),
+    ("count(*) > 5", UnsupportedQueryError, "an aggregate has no value for a single row", "count"),
+    ("mode(age) = 5", UnsupportedQueryError, "an aggregate has no value for a single row", "mode(age"),
+    ("row_number() OVER () = 1", UnsupportedQueryError, "a window function", None),
+    ("age = ?", UnsupportedQueryError, "write the literal instead", "age"),
+    ("age = $1", UnsupportedQueryError, "write the literal instead", "age"),
+    ("random() < 0.5", UnsupportedQueryError, "a random function", "random"),
+    ("frobnicate(age) = 1", UnsupportedQueryError, "frobnicate does not exist", "frobnicate(age) = 1"),
+    ("unnest([1, 2]) = age", UnsupportedQueryError, "returns several rows", "unnest([1, 2]) = age"),
+    ("a.age = 1 AND b.city = 'Oslo'", UnsupportedQueryError, "names several tables (a, b)", None),
+    ("SELECT * FROM a JOIN b ON a.x = b.x WHERE age = 1", UnsupportedQueryError, "a join", None),
+    ("SELECT city FROM a WHERE age = 1 GROUP BY city", UnsupportedQueryError, "GROUP BY", None),
+    ("SELECT DISTINCT city FROM a WHERE age = 1", UnsupportedQueryError, "DISTINCT", None),
+    ("SELECT * FROM (SELECT 1) WHERE age = 1", UnsupportedQueryError, "selects from a subquery", None),
+    ("WITH x AS (SELECT 1) SELECT * FROM x WHERE age = 1", UnsupportedQueryError, "WITH", None),
+    ("SELECT 1 UNION SELECT 2", UnsupportedQueryError, "only a plain SELECT", None),
+    ("SELECT * FROM t WHERE age = 1; SELECT 2", QuerySyntaxError, "one statement", None),
+    ("age = 1; DROP TABLE t", QuerySyntaxError, "syntax error", "DROP"),
+    ("age >", QuerySyntaxError, "syntax error", ">"),
+    ("age > 3 AND", QuerySyntaxError, "syntax error", "AND"),
+    ("(age > 3", QuerySyntaxError, "syntax error", "3"),
+    ("age > 3 city", QuerySyntaxError, "syntax error", "city"),
+    ("city = 'Oslo", QuerySyntaxError, "check quotes and parentheses", None),
+    ("age = 1 GROUP BY city", QuerySyntaxError, "syntax error", "GROUP BY"),
+    ("", QuerySyntaxError, "the clause is empty", None),
+    ("   ", QuerySyntaxError, "the clause is empty", None),
+]
+
+
+@pytest.mark.parametrize(("where", "kind", "phrase", "spot"), CASES, ids=[case[0] or "empty" for case in CASES])
+def test_clear_errors(where: str, kind: type[QueryError], phrase: str, spot: str | None) -> None:
+    with pytest.raises(kind) as caught:
+        Compiler(SCHEMA).compile(where)
+    assert type(caught.value) is kind
+    assert phrase in str(caught.value)
+    assert "\n" not in caught.value.message
+    if spot is not None:
+        assert caught.value.span is not None
+        start, end = caught.value.span
+        assert where[start:end] == spot
+        assert "^" * len(spot) in str(caught.value)
+
+
+def test_the_spot_is_on_its_own_line() -> None:
+    with pytest.raises(UnknownColumnError) as caught:
+        Compiler(SCHEMA).compile("age = 1\n  AND agee = 2\n  AND ok")
+    assert str(caught.value).endswith("    AND agee = 2\n        ^^^^")
+
+
+def test_not_a_clause() -> None:
+    with pytest.raises(QueryTypeError, match="a question is SQL text or a predicate"):
+        Compiler(SCHEMA).compile(5)  # type: ignore[arg-type]

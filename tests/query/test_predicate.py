@@ -1,0 +1,61 @@
+"""Predicates in Python are the predicates in SQL."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from countless.errors import QueryTypeError
+from countless.query.predicate import Predicate, col
+from countless.workload import count_codes
+from tests.query.test_meaning import world
+
+CASES: list[tuple[Predicate, str]] = [
+    (col("i") > 1, "i > 1"),
+    (col("i") >= np.int64(1), "i >= 1"),
+    (col("i") < -1, "i < -1"),
+    (col("i") <= Decimal("1.5"), "i <= 1.5"),
+    (col("s") == "O'Hara", "s = 'O''Hara'"),
+    (col("s") != "a", "s <> 'a'"),
+    (col("x") == float("inf"), "x = 'inf'::DOUBLE"),
+    (col("x") >= 0.1, "x >= 0.1"),
+    (col("b") == True, "b = TRUE"),  # noqa: E712
+    (col("d") >= datetime.date(2020, 2, 28), "d >= DATE '2020-02-28'"),
+    (col("the time") > datetime.datetime(2020, 2, 29, 1), "\"the time\" > TIMESTAMP '2020-02-29 01:00:00'"),
+    (col("i").between(-1, 2), "i BETWEEN -1 AND 2"),
+    (col("i").isin([1, 2, 99]), "i IN (1, 2, 99)"),
+    (col("i").isin([]), "FALSE"),
+    (col("s").like("%b"), "s LIKE '%b'"),
+    (col("s").ilike("AB"), "s ILIKE 'AB'"),
+    (col("s").is_null(), "s IS NULL"),
+    (col("s").is_not_null(), "s IS NOT NULL"),
+    (col("i") == None, "i = NULL"),  # noqa: E711
+    ((col("i") > 1) & (col("s") == "a") | ~(col("b") == True), "(i > 1 AND s = 'a') OR NOT b"),  # noqa: E712
+    (~((col("i") > 1) | (col("s") == "a")), "NOT (i > 1 OR s = 'a')"),
+]
+
+
+@pytest.mark.parametrize(("predicate", "sql"), CASES, ids=[sql for _, sql in CASES])
+def test_the_same_rows(predicate: Predicate, sql: str) -> None:
+    source, table, compiler = world()
+    (truth,) = source.counts([sql])
+    assert count_codes(table, compiler.compile(predicate).region) == truth
+    assert count_codes(table, compiler.compile(str(predicate)).region) == truth
+
+
+def test_a_chain_of_comparisons_is_refused() -> None:
+    with pytest.raises(TypeError, match="combine predicates with &"):
+        1 < col("i") < 3  # noqa: B015
+
+
+def test_two_columns() -> None:
+    with pytest.raises(QueryTypeError, match='cannot compare the columns "i" and "x"'):
+        col("i") > col("x")
+
+
+def test_a_value_that_is_none_of_sqls() -> None:
+    with pytest.raises(QueryTypeError, match="cannot use a object in a predicate"):
+        col("i") == object()

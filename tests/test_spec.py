@@ -1,0 +1,46 @@
+"""A spec checks itself, and survives the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from countless.errors import ModelFileError
+from countless.spec import ModelSpec
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 40), st.randoms())
+def test_round_trip(sizes: list[int], hidden: int, random: Any) -> None:
+    order = list(range(len(sizes)))
+    random.shuffle(order)
+    spec = ModelSpec(tuple(sizes), hidden=hidden, orders=(tuple(order),))
+    assert ModelSpec.from_json(spec.to_json()) == spec
+
+
+@given(st.integers(1, 50), st.integers(1, 300))
+def test_a_position_sees_exactly_the_units_below_its_rank(positions: int, hidden: int) -> None:
+    spec = ModelSpec((2,) * positions, hidden=hidden)
+    for rank, cut in enumerate(spec.cuts):
+        assert np.all(spec.degrees[:cut] < rank)
+        assert np.all(spec.degrees[cut:] >= rank)
+
+
+@pytest.mark.parametrize(
+    ("data", "phrase"),
+    [
+        ({}, "damaged"),
+        ({"kind": "transformer"}, "unknown kind of model"),
+        ({"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": []}, "at least one position"),
+        ({"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": []}, "at least 1"),
+        ({"kind": "resmade", "sizes": [2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[1]]}, "permutation"),
+        ({"kind": "resmade", "sizes": "x", "hidden": 1, "blocks": 1, "embedding": 1, "orders": []}, "damaged"),
+        (None, "damaged"),
+    ],
+)
+def test_a_damaged_description(data: Any, phrase: str) -> None:
+    with pytest.raises(ModelFileError, match=phrase):
+        ModelSpec.from_json(data)

@@ -1,0 +1,141 @@
+"""Training learns, stops when told, and goes on as if it had not stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from countless.errors import TrainingError
+from countless.spec import ModelSpec
+from countless.train.loop import Progress, Trained, train
+from countless.train.options import TrainOptions
+
+SIZES = (4, 4, 3)
+SPEC = ModelSpec(SIZES, hidden=16, blocks=1, embedding=8)
+
+
+def codes(rows: int = 3000) -> NDArray[Any]:
+    """The second column repeats the first; the third is noise."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(4, size=rows)
+    return np.stack([first, first, rng.integers(3, size=rows)], axis=1).astype(np.int8)
+
+
+def run(**options: Any) -> Trained:
+    keywords = {key: options.pop(key) for key in ("checkpoint", "resume", "on_progress", "fingerprint") if key in options}
+    return train(codes(), SPEC, TrainOptions(batch=100, **options), **keywords)
+
+
+def same(one: Trained, two: Trained) -> bool:
+    return all(np.array_equal(one.arrays[name], two.arrays[name]) for name in one.arrays)
+
+
+def test_it_learns_what_there_is_to_learn() -> None:
+    trained = run(epochs=15, learning_rate=0.01)
+    entropy = 2 + np.log2(3)  # the copy costs nothing
+    assert trained.report["unmasked_bits"] == pytest.approx(entropy, abs=0.1)
+    assert trained.report["masked_bits"] > trained.report["unmasked_bits"]
+    assert trained.report["held_out_rows"] == 30
+    assert not trained.interrupted
+
+
+def test_the_same_seed_gives_the_same_model_and_another_does_not() -> None:
+    assert same(run(epochs=2, seed=4), run(epochs=2, seed=4))
+    assert not same(run(epochs=2, seed=4), run(epochs=2, seed=5))
+
+
+class Stop:
+    """Presses Ctrl-C after some steps."""
+
+    def __init__(self, after: int) -> None:
+        self.steps = 0
+        self.after = after
+
+    def __call__(self, progress: Progress) -> None:
+        self.steps += 1
+        if self.steps == self.after:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("after", [1, 30, 47])
+def test_a_stopped_run_goes_on_to_the_same_model(tmp_path: Path, after: int) -> None:
+    whole = run(epochs=3)
+    checkpoint = tmp_path / "run.checkpoint"
+    stopped = run(epochs=3, checkpoint=checkpoint, on_progress=Stop(after))
+    assert stopped.interrupted
+    assert stopped.report["epochs"] == pytest.approx(after / 30, abs=0.01)
+    resumed = run(epochs=3, checkpoint=checkpoint, resume=True)
+    assert not resumed.interrupted
+    assert same(whole, resumed)
+    assert whole.report["masked_bits"] == resumed.report["masked_bits"]
+
+
+def test_a_stopped_run_keeps_the_best_model_so_far() -> None:
+    stopped = run(epochs=50, learning_rate=0.01, on_progress=Stop(200))
+    assert stopped.interrupted
+    assert stopped.report["masked_bits"] == min(entry["masked_bits"] for entry in stopped.report["history"])
+
+
+def test_the_budget_ends_the_run_and_its_schedule() -> None:
+    seen: list[Progress] = []
+    trained = run(budget=1.0, on_progress=seen.append)
+    assert trained.report["seconds"] == pytest.approx(1.0, abs=0.5)
+    assert seen[-1].fraction == 1.0
+    assert seen[0].epochs is None
+
+
+def test_progress_tells_all() -> None:
+    seen: list[Progress] = []
+    run(epochs=2, on_progress=seen.append)
+    assert [progress.epoch for progress in seen] == [1] * 30 + [2] * 30
+    assert seen[0].masked_bits is None
+    assert seen[-1].masked_bits is not None
+    assert seen[-1].seconds_left == pytest.approx(0.0)
+    assert all(progress.rows_per_second > 0 for progress in seen)
+
+
+def test_a_small_table_is_trained_on_whole() -> None:
+    trained = train(codes(50), SPEC, TrainOptions(epochs=2))
+    assert trained.report["held_out_rows"] == 0
+    assert trained.report["train_rows"] == 50
+
+
+def test_one_row() -> None:
+    trained = train(codes(1), SPEC, TrainOptions(epochs=1))
+    assert np.isfinite(trained.report["masked_bits"])
+
+
+class TestCheckpoints:
+    def stopped(self, path: Path) -> None:
+        run(epochs=3, checkpoint=path, on_progress=Stop(10), fingerprint="one")
+
+    @pytest.mark.parametrize(
+        ("change", "phrase"),
+        [({"epochs": 4}, "its options was"), ({"seed": 1}, "its options was"), ({"fingerprint": "two"}, "its table was 'one', now 'two'")],
+    )
+    def test_of_another_run(self, tmp_path: Path, change: dict[str, Any], phrase: str) -> None:
+        path = tmp_path / "c"
+        self.stopped(path)
+        with pytest.raises(TrainingError, match=phrase):
+            run(**{"epochs": 3, "fingerprint": "one", **change}, checkpoint=path, resume=True)
+
+    @pytest.mark.parametrize("keep", [0, 7, 1000])
+    def test_cut_short(self, tmp_path: Path, keep: int) -> None:
+        path = tmp_path / "c"
+        self.stopped(path)
+        path.write_bytes(path.read_bytes()[:keep])
+        with pytest.raises(TrainingError, match="fit again without --resume"):
+            run(epochs=3, checkpoint=path, resume=True, fingerprint="one")
+
+    def test_nothing_to_resume_starts_anew(self, tmp_path: Path) -> None:
+        assert same(run(epochs=2), run(epochs=2, checkpoint=tmp_path / "none", resume=True))
+
+    def test_nowhere_to_write(self, tmp_path: Path) -> None:
+        with pytest.raises(TrainingError, match="cannot write the checkpoint"):
+            self.stopped(tmp_path / "missing" / "c")

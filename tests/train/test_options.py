@@ -1,0 +1,48 @@
+"""Options check themselves, and defaults follow from the table's size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from countless.errors import TrainingError
+from countless.train.options import TrainOptions
+
+
+@pytest.mark.parametrize(
+    ("options", "phrase"),
+    [
+        ({"epochs": 0}, "--epochs"),
+        ({"budget": 0.0}, "--budget"),
+        ({"batch": 0}, "batch size"),
+        ({"learning_rate": 0.0}, "learning rate"),
+        ({"warmup": 1.0}, "warm-up"),
+        ({"clip": 0.0}, "clipping"),
+        ({"seed": -1}, "seed"),
+        ({"held_out": 0.5}, "held-out"),
+        ({"masking": "half"}, "unknown masking"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], phrase: str) -> None:
+    with pytest.raises(TrainingError, match=phrase):
+        TrainOptions(**options)
+
+
+def test_the_learning_rate_climbs_then_falls_to_zero() -> None:
+    options = TrainOptions(learning_rate=1.0, warmup=0.1)
+    rates = [options.learning_rate_at(place / 100) for place in range(101)]
+    assert rates[0] < rates[5] < rates[10] == max(rates)
+    assert all(later <= earlier for earlier, later in zip(rates[10:], rates[11:], strict=False))
+    assert rates[-1] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_defaults_by_size() -> None:
+    options = TrainOptions()
+    assert options.epochs_for(10_000_000) == 20
+    assert options.epochs_for(100) == 100
+    assert options.batch_for(1_000_000) == 2048
+    assert options.batch_for(100) == 128
+    assert TrainOptions(budget=5.0).epochs_for(100) is None
+    assert TrainOptions(epochs=3, batch=7).epochs_for(100) == 3
+    assert TrainOptions(epochs=3, batch=7).batch_for(100) == 7
