@@ -52,7 +52,7 @@ class MockRuntime:
 
 
 class PrefixRuntime(MockRuntime):
-    """Arbitrary conditionals that depend on the whole past, MASKs included: no joint distribution need agree with them."""
+    """Arbitrary conditionals that depend on the whole past, MASKs included: no joint need agree with them."""
 
     def __init__(self, sizes: tuple[int, ...], seed: int, order: tuple[int, ...] | None = None) -> None:
         super().__init__(sizes, order)
@@ -72,7 +72,10 @@ class JointRuntime(MockRuntime):
         self.joint = joint / joint.sum()
 
     def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
-        index = tuple(slice(None) if symbol == size else slice(symbol, symbol + 1) for symbol, size in zip(row, self.sizes, strict=True))
+        index = tuple(
+            slice(None) if symbol == size else slice(symbol, symbol + 1)
+            for symbol, size in zip(row, self.sizes, strict=True)
+        )
         others = tuple(axis for axis in range(len(self.sizes)) if axis != position)
         with np.errstate(divide="ignore"):
             logits: FloatArray = np.log(self.joint[index].sum(axis=others))
@@ -102,7 +105,11 @@ class DigitRange:
         depth, kind = divmod(state, 4)
         on_low = (kind in (self.TIGHT, self.ABOVE_LOW)) & (symbols == self.low[depth])
         on_high = (kind in (self.TIGHT, self.BELOW_HIGH)) & (symbols == self.high[depth])
-        kinds = np.where(on_low & on_high, self.TIGHT, np.where(on_low, self.ABOVE_LOW, np.where(on_high, self.BELOW_HIGH, self.FREE)))
+        kinds = np.where(
+            on_low & on_high,
+            self.TIGHT,
+            np.where(on_low, self.ABOVE_LOW, np.where(on_high, self.BELOW_HIGH, self.FREE)),
+        )
         return 4 * (depth + 1) + kinds
 
     def free(self, state: int) -> bool:

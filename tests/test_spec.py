@@ -34,7 +34,10 @@ def test_a_position_sees_exactly_the_units_below_its_rank(positions: int, hidden
     [
         ({}, "damaged"),
         ({"kind": "transformer"}, "unknown kind of model"),
-        ({"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": []}, "at least one position"),
+        (
+            {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": []},
+            "at least one position",
+        ),
         ({"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": []}, "at least 1"),
         ({"kind": "resmade", "sizes": [2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[1]]}, "permutation"),
         ({"kind": "resmade", "sizes": "x", "hidden": 1, "blocks": 1, "embedding": 1, "orders": []}, "damaged"),

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from countless.arrays import BoolArray
+from countless.arrays import BoolArray, IntArray
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.table import Table
 from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
-from countless.region import Box, Region
+from countless.region import Box, Filter, Region
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
@@ -72,12 +72,9 @@ def count_codes(table: Table, region: Region) -> int:
 
 def save(path: Path, queries: Sequence[Query]) -> None:
     """One JSON object per line: ``{"where": ..., "rows": ...}``."""
+    lines = (json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries)
     try:
-        path.write_text(
-            "".join(
-                json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries
-            )
-        )
+        path.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
 
@@ -85,7 +82,7 @@ def save(path: Path, queries: Sequence[Query]) -> None:
 def load(path: Path) -> list[Query]:
     """The queries that :func:`save` wrote."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}") from None
     queries = []
@@ -157,14 +154,23 @@ def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) 
 def _in_box(table: Table, box: Box) -> BoolArray:
     inside = np.ones(table.rows, dtype=bool)
     for item in box.filters:
-        states = np.full(table.rows, item.constraint.start())
-        for position in item.positions:
-            symbols = table.codes[position]
-            for state in np.unique(states):
-                if item.constraint.free(int(state)):
-                    continue
-                reading = states == state
-                read = symbols[reading].astype(np.int64)
-                inside[reading] &= item.constraint.weights(int(state))[read] > 0
-                states[reading] = item.constraint.next(int(state), read)
+        inside &= _accepted(table, item)
     return inside
+
+
+def _accepted(table: Table, item: Filter) -> BoolArray:
+    """Which rows the filter's automaton accepts: all rows read along, split by the state they are in."""
+    accepted = np.ones(table.rows, dtype=bool)
+    reading = [(item.constraint.start(), np.arange(table.rows))]
+    for position in item.positions:
+        later: list[tuple[int, IntArray]] = []
+        for state, rows in reading:
+            if item.constraint.free(state):
+                continue
+            symbols = table.codes[position][rows].astype(np.int64)
+            accepted[rows] &= item.constraint.weights(state)[symbols] > 0
+            if position != item.positions[-1]:
+                states = item.constraint.next(state, symbols)
+                later.extend((int(reached), rows[states == reached]) for reached in np.unique(states))
+        reading = later
+    return accepted

@@ -33,7 +33,13 @@ def test_round_trip(schema: Schema) -> None:
 
 def test_names_are_found_exactly_first_and_then_without_case() -> None:
     schema = Schema(1, tuple(Column(name, "INTEGER", ("1",), False) for name in ("age", "Age", "City")))
-    assert (schema.find("age"), schema.find("Age"), schema.find("AGE"), schema.find("city"), schema.find("x")) == (0, 1, 0, 2, None)
+    assert (schema.find("age"), schema.find("Age"), schema.find("AGE"), schema.find("city"), schema.find("x")) == (
+        0,
+        1,
+        0,
+        2,
+        None,
+    )
 
 
 def good() -> dict[str, Any]:
@@ -49,8 +55,16 @@ def good() -> dict[str, Any]:
         ("columns", 3, "damaged"),
         ("columns", [{"name": "a"}], "damaged"),
         ("columns", [{"name": "a", "type": "INTEGER", "values": [], "has_null": False}], "empty table or column"),
-        ("columns", [{"name": "a", "type": "INTEGER); DROP TABLE x; --", "values": ["1"], "has_null": False}], "unknown type"),
-        ("columns", [{"name": "a", "type": "DECIMAL(1,1)) FROM read_text('x'", "values": ["1"], "has_null": False}], "unknown type"),
+        (
+            "columns",
+            [{"name": "a", "type": "INTEGER); DROP TABLE x; --", "values": ["1"], "has_null": False}],
+            "unknown type",
+        ),
+        (
+            "columns",
+            [{"name": "a", "type": "DECIMAL(1,1)) FROM read_text('x'", "values": ["1"], "has_null": False}],
+            "unknown type",
+        ),
         ("left_out", [1], "damaged"),
     ],
 )

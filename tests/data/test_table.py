@@ -65,7 +65,10 @@ def test_every_type_in_its_order_with_null(kind: str) -> None:
 
 
 def test_enumerations_and_uuids_are_their_strings() -> None:
-    table = encode("SELECT v::ENUM('b', 'a') AS e, '6ccd780c-baba-1026-9564-5b8c656024db'::UUID AS u FROM (VALUES ('b'), ('a')) t(v)")
+    table = encode(
+        "SELECT v::ENUM('b', 'a') AS e, '6ccd780c-baba-1026-9564-5b8c656024db'::UUID AS u "
+        "FROM (VALUES ('b'), ('a')) t(v)"
+    )
     assert [column.type for column in table.schema.columns] == ["VARCHAR", "VARCHAR"]
     assert table.schema.columns[0].values == ("a", "b")
 
@@ -78,7 +81,9 @@ def test_codes_are_as_small_as_they_can_be() -> None:
 
 
 def test_rows_stay_together_and_in_order() -> None:
-    table = encode("SELECT range AS a, range * 2 % 37 AS b, CASE WHEN range % 5 > 0 THEN range % 11 END AS c FROM range(900)")
+    table = encode(
+        "SELECT range AS a, range * 2 % 37 AS b, CASE WHEN range % 5 > 0 THEN range % 11 END AS c FROM range(900)"
+    )
     rows = list(zip(*(decoded(table, index) for index in range(3)), strict=True))
     assert rows == [(str(n), str(n * 2 % 37), str(n % 11) if n % 5 else None) for n in range(900)]
 
@@ -130,7 +135,7 @@ class TestLeavingOut:
         assert "excluded" in table.schema.left_out[0].reason
 
     def test_an_unknown_chosen_column(self) -> None:
-        with pytest.raises(DataError, match='--exclude names an unknown column "colour": did you mean "color"?'):
+        with pytest.raises(DataError, match=r'--exclude names an unknown column "colour": did you mean "color"\?'):
             encode("SELECT 1 AS color", exclude=("colour",))
 
     def test_nothing_left(self) -> None:
@@ -169,7 +174,9 @@ class TestSources:
     def test_files_and_globs(self, tmp_path: Path, ending: str) -> None:
         kind = "parquet" if ending == "parquet" else "csv"
         for number, letter in ((1, "x"), (2, "y")):
-            connect().execute(f"COPY (SELECT {number} AS n, '{letter}' AS s) TO '{tmp_path}/part{number}.{ending}' (FORMAT {kind})")
+            connect().execute(
+                f"COPY (SELECT {number} AS n, '{letter}' AS s) TO '{tmp_path}/part{number}.{ending}' (FORMAT {kind})"
+            )
         self.check(f"{tmp_path}/part*.{ending}")
         assert Table.encode(tmp_path / f"part1.{ending}").rows == 1
 
@@ -204,7 +211,7 @@ class TestSources:
     def test_a_csv_whose_rows_do_not_fit(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.csv"
         path.write_text("n\n" + "1\n" * 30_000 + "x\n")
-        with pytest.raises(SourceError, match="DuckDB could not read the table|cannot read"):
+        with pytest.raises(SourceError, match=r"DuckDB could not read the table|cannot read"):
             Table.encode(path)
 
     def test_counts(self) -> None:

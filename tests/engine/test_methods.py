@@ -120,7 +120,9 @@ class TestSeveralPositions:
         rng = np.random.default_rng(seed)
         joint = rng.gamma(0.5, size=(3, *self.RADICES, 2)) + 1e-3
         runtime = JointRuntime(joint)
-        box = Box((Filter((1, 2), DigitRange(low, high, self.RADICES)), *box_of({0: [0, 2], 3: [1]}, runtime.sizes).filters))
+        box = Box(
+            (Filter((1, 2), DigitRange(low, high, self.RADICES)), *box_of({0: [0, 2], 3: [1]}, runtime.sizes).filters)
+        )
         flat = runtime.joint.reshape(3, 20, 2)
         return runtime, box, float(flat[[0, 2]][:, low : high + 1, 1].sum())
 

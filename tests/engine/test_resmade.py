@@ -60,7 +60,9 @@ def test_walking_equals_the_plain_pass(spec: ModelSpec) -> None:
         codes = np.array([spec.sizes])
         state = runtime.start()
         for position in visited:
-            np.testing.assert_allclose(runtime.logits(state, position), runtime.conditional(codes, position), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                runtime.logits(state, position), runtime.conditional(codes, position), rtol=1e-4, atol=1e-5
+            )
             parents = rng.integers(len(codes), size=6)
             symbols = rng.integers(spec.sizes[position] + 1, size=6)
             state = runtime.advance(state, parents, position, symbols)
@@ -94,7 +96,9 @@ def damaged(change: str) -> dict[str, Any]:
     return arrays
 
 
-@pytest.mark.parametrize(("change", "phrase"), [("missing", "is missing"), ("shape", "has shape"), ("nan", "not finite")])
+@pytest.mark.parametrize(
+    ("change", "phrase"), [("missing", "is missing"), ("shape", "has shape"), ("nan", "not finite")]
+)
 def test_damaged_arrays(change: str, phrase: str) -> None:
     with pytest.raises(ModelFileError, match=phrase):
         ResMadeRuntime(SPECS[0], damaged(change))

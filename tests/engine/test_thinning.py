@@ -22,7 +22,9 @@ def test_inclusion_probabilities_add_up(masses: list[float], keep: int) -> None:
 
 
 @given(MASSES, st.integers(1, 60), st.sampled_from([0.5, 0.75, 1.0]), st.integers(0, 2**32))
-def test_about_as_many_as_asked_and_the_heavy_ones_whole(masses: list[float], keep: int, power: float, seed: int) -> None:
+def test_about_as_many_as_asked_and_the_heavy_ones_whole(
+    masses: list[float], keep: int, power: float, seed: int
+) -> None:
     values = np.array(masses)
     chosen, weights = thin(values, keep, np.random.default_rng(seed), power)
     assert len(set(chosen.tolist())) == len(chosen) <= keep + 1

@@ -33,7 +33,12 @@ CASES = [
     ("zzz = 1", UnknownColumnError, "the columns are age, hours, city, born, ok", "zzz"),
     ('"Oslo" = city', UnknownColumnError, 'unknown column "Oslo"', '"Oslo"'),
     ("id = 5", ColumnLeftOutError, 'the model does not hold the column "id": it is nearly unique', "id"),
-    ("age = 'old'", QueryTypeError, '"age" is INTEGER: the types do not fit: Could not convert string \'old\'', "age = 'old'"),
+    (
+        "age = 'old'",
+        QueryTypeError,
+        "\"age\" is INTEGER: the types do not fit: Could not convert string 'old'",
+        "age = 'old'",
+    ),
     ("city > 5", QueryTypeError, "Cannot compare values of type VARCHAR and type INTEGER_LITERAL", "city > 5"),
     ("born > 5", QueryTypeError, "Cannot compare values of type DATE", "born > 5"),
     ("born = DATE '2020-13-45'", QueryTypeError, "date field value out of range", "born = DATE '2020-13-45'"),

@@ -25,10 +25,12 @@ SELECT
     CASE WHEN h(range, 1) % 7 > 0 THEN (h(range, 2) % 9)::INTEGER - 4 END AS i,
     CASE WHEN h(range, 3) % 6 > 0 THEN ['', 'a', 'B', 'b', 'ab', 'New York', 'é'][1 + h(range, 4) % 7] END AS s,
     CASE WHEN h(range, 5) % 6 > 0 THEN DATE '2020-02-26' + (h(range, 6) % 6)::INTEGER END AS d,
-    CASE WHEN h(range, 7) % 6 > 0 THEN ['nan', '-inf', '0', '0.1', '2.5', 'inf'][1 + h(range, 8) % 6]::DOUBLE END AS x,
+    CASE WHEN h(range, 7) % 6 > 0
+        THEN ['nan', '-inf', '0', '0.1', '2.5', 'inf'][1 + h(range, 8) % 6]::DOUBLE END AS x,
     CASE WHEN h(range, 9) % 4 > 0 THEN h(range, 10) % 2 = 0 END AS b,
     CASE WHEN h(range, 11) % 6 > 0 THEN (h(range, 12) % 5)::DECIMAL(6, 2) / 4 END AS m,
-    CASE WHEN h(range, 13) % 6 > 0 THEN TIMESTAMP '2020-02-28 23:00:00' + INTERVAL (h(range, 14) % 5) HOUR END AS "the time"
+    CASE WHEN h(range, 13) % 6 > 0
+        THEN TIMESTAMP '2020-02-28 23:00:00' + INTERVAL (h(range, 14) % 5) HOUR END AS "the time"
 FROM range(400)
 """
 
@@ -58,7 +60,9 @@ DATES = st.sampled_from(
 )
 FLOATS = st.sampled_from(["0", "0.1", "2.5", "-1", "1e3", "'nan'::DOUBLE", "'inf'::DOUBLE", "CAST('-inf' AS DOUBLE)"])
 BOOLEANS = st.sampled_from(["TRUE", "FALSE"])
-TIMES = st.sampled_from(["'2020-02-29'", "TIMESTAMP '2020-02-29 01:00:00'", "'2020-02-29 01:30:00'", "DATE '2020-02-29'"])
+TIMES = st.sampled_from(
+    ["'2020-02-29'", "TIMESTAMP '2020-02-29 01:00:00'", "'2020-02-29 01:30:00'", "DATE '2020-02-29'"]
+)
 LITERALS = {"i": NUMBERS, "s": STRINGS, "d": DATES, "x": FLOATS, "b": BOOLEANS, "m": NUMBERS, '"the time"': TIMES}
 OPERATORS = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="])
 EXPRESSIONS = st.sampled_from(
@@ -92,7 +96,7 @@ EXPRESSIONS = st.sampled_from(
         "FALSE",
         "i IN (1, NULL)",
         "i NOT IN (1, NULL)",
-        "hour(\"the time\") < 2",
+        'hour("the time") < 2',
     ]
 )
 
@@ -120,7 +124,9 @@ PREDICATES = st.recursive(
         st.tuples(inner, inner).map(lambda pair: f"({pair[0]} AND {pair[1]})"),
         st.tuples(inner, inner).map(lambda pair: f"({pair[0]} OR {pair[1]})"),
         inner.map(lambda part: f"NOT ({part})"),
-        st.tuples(inner, st.sampled_from(["TRUE", "FALSE", "NOT TRUE", "NOT FALSE"])).map(lambda pair: f"({pair[0]}) IS {pair[1]}"),
+        st.tuples(inner, st.sampled_from(["TRUE", "FALSE", "NOT TRUE", "NOT FALSE"])).map(
+            lambda pair: f"({pair[0]}) IS {pair[1]}"
+        ),
     ),
     max_leaves=6,
 )
@@ -157,7 +163,18 @@ def test_search_is_the_twin_of_the_dictionary(where: str) -> None:
 
 @pytest.mark.parametrize(
     "where",
-    ["i = 3", "3 >= i", "i <> -2.5", "s IN ('a', 'b')", "d >= '2020-02-27'", "x < 2.5", "b = TRUE", "m BETWEEN 0.25 AND 1", "i IS NULL", "\"the time\" > TIMESTAMP '2020-02-29 01:00:00'"],
+    [
+        "i = 3",
+        "3 >= i",
+        "i <> -2.5",
+        "s IN ('a', 'b')",
+        "d >= '2020-02-27'",
+        "x < 2.5",
+        "b = TRUE",
+        "m BETWEEN 0.25 AND 1",
+        "i IS NULL",
+        "\"the time\" > TIMESTAMP '2020-02-29 01:00:00'",
+    ],
 )
 def test_common_comparisons_are_searched(where: str) -> None:
     (comparison,) = world()[2].compile(where, detail=True).comparisons
@@ -173,7 +190,7 @@ def test_common_comparisons_are_searched(where: str) -> None:
         ("FROM t WHERE t.i > 0", "i > 0"),
         ("SELECT * FROM t", "TRUE"),
         ("main.t.i > 0", "i > 0"),
-        ('"I" > 0 AND S = \'a\'', "i > 0 AND s = 'a'"),
+        ("\"I\" > 0 AND S = 'a'", "i > 0 AND s = 'a'"),
         ("i > 0 -- positive", "i > 0"),
         ("i >\n0\nAND s = 'a'", "i > 0 AND s = 'a'"),
         ("i = 1 OR i = 2 OR i = 3 AND i = 4", "i IN (1, 2)"),

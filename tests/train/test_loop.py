@@ -28,7 +28,9 @@ def codes(rows: int = 3000) -> NDArray[Any]:
 
 
 def run(**options: Any) -> Trained:
-    keywords = {key: options.pop(key) for key in ("checkpoint", "resume", "on_progress", "fingerprint") if key in options}
+    keywords = {
+        key: options.pop(key) for key in ("checkpoint", "resume", "on_progress", "fingerprint") if key in options
+    }
     return train(codes(), SPEC, TrainOptions(batch=100, **options), **keywords)
 
 
@@ -117,7 +119,11 @@ class TestCheckpoints:
 
     @pytest.mark.parametrize(
         ("change", "phrase"),
-        [({"epochs": 4}, "its options was"), ({"seed": 1}, "its options was"), ({"fingerprint": "two"}, "its table was 'one', now 'two'")],
+        [
+            ({"epochs": 4}, "its options was"),
+            ({"seed": 1}, "its options was"),
+            ({"fingerprint": "two"}, "its table was 'one', now 'two'"),
+        ],
     )
     def test_of_another_run(self, tmp_path: Path, change: dict[str, Any], phrase: str) -> None:
         path = tmp_path / "c"

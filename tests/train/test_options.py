@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def test_the_learning_rate_climbs_then_falls_to_zero() -> None:
     options = TrainOptions(learning_rate=1.0, warmup=0.1)
     rates = [options.learning_rate_at(place / 100) for place in range(101)]
     assert rates[0] < rates[5] < rates[10] == max(rates)
-    assert all(later <= earlier for earlier, later in zip(rates[10:], rates[11:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(rates[10:]))
     assert rates[-1] == pytest.approx(0.0, abs=1e-12)
 
 

@@ -81,7 +81,10 @@ def demo(model: Path, refit: bool) -> int:
         Contender("1% sample", RowSample(table).estimate),
     )
     source = Source.open(adult())
-    console.print(_dozen(contenders, source.counts(QUERIES)))
+    console.print("\nhow many of 48,842 people?", style="bold")
+    for line in _dozen(contenders, source.counts(QUERIES)):
+        console.print(line, markup=False, soft_wrap=True)
+    console.print()
     progress.print(f"counting {RANDOM_QUERIES} random queries of 5 to 12 filters ...")
     console.print(_random(estimator, contenders, source))
     console.print(f"ask your own:  countless estimate {model} \"age > 35 AND income = '>50K'\"", markup=False)
@@ -115,17 +118,14 @@ def _fit(model: Path, console: Console) -> Estimator:
     return estimator
 
 
-def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> TextTable:
-    table = TextTable(title="how many of 48,842 people?", title_justify="left", show_lines=True)
-    table.add_column("WHERE", ratio=1)
-    for heading in ("truth", "estimate", "90% interval", "q-error", "ms"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for contender in contenders[1:]:
-        table.add_column(f"{contender.name}\n(q-error)", justify="right", no_wrap=True)
+def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> list[str]:
+    """Two lines a query: the clause, and the numbers below their headings."""
+    layout = "{:>10} {:>10} {:>17} {:>8} {:>6}   {:>20} {:>20}"
+    headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
+    lines = [layout.format("truth", "estimate", "90% interval", "q-error", "ms", *headings)]
     for where, truth in zip(QUERIES, truths, strict=True):
         own, *others = (contender.answer(where) for contender in contenders)
-        table.add_row(
-            where,
+        numbers = layout.format(
             show.rows(truth),
             show.rows(own.rows),
             f"{show.rows(own.low)} - {show.rows(own.high)}",
@@ -133,7 +133,8 @@ def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> TextTable:
             f"{own.ms:.1f}",
             *(f"{show.rows(other.rows)} ({show.factor(q_error(other.rows, truth))})" for other in others),
         )
-    return table
+        lines += ["", where, numbers]
+    return lines
 
 
 def _random(estimator: Estimator, contenders: tuple[Contender, ...], source: Source) -> TextTable:

@@ -76,7 +76,7 @@ class FitView(Listener):
             self._bar.update(self._task, completed=fraction, text=text)
         elif line is not None and (time.monotonic() - self._last_line > LINE_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
-            self.console.print(line)
+            self.console.print(line, soft_wrap=True)
 
 
 def summarize(console: Console, estimator: Estimator, path: Path) -> None:

@@ -25,10 +25,10 @@ def progress() -> Console:
 def rows(count: float) -> str:
     """A number of rows.
 
-    >>> rows(1234567.2), rows(3.21), rows(0)
-    ('1,234,567', '3.2', '0')
+    >>> rows(1234567.2), rows(3.21), rows(3)
+    ('1,234,567', '3.2', '3')
     """
-    return f"{count:,.0f}" if count >= 10 or count == 0 else f"{count:.1f}"
+    return f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
 
 
 def factor(value: float) -> str:

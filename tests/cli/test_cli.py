@@ -1,0 +1,266 @@
+"""The command line as a person uses it: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from countless.cli.main import COMMANDS, main
+from countless.cli.options import Duration
+from countless.estimator.estimator import Estimator
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*arguments: object) -> Done:
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Done(int(caught.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+FAST = ("--epochs", 2, "--hidden", 16, "--blocks", 1, "--embedding", 8)
+
+
+class TestFit:
+    def test_writes_a_model_and_says_all(self, run: Run, people: Path, tmp_path: Path) -> None:
+        model = tmp_path / "m.countless"
+        done = run("fit", people, "-o", model, "--exclude", "score,married", *FAST)
+        assert done.code == 0, done.err
+        assert done.out == ""
+        for phrase in (
+            "3,000 rows, 3 columns",
+            "left out id: it is nearly unique",
+            "left out score: it was excluded",
+            "bits",
+            "peak memory",
+            "every distinct value",
+        ):
+            assert phrase in done.err
+        assert Estimator.load(model).columns == ("age", "city", "since when")
+        assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
+
+    def test_chosen_columns_and_a_budget(self, run: Run, people: Path, tmp_path: Path) -> None:
+        done = run(
+            "fit", people, "-o", tmp_path / "m", "--columns", 'age,"since when"', "--budget", "1s", "--hidden", 16
+        )
+        assert done.code == 0, done.err
+        assert Estimator.load(tmp_path / "m").columns == ("age", "since when")
+
+    @pytest.mark.parametrize(
+        ("arguments", "phrase"),
+        [
+            (("none.parquet", "-o", "m"), "no such file: none.parquet"),
+            (("{people}", "-o", "nowhere/m"), "there is no directory nowhere"),
+            (("{people}", "-o", "{people.parent}"), "is a directory"),
+            (("{people}", "-o", "{tmp}/m", "--columns", "agee"), 'unknown column "agee": did you mean "age"?'),
+            (("{people}", "-o", "{tmp}/m", "--masking", "often"), "unknown masking 'often'"),
+        ],
+    )
+    def test_errors_are_one_line(
+        self, run: Run, people: Path, tmp_path: Path, arguments: tuple[str, ...], phrase: str
+    ) -> None:
+        done = run("fit", *(argument.format(people=people, tmp=tmp_path) for argument in arguments))
+        assert done.code == 1
+        last = done.err.splitlines()[-1]
+        assert last.startswith("error: ")
+        assert phrase in last
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("option", "value"), [("--budget", "soon"), ("--budget", "0"), ("--epochs", "0"), ("--epochs", "x")]
+    )
+    def test_usage(self, run: Run, people: Path, option: str, value: str) -> None:
+        done = run("fit", people, "-o", "m", option, value)
+        assert done.code == 2
+        assert option in done.err
+
+    def test_ctrl_c_keeps_the_best_model_and_resume_goes_on(self, people: Path, tmp_path: Path) -> None:
+        model = tmp_path / "m.countless"
+        command = [
+            sys.executable,
+            "-m",
+            "countless.cli.main",
+            "fit",
+            str(people),
+            "-o",
+            str(model),
+            "--hidden",
+            "16",
+            "--seed",
+            "3",
+        ]
+        process = subprocess.Popen([*command, "--epochs", "100000"], stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "epoch" in line:
+                break
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "stopped early" in err
+        assert "Traceback" not in err
+        epochs = Estimator.load(model).report["epochs"]
+        assert 0 < epochs < 100000
+        process = subprocess.Popen([*command, "--epochs", "100000", "--resume"], stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "epoch" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert Estimator.load(model).report["epochs"] > epochs
+
+
+class TestEstimate:
+    def test_for_people(self, run: Run, model: Path) -> None:
+        done = run("estimate", model, "age > 50 AND married")
+        assert done.code == 0
+        assert " rows  (" in done.out
+        assert "at 90%" in done.out
+
+    def test_json(self, run: Run, model: Path) -> None:
+        done = run("estimate", model, "age > 50 AND married", "--json", "--method", "skipping", "--particles", 500)
+        answer = json.loads(done.out)
+        assert {"where", "rows", "selectivity", "low", "high", "method", "ms"} <= set(answer)
+        assert answer["where"] == "age > 50 AND married"
+        assert answer["method"] == "skipping"
+
+    def test_a_file_of_clauses(self, run: Run, model: Path, tmp_path: Path) -> None:
+        queries = tmp_path / "q.sql"
+        queries.write_text("age > 50\n\nagee > 50\ncity = 'Łódź'\n", encoding="utf-8")
+        done = run("estimate", model, "--file", queries, "--json")
+        assert done.code == 1
+        first, second, third = (json.loads(line) for line in done.out.splitlines())
+        assert first["rows"] > 0
+        assert 'did you mean "age"' in second["error"]
+        assert third["where"] == "city = 'Łódź'"
+
+    def test_a_file_without_errors_exits_well(self, run: Run, model: Path, tmp_path: Path) -> None:
+        (tmp_path / "q.sql").write_text("age > 50\n")
+        assert run("estimate", model, "--file", tmp_path / "q.sql").code == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "phrase"),
+        [
+            (("agee > 3",), 1, 'error: unknown column "agee": did you mean "age"?\n  agee > 3\n  ^^^^\n'),
+            (("age >",), 1, "syntax error"),
+            ((), 2, "give either a WHERE clause or --file"),
+            (("age > 3", "--file", "x"), 2, "give either a WHERE clause or --file"),
+            (("--file", "none.sql"), 1, "cannot read none.sql"),
+            (("age > 3", "--method", "magic"), 2, "--method"),
+            (("age > 3", "--particles", "0"), 2, "--particles"),
+        ],
+    )
+    def test_errors(self, run: Run, model: Path, arguments: tuple[str, ...], code: int, phrase: str) -> None:
+        done = run("estimate", model, *arguments)
+        assert done.code == code
+        assert phrase in done.err
+        assert done.out == ""
+
+    def test_a_damaged_model(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "m").write_bytes(b"nonsense")
+        done = run("estimate", tmp_path / "m", "age > 3")
+        assert done.code == 1
+        assert done.err.startswith("error: ")
+        assert len(done.err.splitlines()) == 1
+
+    def test_a_closed_pipe_is_no_error(self, model: Path, tmp_path: Path) -> None:
+        (tmp_path / "q.sql").write_text("age > 50\n" * 3000)
+        command = f"{sys.executable} -m countless.cli.main estimate {model} --file {tmp_path}/q.sql --json | head -1"
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False, env=os.environ
+        )
+        assert done.stderr == ""
+
+
+def test_explain(run: Run, model: Path) -> None:
+    done = run("explain", model, "age > 50 AND city IN ('Oslo', 'Paris')")
+    assert done.code == 0
+    for phrase in (
+        "visited   age, city",
+        "skipped   married",
+        "unseen    'Paris' does not occur in city",
+        "exact under the model",
+        "time      parse",
+    ):
+        assert phrase in done.out
+    facts = json.loads(run("explain", model, "age > 50", "--json").out)
+    assert facts["visited"] == ["age"]
+
+
+class TestEvaluate:
+    def test_json(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
+        saved = tmp_path / "w.jsonl"
+        first = json.loads(run("evaluate", model, people, "--queries", 50, "--seed", 4, "--save", saved, "--json").out)
+        again = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
+        assert first["q_error"] == again["q_error"]
+        assert first["queries"] == 50
+        assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method"}
+        assert len(saved.read_text().splitlines()) == 50
+
+    @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample"])
+    def test_methods_for_people(self, run: Run, model: Path, people: Path, method: str) -> None:
+        done = run("evaluate", model, people, "--queries", 20, "--method", method)
+        assert done.code == 0, done.err
+        assert f"method {method}" in done.out
+        assert "worst:" in done.out
+
+    def test_a_table_that_does_not_fit(self, run: Run, model: Path, tmp_path: Path) -> None:
+        (tmp_path / "other.csv").write_text("a\n1\n")
+        done = run("evaluate", model, tmp_path / "other.csv")
+        assert done.code == 1
+        assert "the table lacks the model's columns" in done.err
+
+
+def test_info(run: Run, model: Path) -> None:
+    done = run("info", model)
+    assert "3,000 rows, 5 columns" in done.out
+    assert "left out  id" in done.out
+    facts = json.loads(run("info", model, "--json").out)
+    assert facts["rows"] == 3000
+    assert [column["name"] for column in facts["columns"]] == ["age", "city", "married", "since when", "score"]
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_has_an_example(run: Run, command: str | None) -> None:
+    done = run(*([command] if command else []), "--help")
+    assert done.code == 0
+    assert "Example" in done.out
+    assert "countless " in done.out.split("Example")[1]
+
+
+def test_version_and_unknown_commands(run: Run) -> None:
+    assert run("--version").out.startswith("countless, version ")
+    assert run("frobnicate").code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1.5", 1.5), ("2H", 7200)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == seconds

@@ -1,0 +1,42 @@
+"""The demo on a model that is already there: what a second run of it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from countless.cli.demo import QUERIES, RANDOM_QUERIES
+from countless.data.datasets import adult
+from countless.data.source import Source
+from countless.estimator.fit import Network, fit
+from tests.cli.test_cli import Run, run
+
+__all__ = ["run"]
+
+
+@pytest.fixture(scope="module")
+def adult_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "adult.countless"
+    return fit(adult(), epochs=1, batch=500, network=Network(hidden=32, blocks=1, embedding=8)).save(path)
+
+
+def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_model: Path) -> None:
+    assert len(QUERIES) == 12
+    done = run("demo", "--model", adult_model)
+    assert done.code == 0, done.err
+    assert f"using {adult_model} from an earlier run" in " ".join(done.err.split())
+    for phrase in ("truth", "estimate", "90% interval", "q-error", "ms", "independence", "1% sample"):
+        assert phrase in done.out
+    clause = done.out.splitlines().index(QUERIES[0])
+    (truth,) = Source.open(adult()).counts([QUERIES[0]])
+    assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
+    assert f"q-error over {RANDOM_QUERIES} random queries" in done.out
+
+
+def test_a_model_file_that_is_none_is_fitted_anew(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "adult.countless").write_bytes(b"nonsense")
+    monkeypatch.setattr("countless.cli.demo.fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    done = run("demo", "--model", tmp_path / "adult.countless")
+    assert done.code == 130
+    assert "fitting again" in done.err

@@ -1,0 +1,44 @@
+"""What several tests need: a small table, and an estimator fitted to it once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from countless.data.source import connect
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import Network, fit
+
+# Columns that depend on each other, NULLs, odd names, and a key that must be left out.
+PEOPLE = """
+SELECT
+    range AS id,
+    18 + (hash(range) % 50)::INTEGER AS age,
+    CASE WHEN hash(range, 1) % 9 > 0
+        THEN ['Oslo', 'Rome', 'New York', 'Łódź'][1 + ((hash(range, 2) % 10) ** 2 // 30)::INTEGER] END AS city,
+    CASE WHEN 18 + hash(range) % 50 > 40 THEN hash(range, 3) % 4 > 0 ELSE hash(range, 3) % 8 = 0 END AS married,
+    DATE '2020-01-01' + (hash(range, 4) % 40)::INTEGER AS "since when",
+    round((hash(range, 5) % 7) / 4, 2)::DECIMAL(4, 2) AS score
+FROM range(3000)
+"""
+
+
+@pytest.fixture(scope="session")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Parquet file of 3,000 people."""
+    path = tmp_path_factory.mktemp("people") / "people.parquet"
+    connect().execute(f"COPY ({PEOPLE}) TO '{path}'")
+    return path
+
+
+@pytest.fixture(scope="session")
+def estimator(people: Path) -> Estimator:
+    """A small model of the people."""
+    return fit(people, epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16))
+
+
+@pytest.fixture(scope="session")
+def model(estimator: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its file."""
+    return estimator.save(tmp_path_factory.mktemp("model") / "people.countless")

@@ -1,0 +1,186 @@
+"""From a table to an estimate, end to end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import countless
+from countless import Estimator, col
+from countless.data.source import Source
+from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraError, UnknownColumnError
+from countless.estimator.estimate import q_error
+from countless.estimator.evaluate import evaluate, random_workload
+
+CLAUSES = [
+    "age > 50 AND married",
+    "age <= 30 AND NOT married",
+    "city = 'Oslo'",
+    "city IS NULL",
+    "city IN ('Rome', 'New York') AND \"since when\" < DATE '2020-01-20'",
+    "upper(city) LIKE 'NEW %' OR age % 10 = 0",
+    "married AND (age BETWEEN 20 AND 30 OR age > 60)",
+    "score >= 1.25",
+]
+
+
+@pytest.mark.parametrize("where", CLAUSES)
+def test_estimates_are_near_the_truth(estimator: Estimator, people: Path, where: str) -> None:
+    (truth,) = Source.open(people).counts([where])
+    assert q_error(estimator.estimate(where).rows, truth) < 1.5
+
+
+def test_an_estimate_tells_all(estimator: Estimator) -> None:
+    answer = estimator.estimate("age > 50 AND married")
+    assert answer.where == "age > 50 AND married"
+    assert answer.selectivity == pytest.approx(answer.rows / 3000)
+    assert 0 <= answer.low <= answer.rows <= answer.high <= 3000
+    assert answer.level == 0.9
+    assert answer.method == "particles"
+    assert answer.exact
+    assert answer.ms > 0
+    assert str(answer).startswith(f"{answer.rows:,.0f} rows (")
+
+
+def test_the_whole_table_and_nothing(estimator: Estimator) -> None:
+    everything = estimator.estimate("TRUE")
+    assert (everything.rows, everything.low, everything.high) == (3000, 3000, 3000)
+    for where in ("FALSE", "city = 'Paris'", "age > 1000", "age = 20 AND age = 21"):
+        nothing = estimator.estimate(where)
+        assert (nothing.rows, nothing.low, nothing.high) == (0, 0, 0)
+
+
+def test_a_range_with_unseen_bounds_uses_the_order(estimator: Estimator) -> None:
+    assert estimator.estimate("age > 40.5").rows == estimator.estimate("age >= 41").rows
+    assert estimator.estimate("city < 'Oz'").rows == estimator.estimate("city <= 'Oslo'").rows
+
+
+def test_the_same_question_gets_the_same_answer(estimator: Estimator, model: Path) -> None:
+    where = "age > 20 AND \"since when\" > DATE '2020-01-03' AND score > 0.25 AND city > 'A'"
+    answers = {estimator.estimate(where, particles=5).rows for _ in range(3)}
+    answers.add(countless.load(model).estimate(where, particles=5).rows)
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("method", ["particles", "skipping", "progressive", "exact"])
+def test_methods_agree(estimator: Estimator, method: str) -> None:
+    where = "age > 50 AND married AND score > 1"
+    found = estimator.estimate(where, method=method)
+    assert found.method == method
+    assert q_error(found.rows, estimator.estimate(where, method="exact").rows) < 1.25
+
+
+def test_python_and_sql_are_one(estimator: Estimator) -> None:
+    sql = estimator.estimate("age > 50 AND NOT (city = 'Oslo' OR city IS NULL)")
+    python = estimator.estimate((col("age") > 50) & ~((col("city") == "Oslo") | col("city").is_null()))
+    assert python.rows == sql.rows
+
+
+def test_many_at_once_from_many_threads(estimator: Estimator) -> None:
+    expected = [answer.rows for answer in estimator.estimate_many(CLAUSES)]
+    with ThreadPoolExecutor(4) as pool:
+        for rows in pool.map(lambda _: [answer.rows for answer in estimator.estimate_many(CLAUSES)], range(8)):
+            assert rows == expected
+
+
+def test_a_file_gives_the_same_estimator(estimator: Estimator, model: Path) -> None:
+    loaded = countless.load(model)
+    assert loaded.schema == estimator.schema
+    assert loaded.calibration == estimator.calibration
+    assert [answer.rows for answer in loaded.estimate_many(CLAUSES)] == [
+        answer.rows for answer in estimator.estimate_many(CLAUSES)
+    ]
+    assert loaded.info() == estimator.info()
+    assert repr(loaded) == "<Estimator of 3,000 rows, 5 columns>"
+    assert loaded.columns == ("age", "city", "married", "since when", "score")
+
+
+def test_the_key_was_left_out_aloud(estimator: Estimator) -> None:
+    (left_out,) = estimator.info()["left_out"]
+    assert left_out["name"] == "id"
+    with pytest.raises(ColumnLeftOutError, match="nearly unique"):
+        estimator.estimate("id = 7")
+
+
+def test_explain(estimator: Estimator) -> None:
+    found = estimator.explain("age > 50 AND (married OR city = 'Paris')")
+    assert found.visited == ("age", "married")
+    assert found.skipped == ("city", "since when", "score")
+    assert [item.unseen for item in found.comparisons] == [(), (), ("'Paris'",)]
+    assert found.estimate.rows == estimator.estimate("age > 50 AND married").rows
+    assert set(found.stages_ms) == {"parse", "engine", "interval"}
+    assert found.boxes[0].visited == ("age", "married")
+
+
+def test_evaluation(estimator: Estimator, people: Path) -> None:
+    queries = random_workload(estimator.schema, people, 200, seed=9)
+    found = evaluate(estimator.estimate, queries, "particles")
+    facts = found.to_json()
+    assert list(facts) == ["q_error", "latency_ms", "coverage", "queries", "method"]
+    assert list(facts["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
+    assert facts["queries"] == 200
+    assert facts["q_error"]["p50"] < 2
+    assert facts["q_error"]["max"] == found.worst(1)[0][0]
+    inside = [e.low <= q.rows <= e.high for q, e in zip(queries, found.estimates, strict=True)]
+    assert facts["coverage"] == sum(inside) / 200
+
+
+def test_evaluation_needs_the_models_columns(estimator: Estimator) -> None:
+    with pytest.raises(CountlessError, match="the table lacks the model's columns city, married"):
+        random_workload(estimator.schema, pd.DataFrame({"age": [1], "since when": [1], "score": [1]}), 10, seed=0)
+
+
+def test_error_bars_hold_on_fresh_queries(estimator: Estimator, people: Path) -> None:
+    from countless.data.table import EncodeOptions, Table
+    from countless.workload import mixed_clauses
+
+    table = Table.encode(people, EncodeOptions(exclude=("id",)))
+    clauses = mixed_clauses(table, 400, seed=12345)
+    truths = Source.open(people).counts(clauses)
+    inside = [
+        answer.low <= truth <= answer.high
+        for answer, truth in zip(estimator.estimate_many(clauses), truths, strict=True)
+    ]
+    assert sum(inside) / len(inside) > 0.85
+
+
+def test_a_frame_with_one_column_and_few_rows() -> None:
+    estimator = countless.fit(pd.DataFrame({"x": [1, 1, 2]}), epochs=50)
+    assert estimator.estimate("x = 1").rows == pytest.approx(2, abs=0.3)
+    assert estimator.estimate("x IS NULL").rows == 0
+
+
+def test_unknown_column_in_a_list_of_clauses(estimator: Estimator) -> None:
+    with pytest.raises(UnknownColumnError, match='did you mean "age"'):
+        estimator.estimate_many(["age > 3", "aged > 3"])
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_importing_and_estimating_do_not_import_torch(model: Path) -> None:
+    code = (
+        "import sys, countless\n"
+        "countless.load(sys.argv[1]).estimate('age > 3 OR married')\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert python(code, str(model)).returncode == 0
+
+
+def test_without_torch_estimating_works_and_fitting_says_what_to_install(model: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import countless\n"
+        "assert countless.load(sys.argv[1]).estimate('age > 3').rows > 0\n"
+        "try: countless.fit(sys.argv[2])\n"
+        "except countless.MissingExtraError as error: print(error)\n"
+    )
+    done = python(code, str(model), str(model))
+    assert done.stdout.strip() == "fitting needs PyTorch: pip install 'countless[train]'", done.stderr
+    assert issubclass(MissingExtraError, CountlessError)

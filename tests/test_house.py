@@ -1,0 +1,84 @@
+"""The house keeps its shape: what is public, what is documented, what is drawn."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import countless
+from countless import errors
+
+PUBLIC = {
+    "ColumnLeftOutError",
+    "CountlessError",
+    "DataError",
+    "EmptyTableError",
+    "Estimate",
+    "Estimator",
+    "Listener",
+    "MissingExtraError",
+    "ModelFileError",
+    "Network",
+    "Predicate",
+    "QueryError",
+    "QuerySyntaxError",
+    "QueryTooLargeError",
+    "QueryTypeError",
+    "SourceError",
+    "TrainingError",
+    "UnknownColumnError",
+    "UnsupportedQueryError",
+    "__version__",
+    "col",
+    "fit",
+    "load",
+}
+MODULES = [module.name for module in pkgutil.walk_packages(countless.__path__, "countless.")]
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_public_names() -> None:
+    assert set(countless.__all__) == PUBLIC
+    assert all(hasattr(countless, name) for name in PUBLIC)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_public_is_documented(name: str) -> None:
+    module = importlib.import_module(name)
+    if name != "countless.cli.main":
+        assert module.__doc__, f"{name} has no docstring"
+    for attribute, value in vars(module).items():
+        if attribute.startswith("_") or getattr(value, "__module__", None) != name:
+            continue
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{name}.{attribute} has no docstring"
+
+
+def test_every_error_is_drawn_in_the_tree() -> None:
+    kinds = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, errors.CountlessError)
+    }
+    assert kinds == set(re.findall(r"\w+Error", errors.__doc__ or ""))
+
+
+def test_the_readme_names_the_commands_that_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    assert "make test" in readme
+    assert "every distinct value" in readme
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## {countless.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_no_source_file_is_about_everything() -> None:
+    large = [path.name for path in (ROOT / "src").rglob("*.py") if path.stat().st_size > 20_000]
+    assert large == []
