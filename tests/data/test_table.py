@@ -59,8 +59,8 @@ def test_every_type_in_its_order_with_null(kind: str) -> None:
     assert column.has_null
     assert decoded(table) == shuffled
     for text in texts:  # the printed value is the value
-        literal = sql_literal(text, column.type)
-        row = connect().execute(f"SELECT CAST({literal} AS VARCHAR), typeof(CAST({literal} AS {kind})) ").fetchone()
+        literal = f"CAST({sql_literal(text, column.type)} AS {kind})"
+        row = connect().execute(f"SELECT CAST({literal} AS VARCHAR), typeof({literal})").fetchone()
         assert row == (text, kind)
 
 

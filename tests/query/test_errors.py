@@ -31,7 +31,7 @@ CASES = [
     ("agee > 3", UnknownColumnError, 'unknown column "agee": did you mean "age"?', "agee"),
     ("ok AND Citty = 'Oslo'", UnknownColumnError, 'did you mean "city"?', "Citty"),
     ("zzz = 1", UnknownColumnError, "the columns are age, hours, city, born, ok", "zzz"),
-    ('"Oslo" = city', UnknownColumnError, 'unknown column "Oslo"', '"Oslo"'),
+    ('"Oslo" = city', UnknownColumnError, "text is written in single quotes, 'Oslo'", '"Oslo"'),
     ("id = 5", ColumnLeftOutError, 'the model does not hold the column "id": it is nearly unique', "id"),
     (
         "age = 'old'",

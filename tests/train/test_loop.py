@@ -120,8 +120,8 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         ("change", "phrase"),
         [
-            ({"epochs": 4}, "its options was"),
-            ({"seed": 1}, "its options was"),
+            ({"epochs": 4}, "its epochs was 3, now 4"),
+            ({"seed": 1}, "its seed was 0, now 1"),
             ({"fingerprint": "two"}, "its table was 'one', now 'two'"),
         ],
     )

@@ -45,8 +45,7 @@ def info(model: Path, as_json: bool) -> None:
             f"{training['masked_bits']:.2f} bits a row masked"
         )
     interval = facts["interval"]
-    console.print(
-        f"interval  a factor of {show.factor(interval['factor'])} at {interval['level']:.0%}, "
-        f"from {interval['queries']} queries"
-    )
+    if interval["factor"] is not None:
+        level, queries = interval["level"], interval["queries"]
+        console.print(f"interval  a factor of {show.factor(interval['factor'])} at {level:.0%}, from {queries} queries")
     console.print(f"library   Countless {facts['library']}")

@@ -41,9 +41,10 @@ class Source:
     """
 
     def __init__(
-        self, table: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None
+        self, name: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None
     ) -> None:
-        self.table = table
+        self.name = name
+        self.table = quote_identifier(name)
         self._connection = connection
         self._relation = relation
 
@@ -52,25 +53,25 @@ class Source:
         """A path or glob, a pandas, polars or Arrow table, or a DuckDB relation."""
         if isinstance(source, Source):
             return source
-        table = quote_identifier(f"countless_{uuid4().hex[:12]}")
+        name = f"countless_{uuid4().hex[:12]}"
         if isinstance(source, duckdb.DuckDBPyRelation):
-            return cls(table, None, source)
+            return cls(name, None, source)
         connection = connect()
         if isinstance(source, str | os.PathLike):
             scan = _scan(os.fspath(source))
             try:
-                connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {scan}")
+                connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT * FROM {scan}")
             except duckdb.Error as error:
                 raise SourceError(f"cannot read {os.fspath(source)}: {first_line(error)}") from None
         else:
             try:
-                connection.register(table.strip('"'), source)
+                connection.register(name, source)
             except (duckdb.Error, TypeError, RuntimeError) as error:
                 raise SourceError(
                     f"cannot read a {type(source).__name__} as a table ({first_line(error)}): "
                     "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
                 ) from None
-        return cls(table, connection, None)
+        return cls(name, connection, None)
 
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing."""
@@ -93,7 +94,9 @@ class Source:
             if self._connection is not None:
                 return fetch(self._connection.execute(sql))
             assert self._relation is not None
-            return fetch(self._relation.query(self.table.strip('"'), sql))
+            return fetch(self._relation.query(self.name, sql))
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
         except duckdb.Error as error:
             raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
 

@@ -19,6 +19,7 @@ from countless.errors import DataError, EmptyTableError
 
 MAX_DISTINCT = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
+FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
 
 
 @dataclass(frozen=True)
@@ -67,50 +68,51 @@ class Table:
         tell = on_stage or (lambda stage: None)
         source = Source.open(source)
         tell("counting distinct values")
-        chosen, left_out, rows = _choose(source, options or EncodeOptions())
+        rows, candidates, left_out = _candidates(source, options := options or EncodeOptions())
         tell("reading domains")
-        columns: list[Column] = []
-        for index, (name, kind) in enumerate(chosen):
-            columns.append(_domain(source, index, name, kind))
-        tell("encoding rows")
-        codes = _encode(source, columns)
-        for index in range(len(columns)):
-            source.run(f"DROP TABLE {_dictionary(source, index)}")
+        with _Domains(source, candidates) as domains:
+            kept = []
+            for column in domains.columns():
+                reason = _too_many(len(column.values), rows, options.max_distinct)
+                if reason is None:
+                    kept.append(column)
+                else:
+                    left_out.append(LeftOut(column.name, column.type, reason))
+            if not kept:
+                reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
+                raise EmptyTableError(f"no column is left to model ({reasons})")
+            tell("encoding rows")
+            codes = domains.encode(kept)
         if len(codes[0]) != rows:
             raise DataError("the table changed while it was read: fit again when nothing writes to it")
-        return cls(Schema(rows, tuple(columns), tuple(left_out)), codes)
+        return cls(Schema(rows, tuple(kept), tuple(left_out)), codes)
 
 
-def _choose(source: Source, options: EncodeOptions) -> tuple[list[tuple[str, str]], list[LeftOut], int]:
-    """The columns to encode with the type each is modelled in, those left out, and the number of rows."""
+def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[tuple[str, str]], list[LeftOut]]:
+    """The number of rows, the columns whose domains to read with the type each is modelled in, and those left out.
+
+    Columns that have far too many values are told by an estimate, so that nobody has to hold them all.
+    """
     available = source.columns()
     wanted = _wanted([name for name, _ in available], options)
-    rows = source.count()
+    counts = ", ".join(f"approx_count_distinct({quote_identifier(name)})" for name, _ in available)
+    rows, *distinct = (int(count) for count in source.rows(f"SELECT count(*), {counts} FROM {source.table}")[0])
     if rows == 0:
         raise EmptyTableError("the table has no rows: there is nothing to learn from")
+    candidates: list[tuple[str, str]] = []
     left_out: list[LeftOut] = []
-    kept: list[tuple[str, str]] = []
-    for name, kind in available:
+    for (name, kind), count in zip(available, distinct, strict=True):
         modelled = stored_type(kind)
         if name not in wanted:
             left_out.append(LeftOut(name, kind, "it was excluded when the model was fitted"))
         elif modelled is None:
             left_out.append(LeftOut(name, kind, f"columns of type {kind} are not supported"))
+        elif count > FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM):
+            reason = _too_many(count, rows, options.max_distinct)
+            left_out.append(LeftOut(name, modelled, f"{reason} (estimated)"))
         else:
-            kept.append((name, modelled))
-    distinct = _count_distinct(source, kept, options.max_distinct)
-    chosen: list[tuple[str, str]] = []
-    for (name, kind), count in zip(kept, distinct, strict=True):
-        reason = _too_many(count, rows, options.max_distinct)
-        if reason is None:
-            chosen.append((name, kind))
-        else:
-            left_out.append(LeftOut(name, kind, reason))
-    if not chosen:
-        reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
-        raise EmptyTableError(f"no column is left to model ({reasons})")
-    order = {name: place for place, (name, _) in enumerate(available)}
-    return chosen, sorted(left_out, key=lambda column: order[column.name]), rows
+            candidates.append((name, modelled))
+    return rows, candidates, left_out
 
 
 def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
@@ -131,57 +133,61 @@ def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
     return wanted - resolve(options.exclude, "--exclude")
 
 
-def _count_distinct(source: Source, columns: list[tuple[str, str]], limit: int) -> list[int]:
-    """Distinct values per column: exact where that decides something, estimated where it is far over the limit."""
-    if not columns:
-        return []
-    names = [quote_identifier(name) for name, _ in columns]
-    estimates = ", ".join(f"approx_count_distinct({name})" for name in names)
-    counts = [int(count) for count in source.rows(f"SELECT {estimates} FROM {source.table}")[0]]
-    close = [index for index, count in enumerate(counts) if NEAR_UNIQUE_FROM // 2 < count < 2 * limit]
-    if close:
-        exact = ", ".join(f"count(DISTINCT {names[index]})" for index in close)
-        for index, count in zip(close, source.rows(f"SELECT {exact} FROM {source.table}")[0], strict=True):
-            counts[index] = int(count)
-    return counts
-
-
 def _too_many(distinct: int, rows: int, limit: int) -> str | None:
     if distinct > limit:
-        return f"it has about {distinct:,} distinct values, more than the {limit:,} that --max-distinct allows"
+        return f"it has {distinct:,} distinct values, more than the {limit:,} that --max-distinct allows"
     if distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows:
         return f"it is nearly unique: {distinct:,} distinct values in {rows:,} rows"
     return None
 
 
-def _dictionary(source: Source, index: int) -> str:
-    """The temporary table that holds the domain of column ``index``, named after the source's own table."""
-    return quote_identifier(f"{source.table.strip(chr(34))}_{index}")
+class _Domains:
+    """The distinct values of some columns, found in one scan and kept in a temporary table while they are needed."""
 
+    def __init__(self, source: Source, columns: list[tuple[str, str]]) -> None:
+        self.source = source
+        self.types = dict(columns)
+        self.table = quote_identifier(f"{source.name}_domains")
 
-def _domain(source: Source, index: int, name: str, kind: str) -> Column:
-    table = _dictionary(source, index)
-    source.run(
-        f"CREATE TEMP TABLE {table} AS "
-        "SELECT value, CAST(row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS UINTEGER) AS code "
-        f"FROM (SELECT DISTINCT CAST({quote_identifier(name)} AS {kind}) AS value FROM {source.table})"
-    )
-    texts = source.rows(f"SELECT CAST(value AS VARCHAR) FROM {table} ORDER BY code")
-    values = tuple(str(text) for (text,) in texts if text is not None)
-    return Column(name, kind, values, has_null=len(values) < len(texts))
-
-
-def _encode(source: Source, columns: list[Column]) -> tuple[NDArray[Any], ...]:
-    """One scan that joins every column with its domain; rows keep the source's order."""
-    selected, joins = [], []
-    for index, column in enumerate(columns):
-        selected.append(f"CAST(d{index}.code AS {_code_type(column.size)}) AS c{index}")
-        value = f"CAST(rows.{quote_identifier(column.name)} AS {column.type})"
-        joins.append(
-            f"LEFT JOIN {_dictionary(source, index)} AS d{index} ON {value} IS NOT DISTINCT FROM d{index}.value"
+    def __enter__(self) -> _Domains:
+        lists = ", ".join(
+            [f"list(DISTINCT {self._value(name)}) AS c{index}" for index, name in enumerate(self.types)] or ["NULL"]
         )
-    result = source.arrays(f"SELECT {', '.join(selected)} FROM {source.table} AS rows {' '.join(joins)}")
-    return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
+        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.source.run(f"DROP TABLE {self.table}")
+
+    def columns(self) -> list[Column]:
+        """Every column with its values in order, NULL last."""
+        found = []
+        for name, kind in self.types.items():
+            texts = self.source.rows(f"SELECT CAST(value AS VARCHAR) FROM ({self._codes(name)}) ORDER BY code")
+            values = tuple(str(text) for (text,) in texts if text is not None)
+            found.append(Column(name, kind, values, has_null=len(values) < len(texts)))
+        return found
+
+    def encode(self, columns: list[Column]) -> tuple[NDArray[Any], ...]:
+        """One scan that joins every column with its domain; rows keep the source's order."""
+        selected, joins = [], []
+        for index, column in enumerate(columns):
+            selected.append(f"CAST(d{index}.code AS {_code_type(column.size)}) AS c{index}")
+            joins.append(
+                f"LEFT JOIN ({self._codes(column.name)}) AS d{index} "
+                f"ON {self._value(column.name)} IS NOT DISTINCT FROM d{index}.value"
+            )
+        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM {self.source.table} AS rows {' '.join(joins)}")
+        return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
+
+    def _value(self, name: str) -> str:
+        """The column's value in the type it is modelled in."""
+        return f"CAST({quote_identifier(name)} AS {self.types[name]})"
+
+    def _codes(self, name: str) -> str:
+        """The column's values and their codes."""
+        values = f"SELECT unnest(c{list(self.types).index(name)}) AS value FROM {self.table}"
+        return f"SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS code FROM ({values})"
 
 
 def _code_type(size: int) -> str:

@@ -43,7 +43,7 @@ def sql_literal(text: str, duckdb_type: str) -> str:
     quoted = "'" + text.replace("'", "''") + "'"
     if duckdb_type == TEXT:
         return quoted
-    if duckdb_type in INTEGERS or duckdb_type == "BOOLEAN":
+    if duckdb_type in INTEGERS or duckdb_type == "BOOLEAN" or DECIMAL.fullmatch(duckdb_type):
         return text
     if duckdb_type in {"DATE", "TIMESTAMP"}:
         return f"{duckdb_type} {quoted}"

@@ -183,7 +183,12 @@ class _Descent:
         names = [item.name for item in self.schema.columns]
         close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
         match = next((name for name in names if close and name.casefold() == close[0]), None)
-        hint = f'did you mean "{match}"?' if match else f"the columns are {_listed(names)}"
+        if match:
+            hint = f'did you mean "{match}"?'
+        elif column.this.quoted:
+            hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(names)}"
+        else:
+            hint = f"the columns are {_listed(names)}"
         raise UnknownColumnError(f'unknown column "{column.name}": {hint}', self.clause, span)
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:

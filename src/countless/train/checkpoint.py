@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Checkpoint:
     epoch_bits: float  # sum of training bits within the epoch
     best_bits: float
     best_epoch: float
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
@@ -65,12 +66,11 @@ class Checkpoint:
                 checkpoint = cls(**facts, tensors=tensors)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise TrainingError(f"cannot resume from {path} ({error}): fit again without --resume") from None
-        for name, value in json.loads(json.dumps(identity)).items():
-            if checkpoint.identity.get(name) != value:
-                raise TrainingError(
-                    f"cannot resume from {path}: its {name} was {checkpoint.identity.get(name)!r}, now {value!r}; "
-                    "use the same options and table, or fit again without --resume"
-                )
+        for name, was, now in _differences(checkpoint.identity, json.loads(json.dumps(identity))):
+            raise TrainingError(
+                f"cannot resume from {path}: its {name} was {was!r}, now {now!r}; "
+                "use the same options and table, or fit again without --resume"
+            )
         return checkpoint
 
     def group(self, prefix: str) -> dict[str, Tensor]:
@@ -78,6 +78,16 @@ class Checkpoint:
         return {
             name[len(prefix) + 1 :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix + ".")
         }
+
+
+def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, old and new value of everything that differs."""
+    for name in sorted(set(one) | set(two)):
+        was, now = one.get(name), two.get(name)
+        if isinstance(was, dict) and isinstance(now, dict):
+            yield from _differences(was, now)
+        elif was != now:
+            yield name, was, now
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

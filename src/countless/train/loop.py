@@ -113,7 +113,7 @@ class _Run:
         self.seconds = self.epoch_bits = 0.0
         self.best_bits, self.best_epoch = math.inf, 0.0
         self.best: dict[str, Tensor] = self._copy_of_model()
-        self.history: list[dict[str, float]] = []
+        self.history: list[dict[str, Any]] = []
         self._start_epoch()
 
     @property
@@ -156,9 +156,7 @@ class _Run:
         train_bits = self.epoch_bits / max(1, self.step)
         masked, unmasked = self._held_out_bits()
         score = train_bits if masked is None else masked
-        self.history.append(
-            {"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked or math.nan}
-        )
+        self.history.append({"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked})
         if score <= self.best_bits or masked is None:
             self.best_bits, self.best_epoch, self.best = score, epoch, self._copy_of_model()
 
