@@ -81,7 +81,7 @@ def test_a_stopped_run_goes_on_to_the_same_model(tmp_path: Path, after: int) -> 
 def test_a_stopped_run_keeps_the_best_model_so_far() -> None:
     stopped = run(epochs=50, learning_rate=0.01, on_progress=Stop(200))
     assert stopped.interrupted
-    assert stopped.report["masked_bits"] == min(entry["masked_bits"] for entry in stopped.report["history"])
+    assert stopped.report["train_bits"] == min(entry["train_bits"] for entry in stopped.report["history"])
 
 
 def test_the_budget_ends_the_run_and_its_schedule() -> None:
@@ -110,7 +110,7 @@ def test_a_small_table_is_trained_on_whole() -> None:
 
 def test_one_row() -> None:
     trained = train(codes(1), SPEC, TrainOptions(epochs=1))
-    assert np.isfinite(trained.report["masked_bits"])
+    assert np.isfinite(trained.report["train_bits"])
 
 
 class TestCheckpoints:

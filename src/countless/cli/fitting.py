@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -94,11 +94,7 @@ def summarize(console: Console, estimator: Estimator, path: Path) -> None:
         table.add_row(left_out.name, left_out.type, "", "", f"[yellow]left out[/]: {left_out.reason}")
     console.print(table)
     report, info = estimator.report, estimator.info()
-    where = "held-out" if report["held_out_rows"] else "training"
-    bits = f"{report['masked_bits']:.2f} bits a row masked" + (
-        f", {report['unmasked_bits']:.2f} unmasked" if report["held_out_rows"] else ""
-    )
-    console.print(f"{report['epochs']:g} epochs in {duration(report['seconds'])}; {bits} on {where} rows")
+    console.print(f"{report['epochs']:g} epochs in {duration(report['seconds'])}; {_bits(report)}")
     interval = info["interval"]
     console.print(
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "
@@ -107,3 +103,11 @@ def summarize(console: Console, estimator: Estimator, path: Path) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     console.print(f"peak memory {size(peak)}")
     console.print(f"wrote {path} ({size(path.stat().st_size)}); it holds every distinct value of the fitted columns")
+
+
+def _bits(report: dict[str, Any]) -> str:
+    """How well the model knows the table's rows, and rows it has not seen."""
+    text = f"bits a row: {report['train_bits']:.2f} on training rows"
+    if report["held_out_rows"]:
+        text += f", held-out {report['masked_bits']:.2f} masked {report['unmasked_bits']:.2f} unmasked"
+    return text

@@ -42,7 +42,7 @@ def info(model: Path, as_json: bool) -> None:
     if training:
         console.print(
             f"training  {training['epochs']:g} epochs in {show.duration(training['seconds'])}, "
-            f"{training['masked_bits']:.2f} bits a row masked"
+            f"{training['train_bits']:.2f} bits a row masked"
         )
     interval = facts["interval"]
     if interval["factor"] is not None:

@@ -85,6 +85,8 @@ class Table:
             codes = domains.encode(kept)
         if len(codes[0]) != rows:
             raise DataError("the table changed while it was read: fit again when nothing writes to it")
+        places = [name for name, _ in source.columns()]
+        left_out.sort(key=lambda column: places.index(column.name))
         return cls(Schema(rows, tuple(kept), tuple(left_out)), codes)
 
 

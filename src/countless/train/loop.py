@@ -18,12 +18,13 @@ from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
-from countless.train.masking import Masking, UniformMasking, parse_masking
+from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
 from countless.train.options import TrainOptions
 
 BITS = 1.0 / math.log(2.0)
 HELD_OUT_MOST = 5_000
 HELD_OUT_FROM = 2_000  # a smaller table is trained on whole
+PROBE_ROWS = 5_000  # training rows on which the weights of different epochs are compared
 CHECKPOINT_SECONDS = 60.0
 EVALUATION_BATCH = 2_048
 
@@ -101,6 +102,7 @@ class _Run:
         held_out = min(HELD_OUT_MOST, int(rows * options.held_out)) if rows >= HELD_OUT_FROM else 0
         self.codes = torch.from_numpy(codes)
         self.held_out, self.rows = shuffled[:held_out], shuffled[held_out:]
+        self.probe = self.rows[:PROBE_ROWS]
         self.steps = math.ceil(len(self.rows) / self.batch)
 
         with torch.random.fork_rng(devices=[]):
@@ -111,6 +113,7 @@ class _Run:
 
         self.epoch = self.step = self.updates = 0
         self.seconds = self.epoch_bits = 0.0
+        self.mark = time.monotonic()  # up to here time has been counted; judging and saving count too
         self.best_bits, self.best_epoch = math.inf, 0.0
         self.best: dict[str, Tensor] = self._copy_of_model()
         self.history: list[dict[str, Any]] = []
@@ -132,9 +135,10 @@ class _Run:
         since_save = time.monotonic()
         recent: list[tuple[float, int]] = [(self.seconds, self.updates)]
         while self.step < self.steps and not self.finished and not interrupt.requested:
-            started = time.monotonic()
             self._train_step()
-            self.seconds += time.monotonic() - started
+            now = time.monotonic()
+            self.seconds += now - self.mark
+            self.mark = now
             recent = [*recent[-50:], (self.seconds, self.updates)]
             if on_progress is not None:
                 on_progress(self._progress(recent))
@@ -149,16 +153,22 @@ class _Run:
                 self.save()
 
     def judge(self) -> None:
-        """Measure the held-out rows and keep the weights if they are the best so far."""
+        """Measure where the run stands, and keep the weights if they are the best so far.
+
+        The best model is the one that knows the table's own rows best: those are what will be counted. The held-out
+        rows only tell how much of that would carry over to rows it has not seen.
+        """
         epoch = self.updates / self.steps
         if self.history and self.history[-1]["epoch"] == epoch:
             return
-        train_bits = self.epoch_bits / max(1, self.step)
-        masked, unmasked = self._held_out_bits()
-        score = train_bits if masked is None else masked
-        self.history.append({"epoch": epoch, "train_bits": train_bits, "masked_bits": score, "unmasked_bits": unmasked})
-        if score <= self.best_bits or masked is None:
-            self.best_bits, self.best_epoch, self.best = score, epoch, self._copy_of_model()
+        train_bits = self._bits(self.probe, self.masking)
+        entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
+        if len(self.held_out):
+            entry["masked_bits"] = self._bits(self.held_out, UniformMasking())
+            entry["unmasked_bits"] = self._bits(self.held_out, NoMasking())
+        self.history.append(entry)
+        if train_bits <= self.best_bits:
+            self.best_bits, self.best_epoch, self.best = train_bits, epoch, self._copy_of_model()
 
     def result(self, interrupted: bool) -> Trained:
         last = min(self.history, key=lambda entry: abs(entry["epoch"] - self.best_epoch), default={})
@@ -166,6 +176,7 @@ class _Run:
         report = {
             "epochs": round(self.updates / self.steps, 2),
             "best_epoch": round(self.best_epoch, 2),
+            "train_bits": last.get("train_bits"),
             "masked_bits": last.get("masked_bits"),
             "unmasked_bits": last.get("unmasked_bits"),
             "held_out_rows": len(self.held_out),
@@ -234,24 +245,20 @@ class _Run:
         self.updates += 1
         self.epoch_bits += loss.item() * BITS
 
-    def _held_out_bits(self) -> tuple[float | None, float | None]:
-        """Masked and unmasked bits per held-out row, always with the same masks."""
-        if len(self.held_out) == 0:
-            return None, None
+    def _bits(self, rows: Tensor, masking: Masking) -> float:
+        """Bits per row, always with the same masks."""
         generator = _generator(self.options.seed, 0)
-        masked = unmasked = 0.0
+        nats = 0.0
         with torch.no_grad():
-            for chosen in torch.split(self.held_out, EVALUATION_BATCH):
+            for chosen in torch.split(rows, EVALUATION_BATCH):
                 targets = self.codes[chosen].long()
-                mask = UniformMasking().draw(len(targets), targets.shape[1], generator)
-                inputs = torch.where(mask, self.model.mask_codes, targets)
-                masked -= float(self.model.log_prob(inputs, targets).sum())
-                unmasked -= float(self.model.log_prob(targets, targets).sum())
-        return masked * BITS / len(self.held_out), unmasked * BITS / len(self.held_out)
+                mask = masking.draw(len(targets), targets.shape[1], generator)
+                nats -= float(self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets).sum())
+        return nats * BITS / len(rows)
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:
         (then, updates_then), (now, updates_now) = recent[0], recent[-1]
-        last = self.history[-1] if self.history and len(self.held_out) else None
+        last = self.history[-1] if self.history else None
         return Progress(
             epoch=self.epoch + 1,
             epochs=self.epochs,
