@@ -63,6 +63,16 @@ class TestFit:
         assert Estimator.load(model).columns == ("age", "city", "since when")
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
 
+    def test_names_are_shown_as_they_are(self, run: Run, tmp_path: Path) -> None:
+        table, model = tmp_path / "[red]t:smile:.csv", tmp_path / "[bold]m.countless"
+        table.write_text('"[red]a[/]",":smile:"\n1,2\n3,4\n')
+        done = run("fit", table, "-o", model, "--exclude", ":smile:", *FAST)
+        assert done.code == 0, done.err
+        assert "left out :smile:" in done.err
+        assert "[red]a[/]" in done.err
+        assert f"wrote {model}" in done.err
+        assert "[red]a[/]" in run("info", model).out
+
     def test_chosen_columns_and_a_budget(self, run: Run, people: Path, tmp_path: Path) -> None:
         done = run(
             "fit", people, "-o", tmp_path / "m", "--columns", 'age,"since when"', "--budget", "1s", "--hidden", 16

@@ -36,7 +36,7 @@ def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_mode
 
 def test_a_model_file_that_is_none_is_fitted_anew(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "adult.countless").write_bytes(b"nonsense")
-    monkeypatch.setattr("countless.cli.demo.fit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("countless.cli.demo.fit_and_save", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     done = run("demo", "--model", tmp_path / "adult.countless")
     assert done.code == 130
     assert "fitting again" in done.err

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import countless
-from countless import Estimator, col
+from countless import Estimator, Network, TrainingError, col
 from countless.data.source import Source
 from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraError, UnknownColumnError
 from countless.estimator.estimate import q_error
@@ -184,3 +184,11 @@ def test_without_torch_estimating_works_and_fitting_says_what_to_install(model: 
     done = python(code, str(model), str(model))
     assert done.stdout.strip() == "fitting needs PyTorch: pip install 'countless[train]'", done.stderr
     assert issubclass(MissingExtraError, CountlessError)
+
+
+def test_a_single_column_name_and_a_network_of_nothing() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "city": ["x", "y"]})
+    assert countless.fit(frame, columns="age", epochs=1).columns == ("age",)
+    assert countless.fit(frame, exclude="age", epochs=1).columns == ("city",)
+    with pytest.raises(TrainingError, match="at least 1 hidden unit"):
+        Network(hidden=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -143,5 +144,17 @@ class TestCheckpoints:
         assert same(run(epochs=2), run(epochs=2, checkpoint=tmp_path / "none", resume=True))
 
     def test_nowhere_to_write(self, tmp_path: Path) -> None:
-        with pytest.raises(TrainingError, match="cannot write the checkpoint"):
+        with pytest.raises(TrainingError, match="cannot keep a checkpoint"):
             self.stopped(tmp_path / "missing" / "c")
+
+    def test_a_full_disk_does_not_stop_training(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def full(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr("countless.train.checkpoint.save_file", full)
+        trained = run(epochs=2, checkpoint=tmp_path / "c")
+        assert same(trained, run(epochs=2))
+        assert "No space left on device; free some space; training goes on without it" in caplog.text
+        assert list(tmp_path.iterdir()) == []

@@ -15,16 +15,14 @@ from countless._version import __version__
 from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
 from countless.cli import show
-from countless.cli.fit import checkpoint_of, require_writable
-from countless.cli.fitting import FitView, summarize
+from countless.cli.fitting import checkpoint_of, fit_and_save
 from countless.data.datasets import adult
 from countless.data.source import Source
 from countless.data.table import Table
-from countless.errors import ModelFileError
+from countless.errors import ModelFileError, TrainingError
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
 
 QUERIES = (
     "age > 35 AND income = '>50K'",
@@ -70,7 +68,7 @@ def demo(model: Path, refit: bool) -> int:
     progress, console = show.progress(), show.results()
     estimator = None if refit else _existing(model, progress)
     if estimator is None:
-        estimator = _fit(model, progress)
+        estimator = _fit(model, progress, resume=not refit)
         if estimator.report["interrupted"]:
             progress.print("stopped early: run it again to go on training")
             return 130
@@ -83,11 +81,11 @@ def demo(model: Path, refit: bool) -> int:
     source = Source.open(adult())
     console.print("\nhow many of 48,842 people?", style="bold")
     for line in _dozen(contenders, source.counts(QUERIES)):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     console.print()
     progress.print(f"counting {RANDOM_QUERIES} random queries of 5 to 12 filters ...")
     console.print(_random(estimator, contenders, source))
-    console.print(f"ask your own:  countless estimate {model} \"age > 35 AND income = '>50K'\"", markup=False)
+    console.print(f"ask your own:  countless estimate {model} \"age > 35 AND income = '>50K'\"")
     return 0
 
 
@@ -98,7 +96,7 @@ def _existing(model: Path, console: Console) -> Estimator | None:
     try:
         estimator = Estimator.load(model)
     except ModelFileError as error:
-        console.print(f"fitting again: {error}", markup=False)
+        console.print(f"fitting again: {error}")
         return None
     if estimator.library != __version__:
         return None
@@ -106,21 +104,16 @@ def _existing(model: Path, console: Console) -> Estimator | None:
     return estimator
 
 
-def _fit(model: Path, console: Console) -> Estimator:
-    require_writable(model)
-    checkpoint = checkpoint_of(model)
-    with FitView(console) as view:
-        estimator = fit(adult(), checkpoint=checkpoint, resume=True, listener=view)
-    estimator.save(model)
-    if not estimator.report["interrupted"]:
-        checkpoint.unlink(missing_ok=True)
-    summarize(console, estimator, model)
-    return estimator
+def _fit(model: Path, console: Console, resume: bool) -> Estimator:
+    try:
+        return fit_and_save(console, adult(), model, resume=resume)
+    except TrainingError as error:
+        raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
 
 
 def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> list[str]:
     """Two lines a query: the clause, and the numbers below their headings."""
-    layout = "{:>10} {:>10} {:>17} {:>8} {:>6}   {:>20} {:>20}"
+    layout = "{:>10} {:>10} {:>17} {:>8} {:>6} {:>24} {:>20}"
     headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
     lines = [layout.format("truth", "estimate", "90% interval", "q-error", "ms", *headings)]
     for where, truth in zip(QUERIES, truths, strict=True):

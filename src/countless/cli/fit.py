@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from countless.cli import show
-from countless.cli.fitting import FitView, summarize
+from countless.cli.fitting import checkpoint_of, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT
-from countless.errors import ModelFileError
 from countless.estimator.fit import Network
-from countless.estimator.fit import fit as fit_table
 
 
 @click.command(
@@ -81,53 +78,31 @@ def fit(
     TABLE is a CSV, Parquet or JSON file, or a glob in quotes. Ctrl-C stops training after the current step and keeps
     the best model so far; --resume goes on from there.
     """
-    require_writable(output)
     console = show.progress()
     checkpoint = checkpoint_of(output)
-    if checkpoint.exists():
-        console.print(
-            f"going on from {checkpoint}"
-            if resume
-            else f"starting anew: {checkpoint} of an earlier run will be replaced (--resume goes on from it)"
-        )
+    if checkpoint.exists() and resume:
+        console.print(f"going on from {checkpoint}")
+    elif checkpoint.exists():
+        console.print(f"starting anew and replacing {checkpoint} of an earlier run (--resume goes on from it)")
     elif resume:
         console.print(f"nothing to resume: there is no {checkpoint}; starting anew")
-    with FitView(console) as view:
-        estimator = fit_table(
-            table,
-            columns=columns,
-            exclude=exclude,
-            epochs=epochs,
-            budget=budget,
-            seed=seed,
-            masking=masking,
-            learning_rate=learning_rate,
-            batch=batch,
-            network=Network(hidden, blocks, embedding),
-            max_distinct=max_distinct,
-            checkpoint=checkpoint,
-            resume=resume,
-            listener=view,
-        )
-    estimator.save(output)
-    summarize(console, estimator, output)
+    estimator = fit_and_save(
+        console,
+        table,
+        output,
+        resume=resume,
+        columns=columns,
+        exclude=exclude,
+        epochs=epochs,
+        budget=budget,
+        seed=seed,
+        masking=masking,
+        learning_rate=learning_rate,
+        batch=batch,
+        network=Network(hidden, blocks, embedding),
+        max_distinct=max_distinct,
+    )
     if estimator.report["interrupted"]:
-        console.print("[yellow]stopped early[/]: the file holds the best model so far; add --resume to go on training")
+        console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130
-    checkpoint.unlink(missing_ok=True)
     return 0
-
-
-def checkpoint_of(output: Path) -> Path:
-    """Where training towards ``output`` keeps its state."""
-    return output.with_name(output.name + ".checkpoint")
-
-
-def require_writable(output: Path) -> None:
-    """Say now, not after training, that the model file cannot be written."""
-    if output.is_dir():
-        raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
-    if not output.parent.is_dir():
-        raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
-    if not os.access(output.parent, os.W_OK):
-        raise ModelFileError(f"cannot write {output}: no permission to write in {output.parent}; choose another place")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -14,8 +15,9 @@ from rich.table import Table
 
 from countless.cli.show import duration, factor, size
 from countless.data.schema import Schema
+from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import Listener
+from countless.estimator.fit import Listener, fit
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
@@ -34,8 +36,9 @@ class FitView(Listener):
 
     def __enter__(self) -> FitView:
         if self.console.is_terminal:
+            bar = BarColumn(30 if self.console.width >= 140 else 8)
             self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.fields[text]}"), console=self.console
+                TextColumn("{task.description}"), bar, TextColumn("{task.fields[text]}"), console=self.console
             )
             self._bar.start()
         return self
@@ -55,7 +58,7 @@ class FitView(Listener):
     def table(self, schema: Schema) -> None:
         self.console.print(f"{schema.rows:,} rows, {len(schema.columns)} columns")
         for column in schema.left_out:
-            self.console.print(f"[yellow]left out[/] {column.name}: {column.reason}", highlight=False)
+            self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
 
     def training(self, progress: TrainProgress) -> None:
         epochs = f"/{progress.epochs}" if progress.epochs else ""
@@ -79,7 +82,35 @@ class FitView(Listener):
             self.console.print(line, soft_wrap=True)
 
 
-def summarize(console: Console, estimator: Estimator, path: Path) -> None:
+def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
+    """Fit ``table``, shown on ``console``, and write ``output``. The checkpoint stays only if training was stopped."""
+    _require_writable(output)
+    checkpoint = checkpoint_of(output)
+    with FitView(console) as view:
+        estimator = fit(table, checkpoint=checkpoint, resume=resume, listener=view, **options)
+    estimator.save(output)
+    _summarize(console, estimator, output)
+    if not estimator.report["interrupted"]:
+        checkpoint.unlink(missing_ok=True)
+    return estimator
+
+
+def checkpoint_of(output: Path) -> Path:
+    """Where training towards ``output`` keeps its state."""
+    return output.with_name(output.name + ".checkpoint")
+
+
+def _require_writable(output: Path) -> None:
+    """Say now, not after training, that the model file cannot be written."""
+    if output.is_dir():
+        raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
+    if not output.parent.is_dir():
+        raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
+    if not os.access(output.parent, os.W_OK):
+        raise ModelFileError(f"cannot write {output}: no permission to write in {output.parent}; choose another place")
+
+
+def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in estimator.schema.columns:
@@ -91,7 +122,7 @@ def summarize(console: Console, estimator: Estimator, path: Path) -> None:
             f"{column.size:,} codes",
         )
     for left_out in estimator.schema.left_out:
-        table.add_row(left_out.name, left_out.type, "", "", f"[yellow]left out[/]: {left_out.reason}")
+        table.add_row(left_out.name, left_out.type, "", "", f"left out: {left_out.reason}", style="yellow")
     console.print(table)
     report, info = estimator.report, estimator.info()
     console.print(f"{report['epochs']:g} epochs in {duration(report['seconds'])}; {_bits(report)}")
@@ -100,9 +131,9 @@ def summarize(console: Console, estimator: Estimator, path: Path) -> None:
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "
         f"from {interval['queries']} queries"
     )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    console.print(f"peak memory {size(peak)}")
-    console.print(f"wrote {path} ({size(path.stat().st_size)}); it holds every distinct value of the fitted columns")
+    console.print(f"peak memory {size(_peak_memory())}")
+    written = f"wrote {path} ({size(path.stat().st_size)}); it holds every distinct value of the fitted columns"
+    console.print(written, soft_wrap=True)
 
 
 def _bits(report: dict[str, Any]) -> str:
@@ -111,3 +142,9 @@ def _bits(report: dict[str, Any]) -> str:
     if report["held_out_rows"]:
         text += f", held-out {report['masked_bits']:.2f} masked {report['unmasked_bits']:.2f} unmasked"
     return text
+
+
+def _peak_memory() -> int:
+    """The most bytes that this process has held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -32,7 +32,7 @@ def info(model: Path, as_json: bool) -> None:
         table.add_row(column["name"], column["type"], f"{column['distinct']:,}", "yes" if column["has_null"] else "")
     console.print(table)
     for column in facts["left_out"]:
-        console.print(f"left out  {column['name']}: {column['reason']}", markup=False)
+        console.print(f"left out  {column['name']}: {column['reason']}")
     network = facts["model"]
     console.print(
         f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}, "

@@ -1,4 +1,7 @@
-"""How things look: one console for results, one for progress."""
+"""How things look: one console for results, one for progress.
+
+Neither reads markup: names of columns and files are shown as they are.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ NARROWEST = 100
 
 def results() -> Console:
     """The console on standard output; when that is not a terminal, wide enough for tables."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = max(console.width, NARROWEST)
     return console
@@ -19,7 +22,7 @@ def results() -> Console:
 
 def progress() -> Console:
     """The console on standard error, for progress and notices."""
-    return Console(file=sys.stderr, highlight=False)
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
 
 
 def rows(count: float) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from countless import store
 from countless.data.schema import Schema
 from countless.data.table import MAX_DISTINCT, EncodeOptions, Table
-from countless.errors import MissingExtraError
+from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
@@ -50,6 +50,10 @@ class Network:
     hidden: int = 256
     blocks: int = 3
     embedding: int = 32
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.embedding) < 1 or self.blocks < 0:
+            raise TrainingError("a network has at least 1 hidden unit, 1 embedding dimension and 0 blocks")
 
 
 def fit(
@@ -88,7 +92,7 @@ def fit(
     network = network or Network()
     chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
-    encode = EncodeOptions(None if columns is None else tuple(columns), tuple(exclude), max_distinct)
+    encode = EncodeOptions(None if columns is None else _names(columns), _names(exclude), max_distinct)
     table = Table.encode(source, encode, listener.stage)
     listener.table(table.schema)
     listener.stage("training")
@@ -104,6 +108,11 @@ def fit(
     )
     listener.stage("calibrating")
     return _calibrated(table, spec, trained, seed, listener)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    """Several names, or one that was given without a list around it."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _calibrated(table: Table, spec: ModelSpec, trained: Trained, seed: int, listener: Listener) -> Estimator:

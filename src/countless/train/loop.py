@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -14,12 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from countless.errors import TrainingError
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
 from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
 from countless.train.options import TrainOptions
+
+logger = logging.getLogger(__name__)
 
 BITS = 1.0 / math.log(2.0)
 HELD_OUT_MOST = 5_000
@@ -68,6 +72,8 @@ def train(
     With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
     that file if it exists. Ctrl-C ends the run after the current step with the best weights so far.
     """
+    if checkpoint is not None and not checkpoint.parent.is_dir():
+        raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     run = _Run(codes, spec, options, fingerprint, checkpoint)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
@@ -191,6 +197,7 @@ class _Run:
         return Trained(self.model.arrays(), report, interrupted)
 
     def save(self) -> None:
+        """Write the checkpoint, if there is a place for it. A full disk must not cost what was learned so far."""
         if self.path is None:
             return
         groups = {
@@ -199,7 +206,7 @@ class _Run:
             "adam": optimizer_tensors(self.optimizer),
             "random": {"state": self.generator.get_state()},
         }
-        Checkpoint(
+        state = Checkpoint(
             identity=self.identity,
             epoch=self.epoch,
             step=self.step,
@@ -212,7 +219,11 @@ class _Run:
             tensors={
                 f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()
             },
-        ).save(self.path)
+        )
+        try:
+            state.save(self.path)
+        except TrainingError as error:
+            logger.warning("%s; training goes on without it", error)
 
     def restore(self, saved: Checkpoint) -> None:
         self.epoch, self.updates, self.seconds = saved.epoch, saved.updates, saved.seconds

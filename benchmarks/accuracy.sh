@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Accuracy on one table: fit, five seeds of random queries pooled, every method on the same queries.
+#
+#   benchmarks/accuracy.sh TABLE.parquet OUTPUT_DIRECTORY [options of countless fit]
+#
+# Writes fit.json, workload.jsonl and one JSON file a method. What exists already is kept, so a cut run goes on.
+set -euo pipefail
+table=$1 out=$2
+shift 2
+bin="$(dirname "$0")/../.venv/bin"
+mkdir -p "$out"
+model="$out/model.countless"
+
+if [ ! -s "$model" ] || [ -e "$model.checkpoint" ]; then
+    "$bin/countless" fit "$table" -o "$model" --resume "$@"
+fi
+"$bin/countless" info "$model" --json > "$out/fit.json"
+
+if [ ! -s "$out/workload.jsonl" ]; then
+    for seed in 0 1 2 3 4; do
+        "$bin/countless" evaluate "$model" "$table" --queries 1000 --seed "$seed" --save "$out/seed$seed.jsonl" --json > "$out/seed$seed.json"
+    done
+    cat "$out"/seed[0-4].jsonl > "$out/workload.jsonl"
+fi
+
+measure() { # name, then the options of countless evaluate
+    local name=$1
+    shift
+    if [ ! -s "$out/$name.json" ]; then
+        "$bin/countless" evaluate "$model" "$table" --workload "$out/workload.jsonl" --json "$@" > "$out/$name.json.partial"
+        mv "$out/$name.json.partial" "$out/$name.json"
+    fi
+    printf '%-16s' "$name"
+    cat "$out/$name.json"
+}
+
+measure particles-256
+measure particles-64 --particles 64
+measure skipping-100 --method skipping --particles 100
+measure skipping-1000 --method skipping --particles 1000
+measure independence --method independence
+measure row-sample --method row-sample
