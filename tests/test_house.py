@@ -8,10 +8,12 @@ import pkgutil
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 import countless
 from countless import errors
+from countless.cli.main import cli
 
 PUBLIC = {
     "ColumnLeftOutError",
@@ -73,6 +75,15 @@ def test_the_readme_names_the_commands_that_exist() -> None:
     assert "make demo" in readme
     assert "make test" in readme
     assert "every distinct value" in readme
+
+
+def test_the_readmes_command_lines_are_not_stale() -> None:
+    lines = re.findall(r"^\$ countless (\w+) (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert {command for command, _ in lines} >= {"fit", "estimate", "explain", "evaluate", "info"}
+    for command, rest in lines:
+        parameters = cli.get_command(click.Context(cli), command).params  # type: ignore[union-attr]
+        known = {name for parameter in parameters for name in parameter.opts}
+        assert set(re.findall(r"(?<!\S)\[?(--?[a-z]+)", rest.split("#")[0])) <= known
 
 
 def test_the_changelog_knows_this_version() -> None:

@@ -162,7 +162,7 @@ class TestEstimate:
 
     def test_a_file_of_clauses(self, run: Run, model: Path, tmp_path: Path) -> None:
         queries = tmp_path / "q.sql"
-        queries.write_text("age > 50\n\nagee > 50\ncity = 'Łódź'\n", encoding="utf-8")
+        queries.write_text("-- older people\nage > 50;\n\nagee > 50\ncity = 'Łódź'\n", encoding="utf-8")
         done = run("estimate", model, "--file", queries, "--json")
         assert done.code == 1
         first, second, third = (json.loads(line) for line in done.out.splitlines())

@@ -24,7 +24,10 @@ from countless.estimator.estimator import Estimator
 @model_argument
 @click.argument("where", required=False)
 @click.option(
-    "--file", "queries", type=click.Path(path_type=Path), help="One WHERE clause per line; - is standard input."
+    "--file",
+    "queries",
+    type=click.Path(path_type=Path),
+    help="One WHERE clause per line, -- for comments; - is standard input.",
 )
 @method_options()
 @json_option
@@ -45,7 +48,7 @@ def estimate(
     assert queries is not None
     failed = False
     for number, line in enumerate(_lines(queries), 1):
-        if not line.strip():
+        if not line.strip() or line.lstrip().startswith("--"):
             continue
         try:
             _print(estimator.estimate(line, method=method, particles=particles), as_json)
