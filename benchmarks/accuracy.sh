@@ -37,6 +37,5 @@ measure() { # name, then the options of countless evaluate
 measure particles-256
 measure particles-64 --particles 64
 measure skipping-100 --method skipping --particles 100
-measure skipping-1000 --method skipping --particles 1000
 measure independence --method independence
 measure row-sample --method row-sample
