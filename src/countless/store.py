@@ -66,7 +66,7 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
     try:
         handle, partial = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
     except OSError as error:
-        raise ModelFileError(f"cannot write {target}: {error.strerror}; choose another place with -o") from None
+        raise ModelFileError(f"cannot write {target}: {error.strerror}; choose another place") from None
     try:
         with os.fdopen(handle, "wb") as file:
             _write_archive(file, contents)
@@ -79,8 +79,7 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
             os.unlink(partial)
         if isinstance(error, OSError):
             raise ModelFileError(
-                f"cannot write {target}: {error.strerror}; nothing was changed: "
-                "free some space or choose another place with -o"
+                f"cannot write {target}: {error.strerror}; nothing was changed: free some space or choose another place"
             ) from None
         raise
 
@@ -99,6 +98,15 @@ def read(path: str | os.PathLike[str]) -> Contents:
         raise _damaged(source, error) from None
     except (KeyError, TypeError, ValueError, AttributeError, SafetensorError, MemoryError, OverflowError) as error:
         raise _damaged(source, error) from None
+
+
+def is_model(path: Path) -> bool:
+    """Whether the file at ``path`` looks like a model file, whole or not, of whatever version."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return MANIFEST in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _write_archive(file: Any, contents: Contents) -> None:

@@ -54,7 +54,7 @@ class TestFit:
         for phrase in (
             "3,000 rows, 3 columns",
             "left out id: it is nearly unique",
-            "left out score: it was excluded",
+            "excluded: married, score",
             "bits",
             "peak memory",
             "every distinct value",
@@ -63,12 +63,21 @@ class TestFit:
         assert Estimator.load(model).columns == ("age", "city", "since when")
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
 
+    def test_resuming_what_is_finished_changes_nothing(self, run: Run, people: Path, tmp_path: Path) -> None:
+        model = tmp_path / "m"
+        run("fit", people, "-o", model, *FAST)
+        before = model.read_bytes()
+        done = run("fit", people, "-o", model, "--resume", *FAST)
+        assert done.code == 0
+        assert "nothing to resume" in done.err
+        assert model.read_bytes() == before
+
     def test_names_are_shown_as_they_are(self, run: Run, tmp_path: Path) -> None:
         table, model = tmp_path / "[red]t:smile:.csv", tmp_path / "[bold]m.countless"
         table.write_text('"[red]a[/]",":smile:"\n1,2\n3,4\n')
         done = run("fit", table, "-o", model, "--exclude", ":smile:", *FAST)
         assert done.code == 0, done.err
-        assert "left out :smile:" in done.err
+        assert "excluded: :smile:" in done.err
         assert "[red]a[/]" in done.err
         assert f"wrote {model}" in done.err
         assert "[red]a[/]" in run("info", model).out
@@ -86,6 +95,8 @@ class TestFit:
             (("none.parquet", "-o", "m"), "no such file: none.parquet"),
             (("{people}", "-o", "nowhere/m"), "there is no directory nowhere"),
             (("{people}", "-o", "{people.parent}"), "is a directory"),
+            (("{people}", "-o", "{people}"), "exists and is not a Countless model"),
+            (("{people}", "-o", "/proc/m"), "cannot write in /proc"),
             (("{people}", "-o", "{tmp}/m", "--columns", "agee"), 'unknown column "agee": did you mean "age"?'),
             (("{people}", "-o", "{tmp}/m", "--masking", "often"), "unknown masking 'often'"),
         ],
@@ -168,11 +179,19 @@ class TestEstimate:
         first, second, third = (json.loads(line) for line in done.out.splitlines())
         assert first["rows"] > 0
         assert 'did you mean "age"' in second["error"]
+        assert second["line"] == 4
         assert third["where"] == "city = 'Łódź'"
 
     def test_a_file_without_errors_exits_well(self, run: Run, model: Path, tmp_path: Path) -> None:
         (tmp_path / "q.sql").write_text("age > 50\n")
-        assert run("estimate", model, "--file", tmp_path / "q.sql").code == 0
+        done = run("estimate", model, "--file", tmp_path / "q.sql")
+        assert done.code == 0
+        assert done.out.endswith("ms)  age > 50\n")
+
+    def test_a_literal_that_does_not_occur_is_noted(self, run: Run, model: Path) -> None:
+        done = run("estimate", model, "city = 'oslo'")
+        assert done.out.startswith("0 rows")
+        assert done.err == "note: 'oslo' does not occur in city\n"
 
     @pytest.mark.parametrize(
         ("arguments", "code", "phrase"),
@@ -239,6 +258,11 @@ class TestEvaluate:
         assert done.code == 0, done.err
         assert f"method {method}" in done.out
         assert "worst:" in done.out
+
+    def test_a_workload_is_read_or_written(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--workload", "w", "--save", "w")
+        assert done.code == 2
+        assert "either --save or --workload" in done.err
 
     def test_a_table_that_does_not_fit(self, run: Run, model: Path, tmp_path: Path) -> None:
         (tmp_path / "other.csv").write_text("a\n1\n")

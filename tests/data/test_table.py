@@ -205,7 +205,7 @@ class TestSources:
             Table.encode(tmp_path)
 
     def test_not_a_table(self) -> None:
-        with pytest.raises(SourceError, match="cannot read a int as a table"):
+        with pytest.raises(SourceError, match="cannot read an object of type int as a table"):
             Table.encode(17)
 
     def test_a_csv_whose_rows_do_not_fit(self, tmp_path: Path) -> None:

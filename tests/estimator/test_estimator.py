@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 import countless
-from countless import Estimator, Network, TrainingError, col
+from countless import Estimator, Network, QueryTypeError, TrainingError, col
 from countless.data.source import Source
 from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraError, UnknownColumnError
 from countless.estimator.estimate import q_error
@@ -192,3 +193,20 @@ def test_a_single_column_name_and_a_network_of_nothing() -> None:
     assert countless.fit(frame, exclude="age", epochs=1).columns == ("city",)
     with pytest.raises(TrainingError, match="at least 1 hidden unit"):
         Network(hidden=0)
+
+
+def test_a_string_is_not_a_list_of_clauses(estimator: Estimator) -> None:
+    with pytest.raises(QueryTypeError, match="takes a list of clauses"):
+        estimator.estimate_many("age > 3")
+
+
+def test_without_a_listener_left_out_columns_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 2], "many": [[1], [2]]})
+    countless.fit(frame, exclude="b", epochs=1)
+    (record,) = caplog.records
+    assert re.fullmatch(r"left out many: columns of type \w+\[\] are not supported", record.message)
+
+
+def test_an_explanation_reads_well(estimator: Estimator) -> None:
+    text = str(estimator.explain("age > 50 AND city = 'Paris'"))
+    assert "unseen    'Paris' does not occur in city" in text

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from countless.errors import QueryTypeError
+from countless.errors import QueryTypeError, UnknownColumnError
 from countless.query.predicate import Predicate, col
 from countless.workload import count_codes
 from tests.query.test_meaning import world
@@ -32,7 +32,9 @@ CASES: list[tuple[Predicate, str]] = [
     (col("s").ilike("AB"), "s ILIKE 'AB'"),
     (col("s").is_null(), "s IS NULL"),
     (col("s").is_not_null(), "s IS NOT NULL"),
-    (col("i") == None, "i = NULL"),  # noqa: E711
+    (~col("b"), "NOT b"),
+    (col("b") | (col("i") > 1), "b OR i > 1"),
+    ((col("i") > 1) & col("b"), "i > 1 AND b"),
     ((col("i") > 1) & (col("s") == "a") | ~(col("b") == True), "(i > 1 AND s = 'a') OR NOT b"),  # noqa: E712
     (~((col("i") > 1) | (col("s") == "a")), "NOT (i > 1 OR s = 'a')"),
 ]
@@ -59,3 +61,21 @@ def test_two_columns() -> None:
 def test_a_value_that_is_none_of_sqls() -> None:
     with pytest.raises(QueryTypeError, match="cannot use a object in a predicate"):
         assert col("i") == object()
+
+
+def test_a_boolean_column_is_a_condition() -> None:
+    source, table, compiler = world()
+    assert count_codes(table, compiler.compile(col("b")).region) == source.counts(["b"])[0]
+
+
+def test_none_and_a_bare_string_are_mistakes() -> None:
+    with pytest.raises(QueryTypeError, match="use is_null"):
+        assert col("i") == None  # noqa: E711
+    with pytest.raises(QueryTypeError, match=r"write isin\(\['ab'\]\)"):
+        col("s").isin("ab")
+
+
+def test_an_unknown_column_gets_no_advice_about_quotes() -> None:
+    with pytest.raises(UnknownColumnError) as caught:
+        world()[2].compile(col("zzz") > 1)
+    assert "single quotes" not in str(caught.value)

@@ -9,7 +9,7 @@ from countless.data.table import Table
 from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate
 from countless.query.compile import Compiler
-from countless.query.predicate import Predicate
+from countless.query.predicate import Where
 from countless.region import Region
 
 
@@ -22,7 +22,7 @@ class Baseline(ABC):
         self.rows = table.rows
         self._compiler = Compiler(table.schema)
 
-    def estimate(self, where: str | Predicate) -> Estimate:
+    def estimate(self, where: Where) -> Estimate:
         """The number of rows that ``where`` keeps."""
         started = time.perf_counter()
         question = self._compiler.compile(where)

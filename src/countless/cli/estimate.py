@@ -43,7 +43,11 @@ def estimate(
         raise click.UsageError("give either a WHERE clause or --file")
     estimator = Estimator.load(model)
     if where is not None:
-        _print(estimator.estimate(where, method=method, particles=particles), as_json)
+        answer = estimator.estimate(where, method=method, particles=particles)
+        click.echo(json.dumps(answer.to_json(), ensure_ascii=False) if as_json else _line(answer))
+        if answer.rows == 0:
+            for sentence in estimator.explain(where).unseen:
+                click.echo(f"note: {sentence}", err=True)
         return 0
     assert queries is not None
     failed = False
@@ -51,11 +55,14 @@ def estimate(
         if not line.strip() or line.lstrip().startswith("--"):
             continue
         try:
-            _print(estimator.estimate(line, method=method, particles=particles), as_json)
+            answer = estimator.estimate(line, method=method, particles=particles)
+            click.echo(
+                json.dumps(answer.to_json(), ensure_ascii=False) if as_json else f"{_line(answer)}  {answer.where}"
+            )
         except CountlessError as error:
             failed = True
             if as_json:
-                click.echo(json.dumps({"where": line.strip(), "error": str(error)}, ensure_ascii=False))
+                click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(error)}, ensure_ascii=False))
             else:
                 click.echo(f"line {number}: error: {error}", err=True)
     return 1 if failed else 0
@@ -68,9 +75,6 @@ def _lines(path: Path) -> list[str]:
         raise DataError(f"cannot read {path}: {error}; --file takes a text file with one clause per line") from None
 
 
-def _print(answer: Estimate, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(answer.to_json(), ensure_ascii=False))
-        return
+def _line(answer: Estimate) -> str:
     between = f"{show.rows(answer.low)} to {show.rows(answer.high)} at {answer.level:.0%}"
-    click.echo(f"{show.rows(answer.rows)} rows  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)")
+    return f"{show.rows(answer.rows)} rows  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)"

@@ -56,6 +56,8 @@ def evaluate(
     and reports q-errors, latency and how often the error bar holds the truth. Two methods that need the table stand
     beside the model's: independence (per-column histograms, multiplied) and row-sample (1% of the rows).
     """
+    if workload_file is not None and save_to is not None:
+        raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
     console = show.progress()
     estimator = Estimator.load(model)
     answer = _answerer(estimator, table, method, particles)

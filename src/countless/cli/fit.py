@@ -11,6 +11,7 @@ from countless.cli.fitting import checkpoint_of, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT
 from countless.estimator.fit import Network
+from countless.store import is_model
 
 
 @click.command(
@@ -28,7 +29,7 @@ from countless.estimator.fit import Network
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
 )
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint beside the model file, if there is one.")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint that a stopped fit left beside the model file.")
 @click.option("--masking", default="uniform", show_default=True, help="Input masking: uniform, none, or a probability.")
 @click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002]")
 @click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 2048]")
@@ -84,6 +85,9 @@ def fit(
         console.print(f"going on from {checkpoint}")
     elif checkpoint.exists():
         console.print(f"starting anew and replacing {checkpoint} of an earlier run (--resume goes on from it)")
+    elif resume and is_model(output):
+        console.print(f"nothing to resume: {output} is finished (without --resume it is fitted anew)")
+        return 0
     elif resume:
         console.print(f"nothing to resume: there is no {checkpoint}; starting anew")
     estimator = fit_and_save(

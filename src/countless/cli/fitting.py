@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from countless.cli.show import duration, factor, size
+from countless.cli.show import duration, factor, plural, size
 from countless.data.schema import Schema
+from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import Listener, fit
+from countless.store import is_model
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
@@ -56,8 +58,10 @@ class FitView(Listener):
         self._task = self._bar.add_task(name, total=1.0, text="")
 
     def table(self, schema: Schema) -> None:
-        self.console.print(f"{schema.rows:,} rows, {len(schema.columns)} columns")
+        self.console.print(f"{plural(schema.rows, 'row')}, {plural(len(schema.columns), 'column')}")
         for column in schema.left_out:
+            if column.reason == EXCLUDED:
+                continue
             self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
 
     def training(self, progress: TrainProgress) -> None:
@@ -101,13 +105,17 @@ def checkpoint_of(output: Path) -> Path:
 
 
 def _require_writable(output: Path) -> None:
-    """Say now, not after training, that the model file cannot be written."""
+    """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
     if output.is_dir():
         raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
+    if output.exists() and not is_model(output):
+        raise ModelFileError(f"{output} exists and is not a Countless model: remove it first, or choose another -o")
     if not output.parent.is_dir():
         raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
-    if not os.access(output.parent, os.W_OK):
-        raise ModelFileError(f"cannot write {output}: no permission to write in {output.parent}; choose another place")
+    try:
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError as error:
+        raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
 
 
 def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
@@ -121,11 +129,15 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
             "yes" if column.has_null else "",
             f"{column.size:,} codes",
         )
-    for left_out in estimator.schema.left_out:
-        table.add_row(left_out.name, left_out.type, "", "", f"left out: {left_out.reason}", style="yellow")
     console.print(table)
+    excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
+    if excluded:
+        console.print(f"excluded: {', '.join(excluded)}", soft_wrap=True)
+    for left_out in estimator.schema.left_out:
+        if left_out.reason != EXCLUDED:
+            console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
     report, info = estimator.report, estimator.info()
-    console.print(f"{report['epochs']:g} epochs in {duration(report['seconds'])}; {_bits(report)}")
+    console.print(f"{plural(report['epochs'], 'epoch')} in {duration(report['seconds'])}; {_bits(report)}")
     interval = info["interval"]
     console.print(
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "

@@ -6,32 +6,35 @@ Neither reads markup: names of columns and files are shown as they are.
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 from rich.console import Console
 
-NARROWEST = 100
+from countless.estimator.estimate import format_rows as rows
+
+NARROWEST = 120
+
+__all__ = ["duration", "factor", "plural", "progress", "results", "rows", "size"]
 
 
 def results() -> Console:
-    """The console on standard output; when that is not a terminal, wide enough for tables."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = max(console.width, NARROWEST)
-    return console
+    """The console on standard output."""
+    return _console(sys.stdout)
 
 
 def progress() -> Console:
     """The console on standard error, for progress and notices."""
-    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+    return _console(sys.stderr)
 
 
-def rows(count: float) -> str:
-    """A number of rows.
+def plural(count: float, noun: str) -> str:
+    """So many of something.
 
-    >>> rows(1234567.2), rows(3.21), rows(3)
-    ('1,234,567', '3.2', '3')
+    >>> plural(1, "row"), plural(2000, "row"), plural(2.5, "epoch")
+    ('1 row', '2,000 rows', '2.5 epochs')
     """
-    return f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
+    number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
 def factor(value: float) -> str:
@@ -67,3 +70,11 @@ def size(count: int) -> str:
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
     return f"{count} B"
+
+
+def _console(file: TextIO) -> Console:
+    """A console that is wide enough for tables when it is not a terminal."""
+    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, NARROWEST)
+    return console

@@ -66,9 +66,9 @@ class Source:
         else:
             try:
                 connection.register(name, source)
-            except (duckdb.Error, TypeError, RuntimeError) as error:
+            except (duckdb.Error, TypeError, RuntimeError):
                 raise SourceError(
-                    f"cannot read a {type(source).__name__} as a table ({first_line(error)}): "
+                    f"cannot read an object of type {type(source).__name__} as a table: "
                     "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
                 ) from None
         return cls(name, connection, None)

@@ -19,6 +19,7 @@ from countless.errors import DataError, EmptyTableError
 
 MAX_DISTINCT = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
+EXCLUDED = "it was excluded when the model was fitted"
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
 
 
@@ -106,7 +107,7 @@ def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[tuple
     for (name, kind), count in zip(available, distinct, strict=True):
         modelled = stored_type(kind)
         if name not in wanted:
-            left_out.append(LeftOut(name, kind, "it was excluded when the model was fitted"))
+            left_out.append(LeftOut(name, kind, EXCLUDED))
         elif modelled is None:
             left_out.append(LeftOut(name, kind, f"columns of type {kind} are not supported"))
         elif count > FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM):

@@ -29,7 +29,16 @@ class Estimate:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.rows:,.0f} rows ({self.low:,.0f} to {self.high:,.0f}) where {self.where}"
+        return f"{format_rows(self.rows)} rows ({format_rows(self.low)} to {format_rows(self.high)}) where {self.where}"
+
+
+def format_rows(count: float) -> str:
+    """A number of rows for people.
+
+    >>> format_rows(1234567.2), format_rows(3.21), format_rows(3)
+    ('1,234,567', '3.2', '3')
+    """
+    return f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
 
 
 def q_error(estimate: float, truth: float) -> float:

@@ -15,12 +15,12 @@ from countless._version import __version__
 from countless.data.schema import Schema
 from countless.engine.density import Density, density
 from countless.engine.resmade import ResMadeRuntime
-from countless.errors import ModelFileError
+from countless.errors import ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.query.compile import Compiler, Question
-from countless.query.predicate import Predicate
+from countless.query.predicate import Where
 from countless.spec import ModelSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
@@ -82,9 +82,7 @@ class Estimator:
         """Names of the columns that can be asked about."""
         return tuple(column.name for column in self.schema.columns)
 
-    def estimate(
-        self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None
-    ) -> Estimate:
+    def estimate(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
         ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``; ``particles`` fixes how many prefixes
@@ -96,14 +94,14 @@ class Estimator:
         return self._estimate(question, found, method, started)
 
     def estimate_many(
-        self, clauses: Iterable[str | Predicate], *, method: str = DEFAULT_METHOD, particles: int | None = None
+        self, clauses: Iterable[Where], *, method: str = DEFAULT_METHOD, particles: int | None = None
     ) -> list[Estimate]:
         """One estimate for each of ``clauses``, in their order."""
+        if isinstance(clauses, str):
+            raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         return [self.estimate(where, method=method, particles=particles) for where in clauses]
 
-    def explain(
-        self, where: str | Predicate, *, method: str = DEFAULT_METHOD, particles: int | None = None
-    ) -> Explanation:
+    def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
         started = time.perf_counter()
         question = self._compiler.compile(where)

@@ -7,8 +7,10 @@ from typing import Any
 
 from countless.data.schema import Schema
 from countless.engine.density import Density
-from countless.estimator.estimate import Estimate
+from countless.estimator.estimate import Estimate, format_rows
 from countless.query.compile import Comparison, Question
+
+MOST_BOXES_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,33 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Literals that the clause looks for and the table does not hold, as sentences."""
+        return tuple(f"{text} does not occur in {item.column}" for item in self.comparisons for text in item.unseen)
+
+    def __str__(self) -> str:
+        answer = self.estimate
+        between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
+        lines = [f"{format_rows(answer.rows)} rows  ({between})"]
+        lines.append(f"method    {answer.method}, {'exact under the model' if answer.exact else 'sampled'}")
+        lines += [
+            f"filter    {item.sql}: {item.values:,} of {item.of:,} values of {item.column} (by {item.how})"
+            for item in self.comparisons
+        ]
+        lines += [f"unseen    {sentence}" for sentence in self.unseen]
+        lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
+        lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
+        for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
+            how = (
+                f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
+            )
+            lines.append(f"box {number:<5} {' > '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}")
+        if len(self.boxes) > MOST_BOXES_SHOWN:
+            lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
+        lines.append("time      " + ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in self.stages_ms.items()))
+        return "\n".join(lines)
 
 
 def explanation(

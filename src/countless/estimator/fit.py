@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 
 from countless import store
 from countless.data.schema import Schema
-from countless.data.table import MAX_DISTINCT, EncodeOptions, Table
+from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
@@ -22,6 +23,8 @@ from countless.workload import count_codes, mixed_clauses
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress, Trained
+
+logger = logging.getLogger(__name__)
 
 CALIBRATION_QUERIES = 400
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
@@ -41,6 +44,18 @@ class Listener:
 
     def calibrating(self, done: int, total: int) -> None:
         """A calibration query was answered."""
+
+
+class LoggingListener(Listener):
+    """What :func:`fit` does without a listener: stages are logged, and a column that was left out is a warning."""
+
+    def stage(self, name: str) -> None:
+        logger.info(name)
+
+    def table(self, schema: Schema) -> None:
+        for column in schema.left_out:
+            if column.reason != EXCLUDED:
+                logger.warning("left out %s: %s", column.name, column.reason)
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,7 @@ def fit(
         if error.name != "torch":
             raise
         raise MissingExtraError("fitting needs PyTorch: pip install 'countless[train]'") from None
-    listener = listener or Listener()
+    listener = listener or LoggingListener()
     network = network or Network()
     chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
@@ -106,7 +121,7 @@ def fit(
         resume=resume,
         on_progress=listener.training,
     )
-    listener.stage("calibrating")
+    listener.stage("stopped early, calibrating before the model is kept" if trained.interrupted else "calibrating")
     return _calibrated(table, spec, trained, seed, listener)
 
 

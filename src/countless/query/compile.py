@@ -21,7 +21,7 @@ from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.parse import parse, span_of
-from countless.query.predicate import DIALECT, Predicate
+from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
 from countless.query.search import Search
 from countless.region import Box, Filter, Region, ValueSet
 
@@ -55,8 +55,10 @@ class Compiler:
         self.dictionary = Dictionary(schema)
         self.search = Search(schema)
 
-    def compile(self, where: str | Predicate, *, detail: bool = False) -> Question:
+    def compile(self, where: Where, *, detail: bool = False) -> Question:
         """The region of ``where``; with ``detail``, also the comparisons it is made of."""
+        if isinstance(where, ColumnReference):
+            where = where.as_predicate()
         if isinstance(where, Predicate):
             text, condition, clause = str(where), where.expression, None
         elif isinstance(where, str):
@@ -185,7 +187,7 @@ class _Descent:
         match = next((name for name in names if close and name.casefold() == close[0]), None)
         if match:
             hint = f'did you mean "{match}"?'
-        elif column.this.quoted:
+        elif column.this.quoted and self.clause is not None:
             hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(names)}"
         else:
             hint = f"the columns are {_listed(names)}"

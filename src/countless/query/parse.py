@@ -110,8 +110,10 @@ def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxErr
     if clause[start:end] != highlight and highlight in clause:
         start = clause.rfind(highlight)
         end = start + len(highlight)
-    what = re.sub(r" for <class '[^']*\.(\w+)'>", r" for \1", str(detail["description"]))
-    return QuerySyntaxError(f"syntax error: {what[0].lower()}{what[1:].rstrip('.')}", clause, (start, end))
+    missing = "Required keyword" in str(detail["description"])
+    problem = f"something is missing after {highlight!r}" if missing else f"did not expect {highlight!r} here"
+    hint = "a name with spaces, a leading digit, or of a keyword stands in double quotes"
+    return QuerySyntaxError(f"syntax error: {problem}; {hint}", clause, (start, end))
 
 
 def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:

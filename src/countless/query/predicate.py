@@ -24,11 +24,11 @@ class Predicate:
     def __init__(self, expression: exp.Expr) -> None:
         self.expression = expression
 
-    def __and__(self, other: Predicate) -> Predicate:
-        return Predicate(exp.and_(self.expression, other.expression))
+    def __and__(self, other: Predicate | ColumnReference) -> Predicate:
+        return Predicate(exp.and_(self.expression, _predicate(other).expression))
 
-    def __or__(self, other: Predicate) -> Predicate:
-        return Predicate(exp.or_(self.expression, other.expression))
+    def __or__(self, other: Predicate | ColumnReference) -> Predicate:
+        return Predicate(exp.or_(self.expression, _predicate(other).expression))
 
     def __invert__(self) -> Predicate:
         return Predicate(exp.not_(self.expression))
@@ -77,6 +77,8 @@ class ColumnReference:
 
     def isin(self, values: Iterable[object]) -> Predicate:
         """Equal to one of ``values``."""
+        if isinstance(values, str):
+            raise QueryTypeError(f"isin takes a list of values: write isin([{values!r}])")
         items = [literal(value) for value in values]
         return Predicate(exp.In(this=self._column(), expressions=items) if items else exp.false())
 
@@ -99,6 +101,19 @@ class ColumnReference:
     def __repr__(self) -> str:
         return f"col({self.name!r})"
 
+    def as_predicate(self) -> Predicate:
+        """The column itself as a condition, if it is a boolean one."""
+        return Predicate(self._column())
+
+    def __and__(self, other: Predicate | ColumnReference) -> Predicate:
+        return self.as_predicate() & other
+
+    def __or__(self, other: Predicate | ColumnReference) -> Predicate:
+        return self.as_predicate() | other
+
+    def __invert__(self) -> Predicate:
+        return ~self.as_predicate()
+
     def _column(self) -> exp.Column:
         return exp.column(exp.to_identifier(self.name, quoted=True))
 
@@ -108,7 +123,16 @@ class ColumnReference:
                 f'cannot compare the columns "{self.name}" and "{value.name}": '
                 "a filter compares one column with a value"
             )
+        if value is None:
+            raise QueryTypeError("a comparison with None is never true: use is_null() or is_not_null()")
         return Predicate(operator(this=self._column(), expression=literal(value)))
+
+
+def _predicate(condition: Predicate | ColumnReference) -> Predicate:
+    return condition.as_predicate() if isinstance(condition, ColumnReference) else condition
+
+
+Where = str | Predicate | ColumnReference  # how a question may be asked
 
 
 def col(name: str) -> ColumnReference:

@@ -50,7 +50,7 @@ class Checkpoint:
         except (OSError, SafetensorError) as error:
             with contextlib.suppress(OSError):
                 partial.unlink()
-            raise TrainingError(f"cannot write the checkpoint {path}: {error}; free some space") from None
+            raise TrainingError(f"cannot write the checkpoint {path}: {error}") from None
 
     @classmethod
     def load(cls, path: Path, identity: dict[str, Any]) -> Checkpoint:

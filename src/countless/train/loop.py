@@ -117,6 +117,7 @@ class _Run:
         self.model.start_from_marginals([np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
 
+        self.warned = False
         self.epoch = self.step = self.updates = 0
         self.seconds = self.epoch_bits = 0.0
         self.mark = time.monotonic()  # up to here time has been counted; judging and saving count too
@@ -223,7 +224,9 @@ class _Run:
         try:
             state.save(self.path)
         except TrainingError as error:
-            logger.warning("%s; training goes on without it", error)
+            if not self.warned:
+                logger.warning("%s; training goes on without it", error)
+            self.warned = True
 
     def restore(self, saved: Checkpoint) -> None:
         self.epoch, self.updates, self.seconds = saved.epoch, saved.updates, saved.seconds
