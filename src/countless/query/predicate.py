@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from countless.errors import QueryTypeError
 
-DIALECT = "duckdb"
+DIALECT = DuckDB  # the class, not its name: sqlglot would load that at the first question
 
 
 class Predicate:
