@@ -109,8 +109,9 @@ def _rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) 
         f"CAST(CAST({quote_identifier(column.name)} AS {column.type}) AS VARCHAR)" for column in schema.columns
     )
     numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
-    numbered = f"SELECT *, row_number() OVER () - 1 AS place FROM {source.table}"
-    rows = source.rows(f"SELECT place, {values} FROM ({numbered}) WHERE place IN ({numbers})")
+    place = quote_identifier(f"{source.name}_place")  # no column of the source is called that
+    numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {source.table}"
+    rows = source.rows(f"SELECT {place}, {values} FROM ({numbered}) WHERE {place} IN ({numbers})")
     by_place = {int(row[0]): row[1:] for row in rows}
     return [by_place[int(place)] for place in wanted]
 

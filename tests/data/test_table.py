@@ -96,7 +96,22 @@ def test_one_value_and_all_null() -> None:
 
 
 def test_odd_column_names() -> None:
-    names = ["a b", 'say "when"', "select", "naïve ☃", "x;y", "1st", "'"]
+    names = [
+        "a b",
+        'say "when"',
+        "select",
+        "naïve ☃",
+        "x;y",
+        "1st",
+        "'",
+        "value",
+        "code",
+        "rows",
+        "place",
+        "c0",
+        "d0",
+        "truth",
+    ]
     quoted = ", ".join(f"range % 3 AS {chr(34)}{name.replace(chr(34), chr(34) * 2)}{chr(34)}" for name in names)
     assert [column.name for column in encode(f"SELECT {quoted} FROM range(9)").schema.columns] == names
 

@@ -210,3 +210,14 @@ def test_without_a_listener_left_out_columns_are_logged(caplog: pytest.LogCaptur
 def test_an_explanation_reads_well(estimator: Estimator) -> None:
     text = str(estimator.explain("age > 50 AND city = 'Paris'"))
     assert "unseen    'Paris' does not occur in city" in text
+
+
+def test_columns_called_like_our_own_names() -> None:
+    names = ["value", "code", "rows", "place", "c0", "d0", "truth", "text", "domain_0", "a b", 'say "when"', "select"]
+    frame = pd.DataFrame({name: [index, 5, 5, index] for index, name in enumerate(names)})
+    estimator = countless.fit(frame, epochs=1)
+    for name in names:
+        quoted = '"' + name.replace('"', '""') + '"'
+        assert estimator.estimate(f"{quoted} = 99").rows == 0
+        assert estimator.estimate(f"{quoted} % 2 < 5").rows == pytest.approx(4)
+    assert len(random_workload(estimator.schema, frame, 20, seed=0)) == 20

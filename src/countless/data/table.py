@@ -156,7 +156,7 @@ class _Domains:
         lists = ", ".join(
             [f"list(DISTINCT {self._value(name)}) AS c{index}" for index, name in enumerate(self.types)] or ["NULL"]
         )
-        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table}")
+        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table} AS rows")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -185,7 +185,7 @@ class _Domains:
 
     def _value(self, name: str) -> str:
         """The column's value in the type it is modelled in."""
-        return f"CAST({quote_identifier(name)} AS {self.types[name]})"
+        return f"CAST(rows.{quote_identifier(name)} AS {self.types[name]})"
 
     def _codes(self, name: str) -> str:
         """The column's values and their codes."""

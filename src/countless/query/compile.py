@@ -81,14 +81,10 @@ class Compiler:
     def _box(self, box: CodeBox) -> Box:
         return Box(
             tuple(
-                Filter(self.schema.positions(column), ValueSet(codes.astype(np.float64)))
-                for column, codes in sorted(box.items(), key=_first)
+                Filter(self.schema.positions(column), ValueSet(box[column].astype(np.float64)))
+                for column in sorted(box)
             )
         )
-
-
-def _first(item: tuple[int, object]) -> int:
-    return item[0]
 
 
 class _Descent:
@@ -152,19 +148,15 @@ class _Descent:
 
     def _unseen(self, index: int, node: exp.Expr) -> tuple[str, ...]:
         """The literals that ``node`` looks for and the column does not hold."""
-        if isinstance(node, exp.EQ | exp.NEQ):
-            tests = (
-                [node]
-                if isinstance(node, exp.EQ)
-                else [exp.EQ(this=node.this.copy(), expression=node.expression.copy())]
-            )
-        elif isinstance(node, exp.In) and node.expressions:
-            tests = [exp.EQ(this=node.this.copy(), expression=item.copy()) for item in node.expressions]
+        if isinstance(node, exp.In):
+            sides = [(node.this, item) for item in node.expressions]
+        elif isinstance(node, exp.EQ | exp.NEQ):
+            sides = [(node.this, node.expression) if node.this.find(exp.Column) else (node.expression, node.this)]
         else:
             return ()
         missing = []
-        for test in tests:
-            value = test.expression if test.this.find(exp.Column) else test.this
+        for expression, value in sides:
+            test = exp.EQ(this=expression.copy(), expression=value.copy())
             if not isinstance(value, exp.Null) and not self._truth(index, test)[0].true.any():
                 missing.append(value.sql(dialect=DIALECT))
         return tuple(missing)
