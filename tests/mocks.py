@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.region import Box, Filter, ValueSet
+from countless.region import Box, DigitSet, Filter, ValueSet
 
 
 class MockRuntime:
@@ -82,45 +82,10 @@ class JointRuntime(MockRuntime):
         return np.maximum(logits, -700.0)
 
 
-class DigitRange:
-    """``low <= value <= high`` over the digits of a value, leading digit first; the rest is free once inside."""
-
-    FREE, BELOW_HIGH, ABOVE_LOW, TIGHT = 0, 1, 2, 3
-
-    def __init__(self, low: int, high: int, radices: tuple[int, ...]) -> None:
-        self.radices = radices
-        self.low, self.high = self._digits(low), self._digits(high)
-
-    def start(self) -> int:
-        return self.TIGHT  # state: 4 * depth + kind
-
-    def weights(self, state: int) -> FloatArray:
-        depth, kind = divmod(state, 4)
-        digits = np.arange(self.radices[depth])
-        least = self.low[depth] if kind in (self.TIGHT, self.ABOVE_LOW) else 0
-        most = self.high[depth] if kind in (self.TIGHT, self.BELOW_HIGH) else self.radices[depth] - 1
-        return ((digits >= least) & (digits <= most)).astype(np.float64)
-
-    def next(self, state: int, symbols: IntArray) -> IntArray:
-        depth, kind = divmod(state, 4)
-        on_low = (kind in (self.TIGHT, self.ABOVE_LOW)) & (symbols == self.low[depth])
-        on_high = (kind in (self.TIGHT, self.BELOW_HIGH)) & (symbols == self.high[depth])
-        kinds = np.where(
-            on_low & on_high,
-            self.TIGHT,
-            np.where(on_low, self.ABOVE_LOW, np.where(on_high, self.BELOW_HIGH, self.FREE)),
-        )
-        return 4 * (depth + 1) + kinds
-
-    def free(self, state: int) -> bool:
-        return state % 4 == self.FREE or state // 4 == len(self.radices)
-
-    def _digits(self, value: int) -> list[int]:
-        digits = []
-        for radix in reversed(self.radices):
-            value, digit = divmod(value, radix)
-            digits.append(digit)
-        return digits[::-1]
+def digit_range(low: int, high: int, radices: tuple[int, ...]) -> DigitSet:
+    """``low <= code <= high`` over the digits of a code."""
+    codes = np.arange(int(np.prod(radices)))
+    return DigitSet((codes >= low) & (codes <= high), radices)
 
 
 def value_set(position: int, allowed: list[int], size: int) -> Filter:

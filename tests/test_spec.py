@@ -29,18 +29,33 @@ def test_a_position_sees_exactly_the_units_below_its_rank(positions: int, hidden
         assert np.all(spec.degrees[cut:] >= rank)
 
 
+GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []}
+
+
 @pytest.mark.parametrize(
     ("data", "phrase"),
     [
+        ({**GOOD, "groups": [1]}, "share out"),
+        ({**GOOD, "groups": [3, -1]}, "share out"),
+        ({**GOOD, "groups": [2], "orders": [[1, 0]]}, "in their own order"),
         ({}, "damaged"),
         ({"kind": "transformer"}, "unknown kind of model"),
         (
-            {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": []},
+            {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
             "at least one position",
         ),
-        ({"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": []}, "at least 1"),
-        ({"kind": "resmade", "sizes": [2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[1]]}, "permutation"),
-        ({"kind": "resmade", "sizes": "x", "hidden": 1, "blocks": 1, "embedding": 1, "orders": []}, "damaged"),
+        (
+            {"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
+            "at least 1",
+        ),
+        (
+            {"kind": "resmade", "sizes": [2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[1]], "groups": []},
+            "permutation",
+        ),
+        (
+            {"kind": "resmade", "sizes": "x", "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
+            "damaged",
+        ),
         (None, "damaged"),
     ],
 )

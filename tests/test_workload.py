@@ -18,7 +18,7 @@ from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.region import Box, Filter, Region
 from countless.workload import Query, count_codes, mixed_clauses, paper_clauses
-from tests.mocks import DigitRange
+from tests.mocks import digit_range
 
 
 @pytest.fixture(scope="module")
@@ -96,5 +96,5 @@ def test_counting_follows_an_automaton_over_several_positions() -> None:
     table = Table(Schema(500, columns), digits)
     values = digits[0].astype(int) * 5 + digits[1]
     for low, high in [(3, 12), (0, 19), (7, 7), (5, 9)]:
-        region = Region((Box((Filter((0, 1), DigitRange(low, high, (4, 5))),)),))
+        region = Region((Box((Filter((0, 1), digit_range(low, high, (4, 5))),)),))
         assert count_codes(table, region) == np.count_nonzero((values >= low) & (values <= high))

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from countless.arrays import FloatArray, IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 
 
 class Constraint(Protocol):
@@ -58,6 +58,50 @@ class ValueSet:
 
     def free(self, state: int) -> bool:
         return state == 1 or bool(np.all(self.symbol_weights == 1.0))
+
+
+class DigitSet:
+    """A set of codes of a column whose code is written in digits, leading digit first.
+
+    The states are the prefixes. A prefix under which every code is allowed is free: in a range, all but two.
+
+    >>> tens = DigitSet(np.arange(25) >= 10, (5, 5))  # codes 10 to 24: leading digits 2, 3 and 4, with any second
+    >>> tens.weights(tens.start()).tolist(), tens.free(int(tens.next(0, np.array([3]))[0]))
+    ([0.0, 0.0, 1.0, 1.0, 1.0], True)
+    """
+
+    def __init__(self, codes: BoolArray, radices: tuple[int, ...]) -> None:
+        self._radices = radices
+        allowed = np.zeros(int(np.prod(radices)), dtype=bool)
+        allowed[: len(codes)] = codes
+        ignored = np.arange(len(allowed)) >= len(codes)  # digits that make no code, at the very end
+        prefixes = np.cumprod((1, *radices))  # prefixes of each depth
+        self._starts = np.cumsum((0, *prefixes))  # first state of each depth
+        self._some: list[BoolArray] = [np.asarray(allowed.reshape(count, -1).any(axis=1)) for count in prefixes]
+        self._every: list[BoolArray] = [
+            np.asarray((allowed | ignored).reshape(count, -1).all(axis=1)) for count in prefixes
+        ]
+
+    def start(self) -> int:
+        return 0
+
+    def weights(self, state: int) -> FloatArray:
+        depth, prefix = self._place(state)
+        radix = self._radices[depth]
+        return self._some[depth + 1][prefix * radix : (prefix + 1) * radix].astype(np.float64)
+
+    def next(self, state: int, symbols: IntArray) -> IntArray:
+        depth, prefix = self._place(state)
+        following: IntArray = self._starts[depth + 1] + prefix * self._radices[depth] + symbols
+        return following
+
+    def free(self, state: int) -> bool:
+        depth, prefix = self._place(state)
+        return bool(self._every[depth][prefix])
+
+    def _place(self, state: int) -> tuple[int, int]:
+        depth = int(np.searchsorted(self._starts, state, side="right")) - 1
+        return depth, state - int(self._starts[depth])
 
 
 @dataclass(frozen=True)

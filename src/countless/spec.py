@@ -17,7 +17,8 @@ class ModelSpec:
 
     ``sizes[p]`` is the number of symbols of position ``p``; symbol ``sizes[p]`` is its MASK token. ``orders``
     lists autoregressive orders, each a permutation of the positions: ``order[k]`` is the position at step ``k``.
-    Its *rank* is that ``k``.
+    Its *rank* is that ``k``. ``groups`` has the number of positions of each column, in turn; an order visits those
+    of one column in their own order, so that a column can be left after some of its leading positions.
 
     Hidden units are sorted by degree: unit ``j`` of ``hidden`` has degree ``j * (n - 1) // hidden``, the same in
     every layer. It sees positions of rank at most its degree, and the logits of a position see the units of
@@ -33,9 +34,12 @@ class ModelSpec:
     blocks: int = 3
     embedding: int = 32
     orders: tuple[tuple[int, ...], ...] = ()
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         positions = len(self.sizes)
+        if not self.groups:
+            object.__setattr__(self, "groups", (1,) * positions)
         if not self.orders:
             object.__setattr__(self, "orders", (tuple(range(positions)),))
         if positions == 0 or any(size < 1 for size in self.sizes):
@@ -45,6 +49,16 @@ class ModelSpec:
         for order in self.orders:
             if sorted(order) != list(range(positions)):
                 raise ModelFileError(f"an order must be a permutation of the {positions} positions")
+        if min(self.groups) < 1 or sum(self.groups) != positions:
+            raise ModelFileError(f"the groups must share out the {positions} positions")
+        for position in np.flatnonzero(self.depths):
+            if any(order.index(position) < order.index(position - 1) for order in self.orders):
+                raise ModelFileError("an order must visit the positions of a column in their own order")
+
+    @property
+    def depths(self) -> IntArray:
+        """For each position, how many positions of the same column come before it."""
+        return np.concatenate([np.arange(count) for count in self.groups])
 
     @property
     def degrees(self) -> IntArray:
@@ -69,6 +83,7 @@ class ModelSpec:
             "blocks": self.blocks,
             "embedding": self.embedding,
             "orders": [list(order) for order in self.orders],
+            "groups": list(self.groups),
         }
 
     @classmethod
@@ -83,6 +98,7 @@ class ModelSpec:
                 blocks=int(data["blocks"]),
                 embedding=int(data["embedding"]),
                 orders=tuple(tuple(int(position) for position in order) for order in data["orders"]),
+                groups=tuple(int(count) for count in data["groups"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.schema import Column, Schema
@@ -15,7 +17,7 @@ from countless.data.source import Source
 from countless.data.table import Table
 from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
-from countless.region import Box, Filter, Region
+from countless.region import Box, Constraint, Region
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
@@ -125,15 +127,19 @@ def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) 
     column = table.schema.columns[index]
     name = quote_identifier(column.name)
 
-    def value() -> str | None:
-        """The literal of the given row at first, of other random rows after that."""
+    def value() -> int:
+        """The code of the given row at first, of other random rows after that."""
         nonlocal row
-        code = int(table.codes[table.schema.positions(index)[0]][row])
+        code = table.code(index, row)
         row = int(rng.integers(table.rows))
-        return column.values[code] if code < len(column.values) else None
+        return code
 
-    text = value()
-    if text is None:
+    def literal(code: int) -> str:
+        return sql_literal(column.values[code], column.type)
+
+    code = value()
+    null = len(column.values)
+    if code == null:
         return f"{name} IS NULL"
     if len(column.values) < FEW_VALUES:
         operator = str(rng.choice(["=", "=", "=", "<>", "IN", "NOT IN", "IS NOT NULL"]))
@@ -142,36 +148,37 @@ def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) 
     if operator == "IS NOT NULL":
         return f"{name} IS NOT NULL"
     if operator in ("IN", "NOT IN"):
-        others = {value() for _ in range(int(rng.integers(1, 6)))}
-        texts = sorted({text} | {other for other in others if other is not None})
-        return f"{name} {operator} ({', '.join(sql_literal(item, column.type) for item in texts)})"
+        codes = {code, *(value() for _ in range(int(rng.integers(1, 6))))} - {null}
+        return f"{name} {operator} ({', '.join(map(literal, sorted(codes)))})"
     if operator == "BETWEEN":
         other = value()
-        low, high = sorted((text, text if other is None else other), key=column.values.index)
-        return f"{name} BETWEEN {sql_literal(low, column.type)} AND {sql_literal(high, column.type)}"
-    return _filter(column, operator, text)
+        low, high = sorted((code, code if other == null else other))
+        return f"{name} BETWEEN {literal(low)} AND {literal(high)}"
+    return f"{name} {operator} {literal(code)}"
 
 
 def _in_box(table: Table, box: Box) -> BoolArray:
     inside = np.ones(table.rows, dtype=bool)
     for item in box.filters:
-        inside &= _accepted(table, item)
+        inside &= accepted([table.codes[position] for position in item.positions], item.constraint)
     return inside
 
 
-def _accepted(table: Table, item: Filter) -> BoolArray:
-    """Which rows the filter's automaton accepts: all rows read along, split by the state they are in."""
-    accepted = np.ones(table.rows, dtype=bool)
-    reading = [(item.constraint.start(), np.arange(table.rows))]
-    for position in item.positions:
+def accepted(digits: Sequence[NDArray[Any]], constraint: Constraint) -> BoolArray:
+    """Which rows the automaton accepts, given each row's symbols at its positions: rows in one state read together."""
+    rows = len(digits[0])
+    inside = np.ones(rows, dtype=bool)
+    reading = [(constraint.start(), np.arange(rows))]
+    for depth, column in enumerate(digits):
         later: list[tuple[int, IntArray]] = []
-        for state, rows in reading:
-            if item.constraint.free(state):
+        for state, chosen in reading:
+            if constraint.free(state):
                 continue
-            symbols = table.codes[position][rows].astype(np.int64)
-            accepted[rows] &= item.constraint.weights(state)[symbols] > 0
-            if position != item.positions[-1]:
-                states = item.constraint.next(state, symbols)
-                later.extend((int(reached), rows[states == reached]) for reached in np.unique(states))
+            symbols = column[chosen].astype(np.int64)
+            allowed = constraint.weights(state)[symbols] > 0
+            inside[chosen] = allowed
+            if depth + 1 < len(digits):
+                states = constraint.next(state, symbols[allowed])
+                later.extend((int(reached), chosen[allowed][states == reached]) for reached in np.unique(states))
         reading = later
-    return accepted
+    return inside

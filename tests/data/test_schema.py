@@ -54,16 +54,36 @@ def good() -> dict[str, Any]:
         ("columns", [], "empty table or column"),
         ("columns", 3, "damaged"),
         ("columns", [{"name": "a"}], "damaged"),
-        ("columns", [{"name": "a", "type": "INTEGER", "values": [], "has_null": False}], "empty table or column"),
         (
             "columns",
-            [{"name": "a", "type": "INTEGER); DROP TABLE x; --", "values": ["1"], "has_null": False}],
+            [{"name": "a", "type": "INTEGER", "values": [], "has_null": False, "radices": []}],
+            "does not fit its positions|empty table or column",
+        ),
+        (
+            "columns",
+            [{"name": "a", "type": "INTEGER); DROP TABLE x; --", "values": ["1"], "has_null": False, "radices": [1]}],
             "unknown type",
         ),
         (
             "columns",
-            [{"name": "a", "type": "DECIMAL(1,1)) FROM read_text('x'", "values": ["1"], "has_null": False}],
+            [
+                {
+                    "name": "a",
+                    "type": "DECIMAL(1,1)) FROM read_text('x'",
+                    "values": ["1"],
+                    "has_null": False,
+                    "radices": [1],
+                }
+            ],
             "unknown type",
+        ),
+        *(
+            (
+                "columns",
+                [{"name": "a", "type": "DATE", "values": ["1"], "has_null": False, "radices": radices}],
+                "does not fit",
+            )
+            for radices in ([0], [2, 2], [-1, -1], [10**6, 10**6])
         ),
         ("left_out", [1], "damaged"),
     ],

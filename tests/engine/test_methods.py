@@ -15,7 +15,7 @@ from countless.engine.paper import draw
 from countless.engine.particles import particles
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.region import Box, Filter, Region
-from tests.mocks import DigitRange, JointRuntime, PrefixRuntime, box_of, brute_force
+from tests.mocks import JointRuntime, PrefixRuntime, box_of, brute_force, digit_range
 
 SAMPLERS = ["particles", "skipping", "progressive"]
 SEEDS = 400
@@ -121,7 +121,7 @@ class TestSeveralPositions:
         joint = rng.gamma(0.5, size=(3, *self.RADICES, 2)) + 1e-3
         runtime = JointRuntime(joint)
         box = Box(
-            (Filter((1, 2), DigitRange(low, high, self.RADICES)), *box_of({0: [0, 2], 3: [1]}, runtime.sizes).filters)
+            (Filter((1, 2), digit_range(low, high, self.RADICES)), *box_of({0: [0, 2], 3: [1]}, runtime.sizes).filters)
         )
         flat = runtime.joint.reshape(3, 20, 2)
         return runtime, box, float(flat[[0, 2]][:, low : high + 1, 1].sum())

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from countless.errors import TrainingError
+from countless.spec import ModelSpec
 from countless.train.masking import FixedMasking, NoMasking, UniformMasking, parse_masking
 
 
@@ -28,6 +29,33 @@ def test_fixed_probability() -> None:
 
 def test_none() -> None:
     assert not NoMasking().draw(10, 3, generator()).any()
+
+
+SPEC = ModelSpec((5, 4, 4, 4, 6), groups=(1, 3, 1))
+
+
+def test_digits_are_masked_from_the_end_and_count_only_after_their_leaders() -> None:
+    mask, counts = UniformMasking().draw_positions(20_000, SPEC, generator())
+    digits = mask[:, 1:4]
+    assert torch.equal(digits, digits.cummax(1).values)  # once masked, masked to the end
+    assert set(digits.sum(1).tolist()) == {0, 1, 2, 3}
+    assert counts[:, [0, 1, 4]].all()
+    assert torch.equal(counts[:, 2:4], ~mask[:, 1:3])
+    some = digits[~digits[:, 0]]  # a column that is seen is seen in part as often as whole
+    assert torch.all((torch.bincount(some.sum(1)) / len(some) - 1 / 3).abs() < 0.02)
+
+
+def test_without_masking_every_digit_is_seen_and_counts() -> None:
+    mask, counts = NoMasking().draw_positions(10, SPEC, generator())
+    assert not mask.any()
+    assert counts.all()
+
+
+def test_without_digits_positions_are_columns() -> None:
+    spec = ModelSpec((5, 4, 6))
+    mask, counts = UniformMasking().draw_positions(100, spec, generator())
+    assert torch.equal(mask, UniformMasking().draw(100, 3, generator()))
+    assert counts.all()
 
 
 @pytest.mark.parametrize("name", ["uniform", "none", "0.5"])

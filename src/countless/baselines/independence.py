@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from countless.arrays import FloatArray
 from countless.baselines.base import Baseline
+from countless.data.digits import from_digits, to_digits
 from countless.data.table import Table
 from countless.region import Box, Region
+from countless.workload import accepted
 
 
 class Independence(Baseline):
@@ -21,15 +25,19 @@ class Independence(Baseline):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        sizes = table.schema.sizes
-        self._frequencies = [np.bincount(codes, minlength=sizes[p]) / table.rows for p, codes in enumerate(table.codes)]
+        self._columns: dict[int, tuple[FloatArray, tuple[NDArray[Any], ...]]] = {}  # by a column's first position
+        for index, column in enumerate(table.schema.columns):
+            positions = table.schema.positions(index)
+            codes = from_digits(tuple(table.codes[position] for position in positions), column.radices)
+            frequencies = np.bincount(codes, minlength=column.size) / table.rows
+            self._columns[positions[0]] = frequencies, to_digits(np.arange(column.size), column.radices)
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
         return min(1.0, sum(self._box(box) for box in region.boxes)), 0.0, 1.0
 
     def _box(self, box: Box) -> float:
-        factors = (
-            float(item.constraint.weights(item.constraint.start()) @ self._frequencies[item.positions[0]])
-            for item in box.filters
-        )
-        return math.prod(factors)
+        share = 1.0
+        for item in box.filters:
+            frequencies, digits = self._columns[item.positions[0]]
+            share *= float(frequencies[accepted(digits, item.constraint)].sum())
+        return share

@@ -127,7 +127,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
             column.type,
             f"{len(column.values):,}",
             "yes" if column.has_null else "",
-            f"{column.size:,} codes",
+            f"{column.size:,} codes" if len(column.radices) == 1 else f"{len(column.radices)} digits of its code",
         )
     console.print(table)
     excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]

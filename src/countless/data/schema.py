@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from countless.data.digits import radices_of
 from countless.data.types import stored_type
 from countless.errors import ModelFileError
 
@@ -16,22 +18,25 @@ class Column:
 
     ``values`` are the distinct values that are not NULL, in DuckDB's order, as DuckDB prints them; casting one
     back to ``type`` gives the value again. The code of ``values[i]`` is ``i``; NULL has the code after the last.
+
+    In a model the code is one or more *positions*: ``radices`` has the number of symbols of each, and a code of a
+    column with several is written in digits, leading digit first.
     """
 
     name: str
     type: str
     values: tuple[str, ...]
     has_null: bool
+    radices: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.radices:
+            object.__setattr__(self, "radices", radices_of(self.size))
 
     @property
     def size(self) -> int:
         """How many codes there are, NULL included."""
         return len(self.values) + self.has_null
-
-    @property
-    def radices(self) -> tuple[int, ...]:
-        """Symbols per position. A column with a dictionary is one position of one symbol per code."""
-        return (self.size,)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class Schema:
     rows: int
     columns: tuple[Column, ...]
     left_out: tuple[LeftOut, ...] = ()
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        """Positions per column."""
+        return tuple(len(column.radices) for column in self.columns)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -94,7 +104,13 @@ class Schema:
         return {
             "rows": self.rows,
             "columns": [
-                {"name": column.name, "type": column.type, "has_null": column.has_null, "values": list(column.values)}
+                {
+                    "name": column.name,
+                    "type": column.type,
+                    "has_null": column.has_null,
+                    "radices": list(column.radices),
+                    "values": list(column.values),
+                }
                 for column in self.columns
             ],
             "left_out": [
@@ -110,7 +126,11 @@ class Schema:
                 rows=int(data["rows"]),
                 columns=tuple(
                     Column(
-                        str(item["name"]), str(item["type"]), tuple(map(str, item["values"])), bool(item["has_null"])
+                        str(item["name"]),
+                        str(item["type"]),
+                        tuple(map(str, item["values"])),
+                        bool(item["has_null"]),
+                        tuple(map(int, item["radices"])),
                     )
                     for item in data["columns"]
                 ),
@@ -125,6 +145,11 @@ class Schema:
                 raise ModelFileError(
                     f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again"
                 )
+        if not all(
+            min(column.radices) >= 1 and column.size <= math.prod(column.radices) <= 2 * column.size
+            for column in schema.columns
+        ):
+            raise ModelFileError("the schema is damaged (a column does not fit its positions): fit the model again")
         if schema.rows < 1 or not schema.columns or any(column.size < 1 for column in schema.columns):
             raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
         return schema

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.data.digits import from_digits, to_digits
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
 from countless.data.types import quote_identifier, stored_type
 from countless.errors import DataError, EmptyTableError
 
-MAX_DISTINCT = 10_000
+MAX_DISTINCT = 100_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
@@ -48,6 +49,11 @@ class Table:
         widest = max(self.schema.sizes)
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
+
+    def code(self, index: int, row: int) -> int:
+        """The code of one row in the column at ``index``."""
+        digits = tuple(self.codes[position][row : row + 1] for position in self.schema.positions(index))
+        return int(from_digits(digits, self.schema.columns[index].radices)[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -83,7 +89,10 @@ class Table:
                 reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
                 raise EmptyTableError(f"no column is left to model ({reasons})")
             tell("encoding rows")
-            codes = domains.encode(kept)
+            encoded = domains.encode(kept)
+        codes = tuple(
+            digit for column, code in zip(kept, encoded, strict=True) for digit in to_digits(code, column.radices)
+        )
         if len(codes[0]) != rows:
             raise DataError("the table changed while it was read: fit again when nothing writes to it")
         places = [name for name, _ in source.columns()]

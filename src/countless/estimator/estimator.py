@@ -47,7 +47,7 @@ class Estimator:
         self.library = library
         self._model = model
         spec = ModelSpec.from_json(model.spec)
-        if spec.sizes != schema.sizes:
+        if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
             raise ModelFileError(
                 "the model file is damaged: the model and the schema do not belong together; fit it again"
             )

@@ -111,7 +111,7 @@ def fit(
     table = Table.encode(source, encode, listener.stage)
     listener.table(table.schema)
     listener.stage("training")
-    spec = ModelSpec(table.schema.sizes, network.hidden, network.blocks, network.embedding)
+    spec = ModelSpec(table.schema.sizes, network.hidden, network.blocks, network.embedding, groups=table.schema.groups)
     trained = train(
         table.matrix(),
         spec,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlglot import exp
 
+from countless.arrays import BoolArray
 from countless.data.schema import Schema
 from countless.errors import (
     ColumnLeftOutError,
@@ -23,7 +24,7 @@ from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, an
 from countless.query.parse import parse, span_of
 from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
 from countless.query.search import Search
-from countless.region import Box, Filter, Region, ValueSet
+from countless.region import Box, DigitSet, Filter, Region, ValueSet
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ class Compiler:
         return Region(tuple(map(self._box, parts)), tuple(map(self._box, written)))
 
     def _box(self, box: CodeBox) -> Box:
-        return Box(
-            tuple(
-                Filter(self.schema.positions(column), ValueSet(box[column].astype(np.float64)))
-                for column in sorted(box)
-            )
-        )
+        return Box(tuple(self._filter(column, box[column]) for column in sorted(box)))
+
+    def _filter(self, column: int, codes: BoolArray) -> Filter:
+        radices = self.schema.columns[column].radices
+        constraint = ValueSet(codes.astype(np.float64)) if len(radices) == 1 else DigitSet(codes, radices)
+        return Filter(self.schema.positions(column), constraint)
 
 
 class _Descent:

@@ -247,10 +247,9 @@ class _Run:
     def _train_step(self) -> None:
         chosen = self.order[self.step * self.batch : (self.step + 1) * self.batch]
         targets = self.codes[chosen].long()
-        mask = self.masking.draw(len(targets), targets.shape[1], self.generator)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        loss = -self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets).sum(1).mean()
+        loss = self._nats(targets, self.masking, self.generator) / len(targets)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
@@ -259,6 +258,12 @@ class _Run:
         self.updates += 1
         self.epoch_bits += loss.item() * BITS
 
+    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
+        """The negative log-likelihood of ``targets``, given inputs of which some are masked."""
+        mask, counts = masking.draw_positions(len(targets), self.spec, generator)
+        log_probs = self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets)
+        return -(log_probs * counts).sum()
+
     def _bits(self, rows: Tensor, masking: Masking) -> float:
         """Bits per row, always with the same masks."""
         generator = _generator(self.options.seed, 0)
@@ -266,8 +271,7 @@ class _Run:
         with torch.no_grad():
             for chosen in torch.split(rows, EVALUATION_BATCH):
                 targets = self.codes[chosen].long()
-                mask = masking.draw(len(targets), targets.shape[1], generator)
-                nats -= float(self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets).sum())
+                nats += float(self._nats(targets, masking, generator))
         return nats * BITS / len(rows)
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:

@@ -1,48 +1,71 @@
 """Which inputs of each training row are replaced by MASK tokens.
 
-The paper draws the *number* of masked positions uniformly and then that many positions at random; it compares
-this with a fixed probability per position, and with no masking at all.
+The paper draws the *number* of masked columns uniformly and then that many columns at random; it compares this with a
+fixed probability per column, and with no masking at all.
+
+A column of several positions, such as the digits of a large code, is also left after some of its leading ones: a query
+often knows the leading digit and skips the rest.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from countless.errors import TrainingError
+from countless.spec import ModelSpec
 
 
-class Masking(Protocol):
+class Masking(ABC):
     """A scheme that draws masks: ``True`` where the input becomes MASK."""
+
+    masks_trailing = True  # whether a column that is seen may be seen in part
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How the scheme is written in options and reports."""
+
+    @abstractmethod
+    def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
+        """Masks of whole columns, (rows, columns)."""
+
+    def draw_positions(self, rows: int, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Masks of positions, and which positions count in the loss; both (rows, positions).
+
+        A position counts unless the one before it in its column is masked: no query asks for a digit without the
+        digits that lead to it.
+        """
+        columns = self.draw(rows, len(spec.groups), generator)
+        widths, depths = torch.tensor(spec.groups), torch.from_numpy(spec.depths)
+        column_of = torch.repeat_interleave(torch.arange(len(spec.groups)), widths)
+        mask = columns[:, column_of]
+        if self.masks_trailing and int(widths.max()) > 1:
+            seen = 1 + (torch.rand(rows, len(spec.groups), generator=generator) * widths).long()  # 1 to all of them
+            mask |= depths >= seen[:, column_of]
+        counts = (depths == 0) | ~mask.roll(1, dims=1)
+        return mask, counts
+
+
+class UniformMasking(Masking):
+    """The paper's scheme: for each row, the number of masked columns is uniform on [0, columns)."""
 
     @property
     def name(self) -> str:
-        """How the scheme is written in options and reports."""
-        ...
+        return "uniform"
 
-    def draw(self, rows: int, positions: int, generator: torch.Generator) -> Tensor:
-        """Masks of shape (rows, positions)."""
-        ...
-
-
-@dataclass(frozen=True)
-class UniformMasking:
-    """The paper's scheme: for each row, the number of masked positions is uniform on [0, positions)."""
-
-    name: str = "uniform"
-
-    def draw(self, rows: int, positions: int, generator: torch.Generator) -> Tensor:
-        count = torch.randint(positions, (rows, 1), generator=generator)
-        shuffled = torch.rand(rows, positions, generator=generator).argsort(1).argsort(1)
+    def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
+        count = torch.randint(columns, (rows, 1), generator=generator)
+        shuffled = torch.rand(rows, columns, generator=generator).argsort(1).argsort(1)
         return shuffled < count
 
 
 @dataclass(frozen=True)
-class FixedMasking:
-    """Every position is masked on its own with the same probability."""
+class FixedMasking(Masking):
+    """Every column is masked on its own with the same probability."""
 
     probability: float
 
@@ -54,18 +77,21 @@ class FixedMasking:
     def name(self) -> str:
         return f"{self.probability:g}"
 
-    def draw(self, rows: int, positions: int, generator: torch.Generator) -> Tensor:
-        return torch.rand(rows, positions, generator=generator) < self.probability
+    def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
+        return torch.rand(rows, columns, generator=generator) < self.probability
 
 
-@dataclass(frozen=True)
-class NoMasking:
+class NoMasking(Masking):
     """Nothing is masked: the model for plain progressive sampling."""
 
-    name: str = "none"
+    masks_trailing = False
 
-    def draw(self, rows: int, positions: int, generator: torch.Generator) -> Tensor:
-        return torch.zeros(rows, positions, dtype=torch.bool)
+    @property
+    def name(self) -> str:
+        return "none"
+
+    def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
+        return torch.zeros(rows, columns, dtype=torch.bool)
 
 
 def parse_masking(text: str) -> Masking:

@@ -1,0 +1,55 @@
+"""A large code as a few digits, so that no position has more than about a thousand symbols.
+
+The factorization is lossless: digits, leading digit first, determine the code and keep its order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray
+
+DIGITS_FROM = 1_000  # a column with more codes than this is written in digits
+WIDEST_DIGIT = 500  # digits are at most this wide, as long as three of them suffice
+
+
+def radices_of(size: int) -> tuple[int, ...]:
+    """Symbols per digit for ``size`` codes: one digit for a small column, else two or three of about equal width.
+
+    >>> radices_of(74), radices_of(11_060), radices_of(1_000_000)
+    ((74,), (105, 106), (100, 100, 100))
+    """
+    if size <= DIGITS_FROM:
+        return (size,)
+    count = 2 if size <= WIDEST_DIGIT**2 else 3
+    base = math.isqrt(size - 1) + 1 if count == 2 else math.ceil(round(size ** (1 / 3), 9))
+    return (math.ceil(size / base ** (count - 1)), *(base,) * (count - 1))
+
+
+def to_digits(codes: NDArray[Any], radices: tuple[int, ...]) -> tuple[NDArray[Any], ...]:
+    """The digits of every code, each in the smallest unsigned type.
+
+    >>> [digit.tolist() for digit in to_digits(np.array([0, 106, 11_059]), (105, 106))]
+    [[0, 1, 104], [0, 0, 35]]
+    """
+    digits = []
+    rest: NDArray[Any] = codes
+    for radix in reversed(radices[1:]):
+        rest, digit = np.divmod(rest, radix)
+        digits.append(digit)
+    return tuple(
+        digit.astype(np.min_scalar_type(radix - 1))
+        for digit, radix in zip([rest, *reversed(digits)], radices, strict=True)
+    )
+
+
+def from_digits(digits: tuple[NDArray[Any], ...], radices: tuple[int, ...]) -> IntArray:
+    """The codes that :func:`to_digits` took apart."""
+    codes = digits[0].astype(np.int64)
+    for digit, radix in zip(digits[1:], radices[1:], strict=True):
+        codes = codes * radix + digit
+    return codes
