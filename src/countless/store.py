@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -39,6 +40,23 @@ SECTIONS = {"schema": 1, "models": 1, "calibration": 1, "report": 1}
 LARGEST_JSON = 1 << 30
 LARGEST_ARRAYS = 1 << 34
 MANIFEST = "countless.json"
+
+# What reading a file that is not as it should be can raise, in zipfile, json, safetensors and here.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    SafetensorError,
+    EOFError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +112,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
         raise ModelFileError(f"no such model file: {source}; make one with countless fit TABLE -o {source}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {source}: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise _damaged(source, error) from None
-    except (KeyError, TypeError, ValueError, AttributeError, SafetensorError, MemoryError, OverflowError) as error:
+    except DAMAGE as error:
         raise _damaged(source, error) from None
 
 

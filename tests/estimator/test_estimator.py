@@ -279,3 +279,15 @@ class TestDigits:
         assert [e.rows for e in loaded.estimate_many(self.CLAUSES)] == [
             e.rows for e in digits.estimate_many(self.CLAUSES)
         ]
+
+
+def test_half_precision_halves_the_file_and_hardly_moves_the_answers(people: Path, tmp_path: Path) -> None:
+    network = Network(hidden=48, blocks=1, embedding=16)
+    full, half = (fit(people, epochs=3, network=network, dtype=dtype) for dtype in ("float32", "float16"))
+    for one, two in zip(full.estimate_many(CLAUSES), half.estimate_many(CLAUSES), strict=True):
+        assert q_error(one.rows, two.rows) < 1.02
+    loaded = Estimator.load(half.save(tmp_path / "half"))
+    assert [e.rows for e in loaded.estimate_many(CLAUSES)] == [e.rows for e in half.estimate_many(CLAUSES)]
+    assert (tmp_path / "half").stat().st_size < 0.7 * full.save(tmp_path / "full").stat().st_size
+    with pytest.raises(TrainingError, match="unknown dtype 'int8'"):
+        fit(people, dtype="int8")

@@ -88,8 +88,8 @@ def test_a_stopped_run_keeps_the_best_model_so_far() -> None:
 def test_the_budget_ends_the_run_and_its_schedule() -> None:
     seen: list[Progress] = []
     trained = run(budget=1.0, on_progress=seen.append)
-    assert trained.report["seconds"] == pytest.approx(1.0, abs=0.5)
-    assert seen[-1].fraction == 1.0
+    assert trained.report["seconds"] >= 1.0
+    assert seen[-2].fraction < seen[-1].fraction == 1.0
     assert seen[0].epochs is None
 
 

@@ -10,7 +10,7 @@ from countless.cli import show
 from countless.cli.fitting import checkpoint_of, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT
-from countless.estimator.fit import Network
+from countless.estimator.fit import DTYPES, Network
 from countless.store import is_model
 
 
@@ -57,6 +57,9 @@ from countless.store import is_model
     show_default=True,
     help="Leave out columns with more values.",
 )
+@click.option(
+    "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."
+)
 def fit(
     table: str,
     output: Path,
@@ -73,6 +76,7 @@ def fit(
     blocks: int,
     embedding: int,
     max_distinct: int,
+    dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
 
@@ -105,6 +109,7 @@ def fit(
         batch=batch,
         network=Network(hidden, blocks, embedding),
         max_distinct=max_distinct,
+        dtype=dtype,
     )
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")

@@ -1,4 +1,4 @@
-"""A large code as a few digits, so that no position has more than about a thousand symbols.
+"""A large code as a few digits, so that no position has more than two thousand symbols.
 
 The factorization is lossless: digits, leading digit first, determine the code and keep its order.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 
-DIGITS_FROM = 1_000  # a column with more codes than this is written in digits
+DIGITS_FROM = 2_000  # a column with more codes than this is written in digits (docs/accuracy.md)
 WIDEST_DIGIT = 500  # digits are at most this wide, as long as three of them suffice
 
 

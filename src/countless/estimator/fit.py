@@ -22,11 +22,12 @@ from countless.spec import ModelSpec
 from countless.workload import count_codes, mixed_clauses
 
 if TYPE_CHECKING:
-    from countless.train.loop import Progress, Trained
+    from countless.train.loop import Progress
 
 logger = logging.getLogger(__name__)
 
 CALIBRATION_QUERIES = 400
+DTYPES = ("float32", "float16")  # in which a model may be stored; it is always evaluated in float32
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -84,6 +85,7 @@ def fit(
     batch: int | None = None,
     network: Network | None = None,
     max_distinct: int = MAX_DISTINCT,
+    dtype: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
@@ -92,7 +94,7 @@ def fit(
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, or a DuckDB
     relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
-    ``resume=True``. Ctrl-C ends training early and keeps the best model so far.
+    ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
 
     The estimator, and the file it saves, hold every distinct value of the fitted columns.
     """
@@ -103,6 +105,8 @@ def fit(
         if error.name != "torch":
             raise
         raise MissingExtraError("fitting needs PyTorch: pip install 'countless[train]'") from None
+    if dtype not in DTYPES:
+        raise TrainingError(f"unknown dtype {dtype!r}: choose {' or '.join(DTYPES)}")
     listener = listener or LoggingListener()
     network = network or Network()
     chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
@@ -122,7 +126,8 @@ def fit(
         on_progress=listener.training,
     )
     listener.stage("stopped early, calibrating before the model is kept" if trained.interrupted else "calibrating")
-    return _calibrated(table, spec, trained, seed, listener)
+    model = store.StoredModel(spec.to_json(), {name: array.astype(dtype) for name, array in trained.arrays.items()})
+    return _calibrated(table, model, trained.report, seed, listener)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -130,10 +135,11 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _calibrated(table: Table, spec: ModelSpec, trained: Trained, seed: int, listener: Listener) -> Estimator:
+def _calibrated(
+    table: Table, model: store.StoredModel, report: dict[str, Any], seed: int, listener: Listener
+) -> Estimator:
     """The estimator with its error bars, from random queries whose truth the encoded table tells."""
-    model = store.StoredModel(spec.to_json(), trained.arrays)
-    raw = Estimator(table.schema, model, report=trained.report)
+    raw = Estimator(table.schema, model, report=report)
     compiler = Compiler(table.schema)
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
     queries = []
@@ -141,4 +147,4 @@ def _calibrated(table: Table, spec: ModelSpec, trained: Trained, seed: int, list
         truth = count_codes(table, compiler.compile(where).region)
         queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
         listener.calibrating(done, CALIBRATION_QUERIES)
-    return Estimator(table.schema, model, Calibration(tuple(queries)), trained.report)
+    return Estimator(table.schema, model, Calibration(tuple(queries)), report)
