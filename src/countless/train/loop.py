@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 BITS = 1.0 / math.log(2.0)
 HELD_OUT_MOST = 5_000
 HELD_OUT_FROM = 2_000  # a smaller table is trained on whole
-PROBE_ROWS = 5_000  # training rows on which the weights of different epochs are compared
+PROBE_ROWS = 2_000  # training rows on which the weights of different epochs are compared
 CHECKPOINT_SECONDS = 60.0
 EVALUATION_BATCH = 2_048
 

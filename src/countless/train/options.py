@@ -10,7 +10,7 @@ from countless.errors import TrainingError
 from countless.train.masking import parse_masking
 
 # Rows that a default training run should see in all, and the bounds on the number of epochs that follow.
-DEFAULT_ROWS_SEEN = 2_000_000
+DEFAULT_ROWS_SEEN = 1_500_000
 DEFAULT_EPOCHS = (20, 100)
 
 
