@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table as TextTable
 
@@ -137,7 +136,7 @@ def _random(estimator: Estimator, contenders: tuple[Contender, ...], source: Sou
     for heading in ("median", "p95", "p99", "max", "ms (median)"):
         table.add_column(heading, justify="right")
     for contender in contenders:
-        found = evaluate(contender.answer, queries, contender.name)
-        errors = [float(np.percentile(found.q_errors, place)) for place in (50, 95, 99, 100)]
-        table.add_row(contender.name, *map(show.factor, errors), f"{found.to_json()['latency_ms']['p50']:.2f}")
+        facts = evaluate(contender.answer, queries, contender.name).to_json()
+        errors = [show.factor(facts["q_error"][name]) for name in ("p50", "p95", "p99", "max")]
+        table.add_row(contender.name, *errors, f"{facts['latency_ms']['p50']:.2f}")
     return table

@@ -102,6 +102,5 @@ def _show(found: Evaluation) -> None:
     for error, query, estimate in found.worst():
         console.print(
             f"  {show.factor(error)}  {show.rows(estimate.rows)} for {query.rows:,}  {query.where}",
-            markup=False,
             soft_wrap=True,
         )

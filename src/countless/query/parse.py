@@ -24,6 +24,7 @@ UNSUPPORTED_PARTS = {
     "distinct": "DISTINCT: Countless counts the rows that the WHERE keeps",
     "with_": "WITH: Countless models one table",
     "sample": "a sample: Countless counts rows of the whole table",
+    "pivots": "a pivot: Countless counts rows of the table as it is",
 }
 UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
@@ -119,12 +120,15 @@ def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxErr
 def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
     if not isinstance(statement, exp.Select):
         raise UnsupportedQueryError("only a plain SELECT ... FROM table WHERE ... can be answered", clause, None)
-    for part, reason in UNSUPPORTED_PARTS.items():
-        if statement.args.get(part):
-            raise UnsupportedQueryError(f"the statement has {reason}", clause, None)
     source = statement.args.get("from_")
     if source is not None and not isinstance(source.this, exp.Table):
         raise UnsupportedQueryError("the statement selects from a subquery: Countless models one table", clause, None)
+    for node in (
+        (statement, source.this) if source is not None else (statement,)
+    ):  # a sample or a pivot may be on either
+        for part, reason in UNSUPPORTED_PARTS.items():
+            if node.args.get(part):
+                raise UnsupportedQueryError(f"the statement has {reason}", clause, None)
     where = statement.args.get("where")
     return where.this if where is not None else exp.true()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Any
 
 
 class Interrupt:
@@ -15,16 +16,14 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: signal.Handlers | int | object | None = None
+        self._previous: Any = None  # the handler to put back; None when ours is not installed
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._restore()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -33,5 +32,5 @@ class Interrupt:
 
     def _restore(self) -> None:
         if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)  # type: ignore[arg-type]
+            signal.signal(signal.SIGINT, self._previous)
             self._previous = None
