@@ -3,105 +3,106 @@
 A :class:`Region` is a tuple of disjoint boxes. A box holds one :class:`Constraint` per constrained column, and a
 constraint is a small automaton that reads the column's symbols one position at a time. A set of values on a
 one-position column is the smallest such automaton; a range over digits or a pattern over characters are others.
-The engine never asks which.
+The engine never asks which: it sees tables.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
+
+FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
+START = 1  # the state before any symbol is read, unless everything is allowed
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """How an automaton reads one position. Both arrays have a row per state and a column per symbol, MASK last.
+
+    ``weights`` are in [0, 1]: 0 forbidden, 1 allowed, between: partly. A state other than FREE reads a symbol; FREE
+    reads only MASK, and stays FREE. ``next`` is the state after the symbol.
+    """
+
+    weights: FloatArray
+    next: IntArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, following: NDArray[Any]) -> Transitions:
+        """The tables of the states from START on, completed with FREE and MASK."""
+        states, size = weights.shape
+        whole = np.zeros((states + 1, size + 1))
+        whole[START:, :size] = weights
+        whole[FREE, size] = 1.0
+        after = np.zeros((states + 1, size + 1), dtype=np.int64)
+        after[START:, :size] = following
+        return cls(whole, after)
 
 
 class Constraint(Protocol):
     """An automaton over the positions of one column."""
 
+    @property
     def start(self) -> int:
-        """The state before any symbol is read."""
+        """The state before any symbol is read; FREE if nothing is asked at all."""
         ...
 
-    def weights(self, state: int) -> FloatArray:
-        """One weight in [0, 1] per symbol of the next position: 0 forbidden, 1 allowed, between: partly."""
-        ...
-
-    def next(self, state: int, symbols: IntArray) -> IntArray:
-        """The state after reading each of ``symbols`` in ``state``."""
-        ...
-
-    def free(self, state: int) -> bool:
-        """Whether nothing further is asked, so that the remaining positions can stay MASKed."""
+    @property
+    def transitions(self) -> tuple[Transitions, ...]:
+        """How each position in turn is read."""
         ...
 
 
-@dataclass(frozen=True, eq=False)
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
-    >>> odd.weights(odd.start()).tolist(), odd.next(0, np.array([1, 3])).tolist(), odd.free(1)
-    ([0.0, 1.0, 0.0, 1.0], [1, 1], True)
+    >>> odd.transitions[0].weights[odd.start].tolist()
+    [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
-    symbol_weights: FloatArray
-
-    def start(self) -> int:
-        return 0
-
-    def weights(self, state: int) -> FloatArray:
-        return self.symbol_weights
-
-    def next(self, state: int, symbols: IntArray) -> IntArray:
-        return np.ones(len(symbols), dtype=np.int64)
-
-    def free(self, state: int) -> bool:
-        return state == 1 or bool(np.all(self.symbol_weights == 1.0))
+    def __init__(self, weights: NDArray[Any]) -> None:
+        self.start = FREE if np.all(weights == 1) else START
+        self.transitions = (Transitions.of(weights[None, :], np.full((1, len(weights)), FREE)),)
 
 
 class DigitSet:
-    """A set of codes of a column whose code is written in digits, leading digit first.
+    """A set of codes, with a weight each, of a column whose code is written in digits, leading digit first.
 
-    The states are the prefixes. A prefix under which every code is allowed is free: in a range, all but two.
+    The states are the prefixes that leave something to ask. A prefix under which every code is allowed is FREE: in a
+    range, all but two.
 
-    >>> tens = DigitSet(np.arange(25) >= 10, (5, 5))  # codes 10 to 24: leading digits 2, 3 and 4, with any second
-    >>> tens.weights(tens.start()).tolist(), tens.free(int(tens.next(0, np.array([3]))[0]))
-    ([0.0, 0.0, 1.0, 1.0, 1.0], True)
+    >>> tens = DigitSet(np.arange(25) >= 12, (5, 5))  # leading digits 3 and 4 with any second, 2 with some
+    >>> tens.transitions[0].weights[tens.start].tolist(), tens.transitions[0].next[tens.start].tolist()
+    ([0.0, 0.0, 1.0, 1.0, 1.0, 0.0], [0, 0, 1, 0, 0, 0])
+    >>> tens.transitions[1].weights[1].tolist()
+    [0.0, 0.0, 1.0, 1.0, 1.0, 0.0]
     """
 
-    def __init__(self, codes: BoolArray, radices: tuple[int, ...]) -> None:
-        self._radices = radices
-        allowed = np.zeros(int(np.prod(radices)), dtype=bool)
-        allowed[: len(codes)] = codes
-        ignored = np.arange(len(allowed)) >= len(codes)  # digits that make no code, at the very end
-        prefixes = np.cumprod((1, *radices))  # prefixes of each depth
-        self._starts = np.cumsum((0, *prefixes))  # first state of each depth
-        self._some: list[BoolArray] = [np.asarray(allowed.reshape(count, -1).any(axis=1)) for count in prefixes]
-        self._every: list[BoolArray] = [
-            np.asarray((allowed | ignored).reshape(count, -1).all(axis=1)) for count in prefixes
-        ]
-
-    def start(self) -> int:
-        return 0
-
-    def weights(self, state: int) -> FloatArray:
-        depth, prefix = self._place(state)
-        radix = self._radices[depth]
-        return self._some[depth + 1][prefix * radix : (prefix + 1) * radix].astype(np.float64)
-
-    def next(self, state: int, symbols: IntArray) -> IntArray:
-        depth, prefix = self._place(state)
-        following: IntArray = self._starts[depth + 1] + prefix * self._radices[depth] + symbols
-        return following
-
-    def free(self, state: int) -> bool:
-        depth, prefix = self._place(state)
-        return bool(self._every[depth][prefix])
-
-    def _place(self, state: int) -> tuple[int, int]:
-        depth = int(np.searchsorted(self._starts, state, side="right")) - 1
-        return depth, state - int(self._starts[depth])
+    def __init__(self, weights: NDArray[Any], radices: tuple[int, ...]) -> None:
+        leaves = np.zeros(int(np.prod(radices)))
+        leaves[: len(weights)] = weights
+        whole = leaves == 1
+        whole[len(weights) :] = True  # digits that make no code, at the very end
+        tables: list[Transitions] = []
+        some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
+        following: IntArray = np.full(len(leaves), FREE)
+        for radix in reversed(radices):
+            every: BoolArray = whole.reshape(-1, radix).all(axis=1)
+            any_code: BoolArray = np.any((some > 0).reshape(-1, radix), axis=1)
+            asked = ~every & any_code
+            if len(every) == 1:  # the empty prefix always has a state, so that there is one to start in
+                asked = np.array([True])
+            tables.append(Transitions.of(some.reshape(-1, radix)[asked], following.reshape(-1, radix)[asked]))
+            some = any_code.astype(np.float64)
+            following = np.where(asked, START - 1 + np.cumsum(asked), FREE)
+            whole = every
+        self.start = FREE if whole[0] else START
+        self.transitions = tuple(reversed(tables))
 
 
 @dataclass(frozen=True)

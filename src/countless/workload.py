@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import BoolArray, IntArray
+from countless.arrays import FloatArray
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.table import Table
 from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
-from countless.region import Box, Constraint, Region
+from countless.region import FREE, Box, Constraint, Region
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
@@ -64,12 +64,12 @@ def mixed_clauses(table: Table, count: int, seed: int, filters: tuple[int, int] 
     return clauses
 
 
-def count_codes(table: Table, region: Region) -> int:
-    """How many rows of the encoded table lie in ``region``, exactly."""
-    inside = np.zeros(table.rows, dtype=bool)
+def count_codes(table: Table, region: Region) -> float:
+    """How many rows of the encoded table lie in ``region``: exactly, but for rows that a code tells only in part."""
+    inside = np.zeros(table.rows)
     for box in region.boxes:
-        inside |= _in_box(table, box)
-    return int(np.count_nonzero(inside))
+        inside += _in_box(table, box)
+    return float(np.minimum(inside, 1.0).sum())
 
 
 def save(path: Path, queries: Sequence[Query]) -> None:
@@ -157,28 +157,20 @@ def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) 
     return f"{name} {operator} {literal(code)}"
 
 
-def _in_box(table: Table, box: Box) -> BoolArray:
-    inside = np.ones(table.rows, dtype=bool)
+def _in_box(table: Table, box: Box) -> FloatArray:
+    inside = np.ones(table.rows)
     for item in box.filters:
-        inside &= accepted([table.codes[position] for position in item.positions], item.constraint)
+        inside *= accepted([table.codes[position] for position in item.positions], item.constraint)
     return inside
 
 
-def accepted(digits: Sequence[NDArray[Any]], constraint: Constraint) -> BoolArray:
-    """Which rows the automaton accepts, given each row's symbols at its positions: rows in one state read together."""
-    rows = len(digits[0])
-    inside = np.ones(rows, dtype=bool)
-    reading = [(constraint.start(), np.arange(rows))]
-    for depth, column in enumerate(digits):
-        later: list[tuple[int, IntArray]] = []
-        for state, chosen in reading:
-            if constraint.free(state):
-                continue
-            symbols = column[chosen].astype(np.int64)
-            allowed = constraint.weights(state)[symbols] > 0
-            inside[chosen] = allowed
-            if depth + 1 < len(digits):
-                states = constraint.next(state, symbols[allowed])
-                later.extend((int(reached), chosen[allowed][states == reached]) for reached in np.unique(states))
-        reading = later
-    return inside
+def accepted(digits: Sequence[NDArray[Any]], constraint: Constraint) -> FloatArray:
+    """The weight that the automaton gives each row, given the rows' symbols at its positions."""
+    weights = np.ones(len(digits[0]))
+    states = np.full(len(digits[0]), constraint.start)
+    for symbols, transitions in zip(digits, constraint.transitions, strict=True):
+        mask = transitions.weights.shape[1] - 1
+        reading = np.where(states == FREE, mask, symbols)
+        weights *= transitions.weights[states, reading]
+        states = transitions.next[states, reading]
+    return weights

@@ -39,5 +39,5 @@ class Independence(Baseline):
         share = 1.0
         for item in box.filters:
             frequencies, digits = self._columns[item.positions[0]]
-            share *= float(frequencies[accepted(digits, item.constraint)].sum())
+            share *= float(frequencies @ accepted(digits, item.constraint))
         return share

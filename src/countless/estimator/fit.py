@@ -144,7 +144,7 @@ def _calibrated(
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
     queries = []
     for done, where in enumerate(mixed_clauses(table, CALIBRATION_QUERIES, clause_seed), 1):
-        truth = count_codes(table, compiler.compile(where).region)
+        truth = round(count_codes(table, compiler.compile(where).region))
         queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
         listener.calibrating(done, CALIBRATION_QUERIES)
     return Estimator(table.schema, model, Calibration(tuple(queries)), report)

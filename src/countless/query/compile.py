@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-import numpy as np
 from sqlglot import exp
 
 from countless.arrays import BoolArray
@@ -84,7 +83,7 @@ class Compiler:
 
     def _filter(self, column: int, codes: BoolArray) -> Filter:
         radices = self.schema.columns[column].radices
-        constraint = ValueSet(codes.astype(np.float64)) if len(radices) == 1 else DigitSet(codes, radices)
+        constraint = ValueSet(codes) if len(radices) == 1 else DigitSet(codes, radices)
         return Filter(self.schema.positions(column), constraint)
 
 
