@@ -1,6 +1,7 @@
 # Everything a fresh machine with Python 3.11 or newer needs:  make demo   make test
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+KERNEL := $(wildcard src/countless/engine/kernel_c/*)
 
 .PHONY: demo test lint types tests clean
 
@@ -21,11 +22,11 @@ tests: .venv/.dev
 	$(BIN)/pytest
 
 # Two stamps, so that the demo does not wait for the developers' tools.
-.venv/.train: pyproject.toml constraints.txt | .venv
+.venv/.train: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[train]'
 	touch $@
 
-.venv/.dev: pyproject.toml constraints.txt | .venv
+.venv/.dev: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@ .venv/.train
 

@@ -27,6 +27,10 @@ class MockRuntime:
     def order(self) -> tuple[int, ...]:
         return self._order
 
+    @property
+    def kernel(self) -> None:
+        return None
+
     def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
         raise AssertionError
 

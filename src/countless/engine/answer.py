@@ -10,7 +10,8 @@ class Answer:
     """A density, and how it was found.
 
     ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
-    of particles (or samples) held at once, ``forward_rows`` the rows of logits computed in all.
+    of particles (or samples) held at once, ``forward_rows`` the rows of logits computed in all. ``sampling_error`` is
+    the relative standard error that sampling adds, where independent replicates have told it.
     """
 
     density: float
@@ -18,3 +19,4 @@ class Answer:
     particles: int
     visited: tuple[int, ...]
     forward_rows: int
+    sampling_error: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from countless.arrays import FloatArray
 from countless.engine.answer import Answer
 from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.thinning import thin
@@ -13,11 +14,14 @@ from countless.region import Box
 THINNING_POWER = 0.75
 
 
-def particles(runtime: Runtime[State], box: Box, budget: int, rng: np.random.Generator) -> Answer:
+def particles(
+    runtime: Runtime[State], box: Box, budget: int, offsets: FloatArray, power: float = THINNING_POWER
+) -> Answer:
     """The density of ``box`` from at most about ``budget`` prefixes at a time.
 
     Every prefix is expanded into all its allowed symbols. While they fit the budget nothing is lost and the answer
     is exact under the model; past it they are thinned without bias. The last position is summed, never sampled.
+    ``offsets`` holds the one random number in [0, 1) that thinning at each step takes.
     """
     state = runtime.start()
     mass = np.ones(1)
@@ -26,7 +30,7 @@ def particles(runtime: Runtime[State], box: Box, budget: int, rng: np.random.Gen
     thinned = False
     most = 1
     forward_rows = 0
-    for step in steps:
+    for step, offset in zip(steps, offsets, strict=False):
         size = runtime.sizes[step.position]
         forward_rows += len(mass)
         weights = states.weights(step, size)  # (K, size + 1)
@@ -39,7 +43,7 @@ def particles(runtime: Runtime[State], box: Box, budget: int, rng: np.random.Gen
         alive = np.flatnonzero(flat)
         if len(alive) == 0:
             return Answer(0.0, not thinned, most, tuple(s.position for s in steps), forward_rows)
-        chosen, mass = thin(flat[alive], budget, rng, THINNING_POWER)
+        chosen, mass = thin(flat[alive], budget, offset, power)
         thinned |= len(chosen) < len(alive)
         most = max(most, len(chosen))
         parents, symbols = np.divmod(alive[chosen], size + 1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray, Weights
+from countless.engine.kernel import Kernel, PositionArrays, compiled
 from countless.engine.runtime import Logits
 from countless.errors import ModelFileError
 from countless.spec import ModelSpec
@@ -61,6 +62,7 @@ class ResMadeRuntime:
         folded = [self._embeddings[p] @ self._first[p * width : (p + 1) * width] for p in range(len(spec.sizes))]
         self._steps = [table - table[-1] for table in folded]
         self._all_mask = self._evaluate_all_mask(sum((table[-1] for table in folded), self._first_bias))
+        self._kernel = self._compiled_kernel()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -69,6 +71,10 @@ class ResMadeRuntime:
     @property
     def order(self) -> tuple[int, ...]:
         return self.spec.orders[0]
+
+    @property
+    def kernel(self) -> Kernel | None:
+        return self._kernel
 
     def conditional(self, codes: IntArray, position: int) -> Logits:
         embedded = [self._embeddings[p][codes[:, p]] for p in range(len(self.sizes))]
@@ -115,6 +121,25 @@ class ResMadeRuntime:
                 state.stream[:, new] = out
             state.layers[index + 1][:, new] = np.maximum(out, 0)
         state.done = cut
+
+    def _compiled_kernel(self) -> Kernel | None:
+        module = compiled()
+        if module is None:
+            return None
+        cuts = self._cuts[self._ranks]
+        positions = [
+            PositionArrays(
+                self._steps[p],
+                self._outs[p][:, : cuts[p]],
+                self._out_biases[p],
+                self._embeddings[p][:-1],
+                self._biases[p],
+            )
+            for p in range(len(self.sizes))
+        ]
+        start = self._all_mask
+        units = np.concatenate(start.layers)  # (layers + 1, H)
+        return Kernel(module, self.order, start.first[0], units, self._hidden, positions)
 
     def _evaluate_all_mask(self, first: Weights) -> State:
         """The one particle every query starts from, with all its units computed once."""

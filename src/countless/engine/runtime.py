@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray
+from countless.engine.answer import Answer
+from countless.region import Box
 
 Logits = NDArray[np.floating[Any]]
 State = TypeVar("State")
+
+
+class CompiledWalk(Protocol):
+    """The particle walk of one model in machine code."""
+
+    def walk(self, boxes: Sequence[Box], budget: int, power: float, offsets: FloatArray) -> list[Answer]:
+        """What :func:`countless.engine.particles.particles` answers for each box."""
+        ...
 
 
 class Runtime(Protocol[State]):
@@ -29,6 +40,11 @@ class Runtime(Protocol[State]):
     @property
     def order(self) -> tuple[int, ...]:
         """The position at each step of the autoregressive order."""
+        ...
+
+    @property
+    def kernel(self) -> CompiledWalk | None:
+        """The particle walk of this very model in machine code, if there is one."""
         ...
 
     def conditional(self, codes: IntArray, position: int) -> Logits:

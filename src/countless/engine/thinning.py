@@ -7,7 +7,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 
 
-def thin(masses: FloatArray, keep: int, rng: np.random.Generator, power: float = 1.0) -> tuple[IntArray, FloatArray]:
+def thin(masses: FloatArray, keep: int, offset: float, power: float = 1.0) -> tuple[IntArray, FloatArray]:
     """Choose about ``keep`` of the positive ``masses`` and weights for them, so that every sum keeps its mean.
 
     Mass ``m`` is included with probability ``pi = min(1, m**power / c)``, where ``c`` makes the probabilities add up
@@ -15,9 +15,9 @@ def thin(masses: FloatArray, keep: int, rng: np.random.Generator, power: float =
     Clifford's rule, which has the least variance for the sum so far; a smaller power keeps more of the light masses,
     which later evidence may favour.
 
-    The choice is systematic over the whole list as one population.
+    The choice is systematic over the whole list as one population, from one random ``offset`` in [0, 1).
 
-    >>> chosen, weights = thin(np.array([8.0, 1.0, 1.0]), 2, np.random.default_rng(0))
+    >>> chosen, weights = thin(np.array([8.0, 1.0, 1.0]), 2, 0.3)
     >>> chosen[0], weights.tolist()
     (np.int64(0), [8.0, 2.0])
     """
@@ -26,7 +26,7 @@ def thin(masses: FloatArray, keep: int, rng: np.random.Generator, power: float =
     inclusion = inclusion_probabilities(masses**power, keep)
     edges = np.cumsum(inclusion)
     # A point falls into an item when it lies in [edge before, edge); one shared offset, points one apart.
-    points = np.floor(edges - rng.random()).astype(np.int64)
+    points = np.floor(edges - offset).astype(np.int64)
     chosen = np.flatnonzero(np.diff(points, prepend=-1) > 0)
     return chosen, masses[chosen] / inclusion[chosen]
 

@@ -13,7 +13,7 @@ from typing import Any
 from countless import store
 from countless._version import __version__
 from countless.data.schema import Schema
-from countless.engine.density import Density, density
+from countless.engine.density import Density, densities
 from countless.engine.resmade import ResMadeRuntime
 from countless.errors import ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
@@ -145,7 +145,7 @@ class Estimator:
         return self.calibration.factor
 
     def _density(self, question: Question, method: str, particles: int | None) -> Density:
-        return density(self._runtime, question.region, method, particles, self._seed)
+        return densities(self._runtime, [question.region], method, particles, self._seed)[0]
 
     def _estimate(self, question: Question, found: Density, method: str, started: float) -> Estimate:
         rows = found.value * self.rows

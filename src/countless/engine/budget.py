@@ -1,0 +1,96 @@
+"""How many particles a box gets: as many as it asks for.
+
+A first walk with a few particles answers most boxes exactly, because nothing needed thinning. For the others, a pilot
+of a few small independent populations tells how far apart their answers lie, and from that how many particles bring
+the sampling error down to the target. If the first walk had that many, it is the answer; if not, a fresh walk is. A walk
+never judges itself: one that missed the mass looks confident.
+
+Everything follows from the seed, so the same box always gets the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.engine.answer import Answer
+from countless.engine.particles import THINNING_POWER, particles
+from countless.engine.runtime import Runtime
+from countless.region import Box
+
+LEAST, MOST = 64, 512  # particles; between them the number doubles
+TARGET = 0.02  # the relative standard error that sampling may add
+PILOT, REPLICATES = 16, 4  # particles of a pilot's population, and how many populations
+
+
+def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
+    """The answer of every box, each with the particles it needs."""
+    answers = fixed(runtime, boxes, LEAST, seed)
+    sampled = [index for index, answer in enumerate(answers) if not answer.exact]
+    if not sampled:
+        return answers
+    chosen = [boxes[index] for index in sampled]
+    pilots = [fixed(runtime, chosen, PILOT, seed, stream) for stream in range(1, REPLICATES + 1)]
+    wanted: dict[int, list[int]] = {}
+    for index, replicates in zip(sampled, zip(*pilots, strict=True), strict=True):
+        error = relative_error([answer.density for answer in replicates])
+        budget = particles_for(error)
+        spent = answers[index].forward_rows + sum(answer.forward_rows for answer in replicates)
+        answers[index] = replace(answers[index], forward_rows=spent, sampling_error=error * math.sqrt(PILOT / budget))
+        if budget > LEAST:
+            wanted.setdefault(budget, []).append(index)
+    for budget, indices in wanted.items():
+        fresh = fixed(runtime, [boxes[index] for index in indices], budget, seed, REPLICATES + 1)
+        for index, answer in zip(indices, fresh, strict=True):
+            spent = answers[index].forward_rows + answer.forward_rows
+            answers[index] = replace(answer, forward_rows=spent, sampling_error=answers[index].sampling_error)
+    return answers
+
+
+def fixed(
+    runtime: Runtime[Any],
+    boxes: Sequence[Box],
+    budget: int,
+    seed: int,
+    stream: int = 0,
+    power: float = THINNING_POWER,
+) -> list[Answer]:
+    """The answer of every box with ``budget`` particles; each ``stream`` is an independent population."""
+    numbers = offsets(seed, stream, len(runtime.sizes))
+    if runtime.kernel is not None:
+        return runtime.kernel.walk(boxes, budget, power, numbers)
+    return [particles(runtime, box, budget, numbers, power) for box in boxes]
+
+
+@lru_cache(maxsize=64)
+def offsets(seed: int, stream: int, count: int) -> FloatArray:
+    """One random number for each step. Every box takes the same ones, so that near-equal questions move together."""
+    return np.random.default_rng([seed, stream]).random(count)
+
+
+def relative_error(densities: Sequence[float]) -> float:
+    """The standard error of one of these independent answers, relative to their mean.
+
+    >>> relative_error([1.0, 1.0]), relative_error([0.0, 0.0]), round(relative_error([1.0, 3.0]), 2)
+    (0.0, inf, 0.71)
+    """
+    mean = float(np.mean(densities))
+    return float(np.std(densities, ddof=1)) / mean if mean > 0 else math.inf
+
+
+def particles_for(error: float) -> int:
+    """How many particles bring a pilot's relative ``error`` down to the target: a power of two between the bounds.
+
+    >>> particles_for(0.0), particles_for(0.1), particles_for(math.inf)
+    (64, 512, 512)
+    """
+    budget = LEAST
+    while budget < MOST and error * math.sqrt(PILOT / budget) > TARGET:
+        budget *= 2
+    return budget

@@ -1,0 +1,113 @@
+/* A model as the walk reads it, the memory a walk uses, and the steps it takes. */
+#ifndef COUNTLESS_MODEL_H
+#define COUNTLESS_MODEL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a model: pointers into arrays that Python keeps alive ---- */
+
+typedef struct {
+    int size, cut;         /* symbols; units that its logits may see */
+    int direct;            /* whether units lead straight to logits, or by features and the tied embedding */
+    const float *delta;    /* (size + 1, row) what each symbol adds to the first layer beyond MASK */
+    const float *out;      /* (cut, padded(direct ? size : features)) */
+    const float *out_bias; /* (padded(direct ? size : features)) */
+    const float *tied;     /* (features, padded(size)) */
+    const float *bias;     /* (padded(size)) */
+} Position;
+
+typedef struct {
+    int positions, hidden, layers, features, row; /* row: padded hidden units */
+    Position *position;
+    const float *first;   /* (row) sums of the first layer when everything is MASK */
+    const float **weight; /* layers x (hidden, row): weight[l][i][j] leads from unit i to unit j of the next layer */
+    const float **bias;   /* layers x (row) */
+    const float *units;   /* (layers + 1, row): every unit of every layer when everything is MASK */
+} Model;
+
+/* ---- memory that one walk uses, kept for the next ---- */
+
+typedef struct {
+    void *data;
+    size_t bytes;
+} Buffer;
+
+static void *reserve(Buffer *buffer, size_t bytes) {
+    if (bytes > buffer->bytes || !buffer->data) {
+        size_t grown = bytes + bytes / 2 + 64;
+        free(buffer->data);
+        buffer->data = malloc(grown);
+        buffer->bytes = buffer->data ? grown : 0;
+    }
+    return buffer->data;
+}
+
+typedef struct {
+    int count;               /* particles */
+    int low, done, capacity; /* units [low, done) are known here; room for capacity of them */
+    int width;               /* padded capacity: the stride of a particle in one layer */
+    int position;            /* the position read on the way here */
+    int thinned, most;       /* whether anything was thinned on the way; the most particles held */
+    double rows;             /* rows of logits computed on the way */
+    Buffer units;            /* (layers + 1, count, width) */
+    Buffer parent;           /* (count) int32: which particle of the level above */
+    Buffer symbol;           /* (count) int32 */
+    Buffer state;            /* (count, slots) int64 */
+    Buffer mass;             /* (count) double */
+} Level;
+
+typedef struct Workspace {
+    struct Workspace *next;
+    Level *level;
+    int levels;
+    Buffer sums[2], stream, logits, chances;
+    Buffer child_mass, child_parent, child_symbol, child_size;
+} Workspace;
+
+static void workspace_free(Workspace *space) {
+    for (int d = 0; d < space->levels; d++) {
+        Level *level = &space->level[d];
+        free(level->units.data);
+        free(level->parent.data);
+        free(level->symbol.data);
+        free(level->state.data);
+        free(level->mass.data);
+    }
+    free(space->level);
+    Buffer *rest[] = {&space->sums[0],    &space->sums[1],       &space->stream,       &space->logits,    &space->chances,
+                      &space->child_mass, &space->child_parent, &space->child_symbol, &space->child_size};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) free(rest[i]->data);
+    free(space);
+}
+
+static int workspace_levels(Workspace *space, int levels) {
+    if (levels <= space->levels) return 1;
+    Level *grown = realloc(space->level, levels * sizeof(Level));
+    if (!grown) return 0;
+    memset(grown + space->levels, 0, (levels - space->levels) * sizeof(Level));
+    space->level = grown;
+    space->levels = levels;
+    return 1;
+}
+
+/* ---- a forest of steps ---- */
+
+typedef struct {
+    int position, depth, ends;
+    int slot;              /* where the filter's state is kept between its positions; -1: it has only this one */
+    int opens;             /* whether this is the filter's first position */
+    int64_t start;         /* the state in which it opens */
+    int reach;             /* units that the steps below need */
+    int64_t states;
+    const double *weights; /* (states, size + 1) */
+    const int64_t *next;   /* (states, size + 1) */
+} Node;
+
+typedef struct {
+    double density, rows;
+    int exact, most;
+} Result;
+
+#endif

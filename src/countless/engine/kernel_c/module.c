@@ -1,0 +1,257 @@
+/* countless.engine._kernel: the compiled walk as a Python module. It checks what it is handed and keeps it alive. */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "walk.h"
+
+typedef struct {
+    Model model;
+    Workspace *spare; /* touched only with the interpreter's lock held */
+    Py_buffer *views;
+    int view_count, view_room;
+} Kernel;
+
+static const char CAPSULE[] = "countless.engine._kernel";
+
+static void kernel_free(Kernel *kernel) {
+    while (kernel->spare) {
+        Workspace *space = kernel->spare;
+        kernel->spare = space->next;
+        workspace_free(space);
+    }
+    for (int i = 0; i < kernel->view_count; i++) PyBuffer_Release(&kernel->views[i]);
+    free(kernel->views);
+    free(kernel->model.position);
+    free((void *)kernel->model.weight);
+    free((void *)kernel->model.bias);
+    free(kernel);
+}
+
+static void capsule_free(PyObject *capsule) { kernel_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
+
+/* A C-contiguous array of exactly `items` items of one of the given formats. */
+static int view_of(PyObject *array, Py_buffer *view, const char *formats, Py_ssize_t items) {
+    if (PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return 0;
+    if (!view->format || !strchr(formats, view->format[0]) || view->format[1] ||
+        (items >= 0 && view->len != items * view->itemsize)) {
+        PyErr_Format(PyExc_ValueError, "expected %zd items of format %s, got %zd bytes of %s", items, formats, view->len,
+                     view->format ? view->format : "?");
+        PyBuffer_Release(view);
+        return 0;
+    }
+    return 1;
+}
+
+/* The floats of `array`, kept alive as long as the kernel. */
+static const float *floats(Kernel *kernel, PyObject *array, Py_ssize_t items) {
+    if (!array || kernel->view_count == kernel->view_room) return NULL;
+    Py_buffer *view = &kernel->views[kernel->view_count];
+    if (!view_of(array, view, "f", items)) return NULL;
+    kernel->view_count++;
+    return view->buf;
+}
+
+static int load_position(Kernel *kernel, PyObject *item, Position *position) {
+    const Model *model = &kernel->model;
+    PyObject *delta, *out, *out_bias, *tied, *bias;
+    if (!PyArg_ParseTuple(item, "iipOOOOO", &position->size, &position->cut, &position->direct, &delta, &out, &out_bias,
+                          &tied, &bias))
+        return 0;
+    if (position->size < 1 || position->cut < 0 || position->cut > model->hidden) {
+        PyErr_SetString(PyExc_ValueError, "a position is out of range");
+        return 0;
+    }
+    Py_ssize_t width = padded(position->direct ? position->size : model->features);
+    position->delta = floats(kernel, delta, (Py_ssize_t)(position->size + 1) * model->row);
+    position->out = floats(kernel, out, position->cut * width);
+    position->out_bias = floats(kernel, out_bias, width);
+    if (!position->delta || !position->out || !position->out_bias) return 0;
+    if (position->direct) return 1;
+    position->tied = floats(kernel, tied, (Py_ssize_t)model->features * padded(position->size));
+    position->bias = floats(kernel, bias, padded(position->size));
+    return position->tied && position->bias;
+}
+
+static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject *weights, PyObject *biases,
+                      PyObject *positions) {
+    Model *model = &kernel->model;
+    model->layers = (int)PyList_Size(weights);
+    model->positions = (int)PyList_Size(positions);
+    if (model->hidden < 1 || model->features < 1 || PyList_Size(biases) != model->layers) {
+        PyErr_SetString(PyExc_ValueError, "the layers do not fit together");
+        return 0;
+    }
+    model->row = padded(model->hidden) + LANES;
+    kernel->view_room = 2 + 2 * model->layers + 5 * model->positions;
+    kernel->views = calloc(kernel->view_room, sizeof(Py_buffer));
+    model->position = calloc(model->positions, sizeof(Position));
+    model->weight = calloc(model->layers + 1, sizeof(float *));
+    model->bias = calloc(model->layers + 1, sizeof(float *));
+    if (!kernel->views || !model->position || !model->weight || !model->bias) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    model->first = floats(kernel, first, model->row);
+    model->units = floats(kernel, units, (Py_ssize_t)(model->layers + 1) * model->row);
+    if (!model->first || !model->units) return 0;
+    for (int layer = 0; layer < model->layers; layer++) {
+        model->weight[layer] = floats(kernel, PyList_GetItem(weights, layer), (Py_ssize_t)model->hidden * model->row);
+        model->bias[layer] = floats(kernel, PyList_GetItem(biases, layer), model->row);
+        if (!model->weight[layer] || !model->bias[layer]) return 0;
+    }
+    for (int p = 0; p < model->positions; p++)
+        if (!load_position(kernel, PyList_GetItem(positions, p), &model->position[p])) return 0;
+    return 1;
+}
+
+static PyObject *kernel_load(PyObject *self, PyObject *args) {
+    (void)self;
+    int hidden, features;
+    PyObject *first, *units, *weights, *biases, *positions;
+    Kernel *kernel = calloc(1, sizeof(Kernel));
+    if (!kernel) return PyErr_NoMemory();
+    if (PyArg_ParseTuple(args, "iiOOOOO", &hidden, &features, &first, &units, &weights, &biases, &positions)) {
+        kernel->model.hidden = hidden;
+        kernel->model.features = features;
+        if (!PyList_Check(weights) || !PyList_Check(biases) || !PyList_Check(positions))
+            PyErr_SetString(PyExc_TypeError, "weights, biases and positions are lists");
+        else if (load_model(kernel, first, units, weights, biases, positions))
+            return PyCapsule_New(kernel, CAPSULE, capsule_free);
+    }
+    kernel_free(kernel);
+    return NULL;
+}
+
+/* One step from its tuple; its two buffers go to views. */
+static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, int previous_depth) {
+    PyObject *weights, *following;
+    long long start;
+    if (!PyArg_ParseTuple(item, "iipipLOO", &node->position, &node->depth, &node->ends, &node->slot, &node->opens,
+                          &start, &weights, &following))
+        return 0;
+    node->start = start;
+    if (node->position < 0 || node->position >= model->positions || node->depth < 0 ||
+        node->depth > previous_depth + 1 || node->slot < -1 || (node->slot < 0 && !node->opens)) {
+        PyErr_SetString(PyExc_ValueError, "a step is out of range");
+        return 0;
+    }
+    if (!view_of(weights, &views[*held], "d", -1)) return 0;
+    Py_ssize_t items = views[*held].len / (Py_ssize_t)sizeof(double), row = model->position[node->position].size + 1;
+    node->weights = views[(*held)++].buf;
+    if (!view_of(following, &views[*held], "lq", items)) return 0;
+    node->next = views[(*held)++].buf;
+    node->states = items / row;
+    if (items % row || node->states < 1) {
+        PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
+        return 0;
+    }
+    return 1;
+}
+
+/* Units that the steps right below each node read. */
+static void set_reach(const Model *model, Node *nodes, int count) {
+    for (int n = 0; n < count; n++) {
+        nodes[n].reach = 0;
+        for (int m = n + 1; m < count && nodes[m].depth > nodes[n].depth; m++) {
+            int cut = model->position[nodes[m].position].cut;
+            if (nodes[m].depth == nodes[n].depth + 1 && cut > nodes[n].reach) nodes[n].reach = cut;
+        }
+    }
+}
+
+static Workspace *borrow(Kernel *kernel) {
+    Workspace *space = kernel->spare;
+    if (space) kernel->spare = space->next;
+    return space ? space : calloc(1, sizeof(Workspace));
+}
+
+static PyObject *answers_of(const Node *nodes, const Result *results, int count) {
+    PyObject *answers = PyList_New(0);
+    for (int n = 0; answers && n < count; n++) {
+        if (!nodes[n].ends) continue;
+        const Result *r = &results[n];
+        PyObject *answer = Py_BuildValue("dOid", r->density, r->exact ? Py_True : Py_False, r->most, r->rows);
+        if (!answer || PyList_Append(answers, answer) < 0) Py_CLEAR(answers);
+        Py_XDECREF(answer);
+    }
+    return answers;
+}
+
+static PyObject *run(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets) {
+    int slots = 0, levels = 0, status = NO_MEMORY;
+    for (int n = 0; n < count; n++) {
+        if (nodes[n].slot >= slots) slots = nodes[n].slot + 1;
+        if (nodes[n].depth >= levels) levels = nodes[n].depth + 1;
+    }
+    Result *results = calloc(count, sizeof(Result));
+    Workspace *space = borrow(kernel);
+    if (results && space && workspace_levels(space, levels + 1)) {
+        set_reach(&kernel->model, nodes, count);
+        Py_BEGIN_ALLOW_THREADS;
+        status = walk(&kernel->model, space, nodes, count, slots, budget, power, offsets, results);
+        Py_END_ALLOW_THREADS;
+    }
+    if (space) {
+        space->next = kernel->spare;
+        kernel->spare = space;
+    }
+    PyObject *answers = NULL;
+    if (status == NO_MEMORY)
+        PyErr_NoMemory();
+    else if (status == BAD_STATE)
+        PyErr_SetString(PyExc_ValueError, "a filter's state is out of range");
+    else
+        answers = answers_of(nodes, results, count);
+    free(results);
+    return answers;
+}
+
+static PyObject *kernel_walk(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule, *steps, *offset_array, *answers = NULL;
+    int budget;
+    double power;
+    if (!PyArg_ParseTuple(args, "OidOO", &capsule, &budget, &power, &offset_array, &steps)) return NULL;
+    Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
+    if (!kernel) return NULL;
+    if (!PyList_Check(steps) || budget < 1) {
+        PyErr_SetString(PyExc_ValueError, "steps are a list, and the budget is at least 1");
+        return NULL;
+    }
+    int count = (int)PyList_Size(steps), held = 0, deepest = -1, n = 0;
+    Node *nodes = calloc(count + 1, sizeof(Node));
+    Py_buffer *views = calloc(2 * (size_t)count + 1, sizeof(Py_buffer)), offsets;
+    if (!nodes || !views) {
+        free(nodes);
+        free(views);
+        return PyErr_NoMemory();
+    }
+    if (view_of(offset_array, &offsets, "d", -1)) {
+        for (; n < count; n++) {
+            int depth = n ? nodes[n - 1].depth : -1;
+            if (!read_node(&kernel->model, PyList_GetItem(steps, n), &nodes[n], views, &held, depth)) break;
+            if (nodes[n].depth > deepest) deepest = nodes[n].depth;
+        }
+        if (n == count && deepest >= (int)(offsets.len / (Py_ssize_t)sizeof(double)))
+            PyErr_SetString(PyExc_ValueError, "there are fewer offsets than steps");
+        else if (n == count)
+            answers = run(kernel, nodes, count, budget, power, offsets.buf);
+        PyBuffer_Release(&offsets);
+    }
+    for (int i = 0; i < held; i++) PyBuffer_Release(&views[i]);
+    free(views);
+    free(nodes);
+    return answers;
+}
+
+static PyMethodDef METHODS[] = {
+    {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
+    {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernel", "The compiled particle walk.", -1, METHODS,
+                                    NULL,                  NULL,      NULL,                         NULL};
+
+PyMODINIT_FUNC PyInit__kernel(void) { return PyModule_Create(&MODULE); }
