@@ -2,8 +2,8 @@
 
 A first walk with a few particles answers most boxes exactly, because nothing needed thinning. For the others, a pilot
 of a few small independent populations tells how far apart their answers lie, and from that how many particles bring
-the sampling error down to the target. If the first walk had that many, it is the answer; if not, a fresh walk is. A walk
-never judges itself: one that missed the mass looks confident.
+the sampling error down to the target. If the first walk had that many, it is the answer; if not, a fresh walk is. No
+walk judges itself: one that missed the mass looks confident.
 
 Everything follows from the seed, so the same box always gets the same answer.
 """
