@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from countless._version import __version__
+from countless.cli.lazy import Commands
 from countless.errors import CountlessError
 
 # Loaded when they are run, so that estimating does not pay for what fitting imports.
@@ -19,30 +19,15 @@ COMMANDS = {
     "explain": "How is a WHERE clause answered?",
     "evaluate": "Measure a model against true counts.",
     "info": "What does a model file hold?",
+    "bench": "Measure speed, and how it grows.",
     "demo": "Fit the embedded table and compare estimates with the truth.",
 }
 
 
-class Commands(click.Group):
-    """A group whose commands live in modules of their own."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command = getattr(importlib.import_module(f"countless.cli.{name}"), name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
 @click.group(
     cls=Commands,
+    modules="countless.cli",
+    summaries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n"
     "  countless fit people.parquet -o people.countless\n"

@@ -1,0 +1,1 @@
+"""Speed and growth, measured through the public interface: every claim of the docs can be run again."""

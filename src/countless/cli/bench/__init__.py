@@ -1,0 +1,22 @@
+"""``countless bench``: measure speed, and how it grows."""
+
+from __future__ import annotations
+
+import click
+
+from countless.cli.lazy import Commands
+
+BENCHMARKS = {
+    "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
+    "growth": "How latency, training, memory and file size grow with the table and the question.",
+}
+
+
+@click.group(
+    cls=Commands,
+    modules="countless.cli.bench",
+    summaries=BENCHMARKS,
+    epilog="\b\nExamples:\n  countless bench speed people.parquet people.countless\n  countless bench growth -o growth/",
+)
+def bench() -> None:
+    """Measure speed, and how it grows. Compare ratios, not milliseconds, between machines."""
