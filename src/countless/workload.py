@@ -36,19 +36,26 @@ def paper_clauses(schema: Schema, source: Source, count: int, seed: int) -> list
 
     A NULL becomes IS NULL; a column with fewer than ten values gets ``=``, any other one of ``=``, ``<=``, ``>=``.
     """
+    return [" AND ".join(filters) for filters in paper_filters(schema, source, count, seed)]
+
+
+def paper_filters(
+    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
+) -> list[list[str]]:
+    """The filters of such queries one by one; there are at least and at most so many in each."""
     rng = np.random.default_rng(seed)
     rows = _rows(schema, source, rng, count)
-    least, most = (min(bound, len(schema.columns)) for bound in FILTERS)
-    clauses = []
+    least, most = (min(bound, len(schema.columns)) for bound in filters)
+    found = []
     for row in rows:
         chosen = rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False)
-        filters = []
+        parts = []
         for index in sorted(chosen):
             column, text = schema.columns[index], row[index]
             operator = "=" if len(column.values) < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
-            filters.append(_filter(column, operator, text))
-        clauses.append(" AND ".join(filters))
-    return clauses
+            parts.append(_filter(column, operator, text))
+        found.append(parts)
+    return found
 
 
 def mixed_clauses(table: Table, count: int, seed: int, filters: tuple[int, int] = (1, 16)) -> list[str]:

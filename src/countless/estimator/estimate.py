@@ -11,7 +11,8 @@ class Estimate:
     """An estimated number of rows with its error bar.
 
     The true count lies between ``low`` and ``high`` for about ``level`` of all questions. ``exact`` says that the
-    model's own answer was computed without sampling; the model may still be wrong.
+    model's own answer was computed without sampling; the model may still be wrong. ``forward_rows`` is the work it
+    took: how many times a position's distribution was computed.
     """
 
     where: str
@@ -23,6 +24,7 @@ class Estimate:
     method: str
     exact: bool
     ms: float
+    forward_rows: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

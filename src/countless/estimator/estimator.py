@@ -183,6 +183,7 @@ class Estimator:
             method=method,
             exact=found.exact,
             ms=ms,
+            forward_rows=sum(answer.forward_rows for answer in found.answers),
         )
 
 

@@ -1,0 +1,146 @@
+"""``countless bench speed``."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import Progress
+from rich.table import Table as TextTable
+
+from countless.bench.methods import MANY, contenders
+from countless.bench.process import serving, start_up
+from countless.bench.speed import (
+    Measured,
+    Options,
+    machine,
+    measure,
+    measure_many,
+    one_thread,
+    ratios,
+    sub_predicates,
+    throughput,
+)
+from countless.cli import show
+from countless.cli.fitting import fit_and_save
+from countless.cli.options import Names, json_option
+from countless.data.source import Source
+from countless.estimator.estimator import Estimator
+from countless.estimator.evaluate import random_workload
+from countless.workload import paper_filters
+
+TEN = (10, 10)
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless bench speed people.parquet people.countless\n"
+    "  countless bench speed people.parquet --exclude id --epochs 20 --json"
+)
+@click.argument("table")
+@click.argument("model", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="Random queries of each seed."
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to draw from.")
+@click.option(
+    "--slow-queries",
+    type=click.IntRange(min=1),
+    default=Options.slow_queries,
+    show_default=True,
+    help="Queries for the methods that take long.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=Options.repeats,
+    show_default=True,
+    help="Times to answer each query; the fastest counts.",
+)
+@click.option("--exclude", type=Names(), default=(), help="Without MODEL: columns to leave out of the fit.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Without MODEL: passes over the table.")
+@json_option
+def speed(
+    table: str,
+    model: Path | None,
+    queries: int,
+    seeds: int,
+    slow_queries: int,
+    repeats: int,
+    exclude: tuple[str, ...],
+    epochs: int | None,
+    as_json: bool,
+) -> None:
+    """Time every way to count, on the same random queries of TABLE.
+
+    Side by side: the default method, the paper's samplers with and without skipping, many questions at once, DuckDB's
+    exact count on the file, and a 1% row sample. Without MODEL, TABLE is fitted first. With --json the last line of
+    standard output is one object.
+    """
+    options = Options(repeats=repeats, slow_queries=slow_queries)
+    with tempfile.TemporaryDirectory() as scratch:
+        if model is None:
+            model = Path(scratch) / "bench.countless"
+            fit_and_save(show.progress(), table, model, resume=False, exclude=exclude, epochs=epochs)
+        facts = _measure(table, model, queries, seeds, options)
+    _show(facts)
+    if as_json:
+        click.echo(json.dumps(facts))
+
+
+def _measure(table: str, model: Path, count: int, seeds: int, options: Options) -> dict[str, Any]:
+    console = show.progress()
+    estimator = Estimator.load(model)
+    console.print(f"counting {count * seeds:,} random queries ...")
+    queries = [query for seed in range(seeds) for query in random_workload(estimator.schema, table, count, seed)]
+    measured: dict[str, Measured] = {}
+    with one_thread(), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        for contender in contenders(estimator, table):
+            asked = queries[: options.slow_queries] if contender.slow else queries
+            task = bar.add_task(contender.name, total=len(asked))
+            contender.answer(asked[0].where)  # the first answer pays for what is made once
+            times = 1 if contender.slow else options.repeats
+            found = measure(contender, asked, times, lambda task=task: bar.advance(task))  # type: ignore[misc]
+            measured[contender.name] = found
+            bar.remove_task(task)
+            console.print(f"{contender.name}: {found.to_json()['ms_p50']:.2f} ms")
+        measured[MANY] = measure_many(estimator, queries[:count], options)
+        filters = paper_filters(estimator.schema, Source.open(table), options.ten_filter_queries, seeds, TEN)
+        batches = {
+            "random": throughput(estimator, [query.where for query in queries[:count]], options),
+            "sub-predicates": throughput(estimator, [part for f in filters for part in sub_predicates(f)], options),
+        }
+    clauses = [query.where for query in queries[:20]]
+    return {
+        "methods": {name: found.to_json() for name, found in measured.items()},
+        "ratios": ratios(measured) | {f"{MANY}/loop, {name}": found["ratio"] for name, found in batches.items()},
+        "batches": batches,
+        "process": start_up(model, clauses[0]) | serving(model, clauses),
+        "machine": machine(),
+        "queries": len(queries),
+        "seeds": seeds,
+        "model": {"bytes": model.stat().st_size, "parameters": estimator.info()["parameters"]},
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    console = show.results()
+    table = TextTable(box=None, pad_edge=False, header_style="bold")
+    headings = ("method", "queries", "ms p50", "ms p99", "per second", "q p50", "q p95", "q p99", "q max", "rows")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if place else "left")
+    for name, found in facts["methods"].items():
+        errors = [show.factor(found[key]) for key in ("q_p50", "q_p95", "q_p99", "q_max")]
+        rows = f"{found['forward_rows']:,.0f}" if "forward_rows" in found else ""
+        times = (f"{found['ms_p50']:.3f}", f"{found['ms_p99']:.3f}", f"{found['per_second']:,.0f}")
+        table.add_row(name, f"{found['queries']:,}", *times, *errors, rows)
+    console.print(table)
+    for name, ratio in facts["ratios"].items():
+        console.print(f"{ratio:9.2f}x  {name}")
+    process = facts["process"]
+    asking, numpy = process["estimate_ms"], process["import_numpy_ms"]
+    console.print(f"a whole countless estimate takes {asking:.0f} ms, import numpy alone {numpy:.0f} ms")
+    console.print(f"a serving process holds {process['serving_mb']:.0f} MB")
