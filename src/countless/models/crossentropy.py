@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 LOGITS = 1 << 20  # most logits that exist at a time: few enough to stay in a processor's cache
+SAFE = 1e-30  # a probability above this is far from what a float cannot hold
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,10 @@ def narrow_cross_entropy(
 def wide_cross_entropy(
     x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, counts: Tensor, grads: Gradients | None
 ) -> Tensor:
-    """Nats of one position of many symbols; ``targets`` and ``counts`` are (B, 1)."""
+    """Nats of one position of many symbols; ``targets`` and ``counts`` are (B, 1).
+
+    Counts are multiplied into what is narrow, on either side of the logits, rather than into the logits.
+    """
     nats = x.new_zeros(())
     step = max(1, LOGITS // len(weight))
     for start in range(0, len(x), step):
@@ -72,13 +76,14 @@ def wide_cross_entropy(
         target, count = targets[rows], counts[rows]
         logits = torch.addmm(bias, x[rows], weight.T)  # (rows, symbols)
         probs = torch.softmax(logits, 1)
-        # The target's probability may be too small for a float; the largest is not, and tells how the rest are scaled.
-        log_totals = logits.amax(1, keepdim=True) - probs.amax(1, keepdim=True).log()
-        nats += ((log_totals - logits.gather(1, target)) * count).sum()
+        hit = probs.gather(1, target)
+        # When a target's probability is too small for a float, its logarithm still is not.
+        log_hit = hit.log() if hit.min() > SAFE else torch.log_softmax(logits, 1).gather(1, target)
+        nats -= (log_hit * count).sum()
         if grads is None:
             continue
-        probs.mul_(count).scatter_add_(1, target, -count)  # count * (probability - is it the target)
-        grads.x[rows].addmm_(probs, weight)
-        grads.weight.addmm_(probs.T, x[rows])
-        grads.bias.add_(probs.sum(0))
+        probs.scatter_(1, target, hit - 1)  # the gradient of the logits, but for the counts
+        grads.x[rows].addcmul_(probs @ weight, count)
+        grads.weight.addmm_(probs.T, x[rows] * count)
+        grads.bias.addmv_(probs.T, count[:, 0])
     return nats

@@ -79,26 +79,26 @@ class FirstLayer(torch.autograd.Function):
         ctx: Any, inputs: Tensor, stacks: tuple[Stack, ...], embedding: Tensor, weight: Tensor, bias: Tensor
     ) -> Tensor:
         h = bias.repeat(len(inputs), 1)  # (B, H)
-        indices = []
+        looked_up = []
         for stack in stacks:
             tables = embedding.new_zeros(stack.rows, len(weight) - stack.start)
             for slot in stack.slots:
                 table = tables[slot.rows, slot.start - stack.start :]
                 torch.mm(embedding[slot.symbols], weight[slot.start :, slot.inputs].T, out=table)
-            index = inputs[:, stack.positions] + stack.offsets  # (B, k)
-            h[:, stack.start :] += F.embedding_bag(index, tables, mode="sum")
-            indices.append(index)
-        ctx.save_for_backward(embedding, weight, *indices)
+            codes = inputs[:, stack.positions]  # (B, k)
+            h[:, stack.start :] += F.embedding_bag(codes + stack.offsets, tables, mode="sum")
+            looked_up.append(codes)
+        ctx.save_for_backward(embedding, weight, *looked_up)
         ctx.stacks = stacks
         return h
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        embedding, weight, *indices = ctx.saved_tensors
+        embedding, weight, *looked_up = ctx.saved_tensors
         grad_embedding, grad_weight = torch.zeros_like(embedding), torch.zeros_like(weight)
-        for stack, index in zip(ctx.stacks, indices, strict=True):
-            tables = _sum_by_row(index, grad[:, stack.start :].contiguous(), stack.rows)
+        for stack, codes in zip(ctx.stacks, looked_up, strict=True):
+            tables = _sum_by_row(codes, stack, grad[:, stack.start :].contiguous())
             for slot in stack.slots:
                 table = tables[slot.rows, slot.start - stack.start :]
                 torch.mm(table, weight[slot.start :, slot.inputs], out=grad_embedding[slot.symbols])
@@ -106,13 +106,13 @@ class FirstLayer(torch.autograd.Function):
         return None, None, grad_embedding, grad_weight, grad.sum(0)
 
 
-def _sum_by_row(index: Tensor, grad: Tensor, rows: int) -> Tensor:
+def _sum_by_row(codes: Tensor, stack: Stack, grad: Tensor) -> Tensor:
     """The gradient of the tables: for each table row, the sum of ``grad`` over the batch rows that looked it up.
 
     That is a sum of rows as well, once the batch rows are sorted by what they looked up. PyTorch's own backward pass
-    takes several times as long.
+    takes several times as long, and NumPy sorts small numbers several times as fast.
     """
-    flat = index.flatten()
-    users = torch.sort(flat, stable=True).indices // index.shape[1]
-    uses = torch.bincount(flat, minlength=rows)
+    small = codes.T.to(torch.int16 if stack.rows < 2**15 else torch.int64)  # (k, B)
+    users = torch.from_numpy(np.argsort(small.numpy(), axis=1, kind="stable")).flatten()
+    uses = torch.bincount((codes + stack.offsets).flatten(), minlength=stack.rows)
     return F.embedding_bag(users, grad, uses.cumsum(0) - uses, mode="sum")

@@ -19,6 +19,7 @@ from countless.errors import TrainingError
 from countless.models.fast import FastLoss
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
+from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
 from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
@@ -75,6 +76,7 @@ def train(
     """
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
+    keep_freed_memory()
     run = _Run(codes, spec, options, fingerprint, checkpoint)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
