@@ -121,3 +121,12 @@ def test_what_a_mask_hides_stays_as_it_is() -> None:
         assert torch.all(layer.weight[layer.mask == 0] == 0)
     for name, array in model.arrays().items():
         np.testing.assert_array_equal(array, model.get_parameter(name).detach().numpy())
+
+
+def test_nothing_grows_with_the_whole_of_a_large_model() -> None:
+    """Two hundred positions of two thousand symbols: tables and logits are made a few positions at a time."""
+    spec = ModelSpec((2000, 3) * 100)
+    assert max(stack.rows for stack in first.plan_stacks(spec)) <= first.TABLE_ROWS
+    plan = heads.plan_heads(spec)
+    assert max(head.symbols for head in plan.folded) <= heads.FOLDED_SYMBOLS
+    assert len(plan.wide) + sum(len(head.slots) for head in plan.folded) == 200
