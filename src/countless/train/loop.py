@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from countless.errors import TrainingError
+from countless.models.fast import FastLoss
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
+from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
 from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
@@ -74,6 +76,7 @@ def train(
     """
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
+    keep_freed_memory()
     run = _Run(codes, spec, options, fingerprint, checkpoint)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
@@ -114,6 +117,7 @@ class _Run:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self.model = ResMADE(spec)
+        self.loss = FastLoss(self.model)
         self.model.start_from_marginals([np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
 
@@ -261,8 +265,7 @@ class _Run:
     def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
         """The negative log-likelihood of ``targets``, given inputs of which some are masked."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
-        log_probs = self.model.log_prob(torch.where(mask, self.model.mask_codes, targets), targets)
-        return -(log_probs * counts).sum()
+        return self.loss(torch.where(mask, self.model.mask_codes, targets), targets, counts)
 
     def _bits(self, rows: Tensor, masking: Masking) -> float:
         """Bits per row, always with the same masks."""

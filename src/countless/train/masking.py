@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,8 +60,9 @@ class UniformMasking(Masking):
 
     def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
         count = torch.randint(columns, (rows, 1), generator=generator)
-        shuffled = torch.rand(rows, columns, generator=generator).argsort(1).argsort(1)
-        return shuffled < count
+        keys = torch.rand(rows, columns, generator=generator)
+        ordered = torch.from_numpy(np.sort(keys.numpy(), axis=1))  # several times as fast as PyTorch's
+        return keys < ordered.gather(1, count)  # the columns with the smallest keys
 
 
 @dataclass(frozen=True)

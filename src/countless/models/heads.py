@@ -1,0 +1,86 @@
+"""How the positions share the output layer: which of them have their logits computed together, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from countless.spec import ModelSpec
+
+FOLDED_SYMBOLS = 128  # most symbols of one folded head
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one position's numbers lie: in the embedding, in the output layer, and in its head's logits."""
+
+    position: int
+    symbols: slice  # rows of the embedding and of the bias, without MASK
+    features: slice  # rows of the output layer
+    logits: slice  # within the head
+    cut: int  # the position sees the units before this one
+
+
+@dataclass(frozen=True)
+class FoldedHead:
+    """Positions of few symbols. Output layer and embedding are multiplied out: one matrix from units to logits."""
+
+    slots: tuple[Slot, ...]
+    positions: Tensor  # (k,)
+    offsets: Tensor  # (k, 1) the first logit of each position
+
+    @classmethod
+    def of(cls, slots: list[Slot]) -> FoldedHead:
+        positions = torch.tensor([slot.position for slot in slots])
+        return cls(tuple(slots), positions, torch.tensor([[slot.logits.start] for slot in slots]))
+
+    @property
+    def cut(self) -> int:
+        return self.slots[-1].cut  # slots are in the order of their ranks
+
+    @property
+    def symbols(self) -> int:
+        return int(self.slots[-1].logits.stop)
+
+    @property
+    def parts(self) -> list[slice]:
+        return [slot.logits for slot in self.slots]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Every position is either in one of the folded heads, or wide and on its own."""
+
+    folded: tuple[FoldedHead, ...]
+    wide: tuple[Slot, ...]
+
+
+def plan_heads(spec: ModelSpec) -> Heads:
+    """Share the positions out, in the order of their ranks, so that a head's positions see about the same units."""
+    firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
+    folded: list[FoldedHead] = []
+    wide: list[Slot] = []
+    slots: list[Slot] = []
+    for position, cut in zip(spec.orders[0], spec.cuts.tolist(), strict=True):
+        size = spec.sizes[position]
+        symbols = slice(firsts[position], firsts[position] + size)
+        features = slice(position * spec.embedding, (position + 1) * spec.embedding)
+        if size > FOLDED_SYMBOLS or not _folding_pays(size, cut, spec.embedding):
+            wide.append(Slot(position, symbols, features, slice(0, size), cut))
+            continue
+        used = slots[-1].logits.stop if slots else 0
+        if used + size > FOLDED_SYMBOLS:
+            folded.append(FoldedHead.of(slots))
+            slots, used = [], 0
+        slots.append(Slot(position, symbols, features, slice(used, used + size), cut))
+    if slots:
+        folded.append(FoldedHead.of(slots))
+    return Heads(tuple(folded), tuple(wide))
+
+
+def _folding_pays(size: int, cut: int, embedding: int) -> bool:
+    """Whether units to logits takes fewer products than units to features and features to logits."""
+    return size * cut <= embedding * (size + cut)
