@@ -21,6 +21,7 @@ from countless.errors import ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import ColumnReference, Predicate, Where
 from countless.spec import ModelSpec
@@ -112,11 +113,12 @@ class Estimator:
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started = time.perf_counter()
+        batch = Batch(self._compiler)
         questions: list[Question] = []
         walks: list[Future[list[Density]]] = []
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             for some in _batches(clauses, MANY):
-                compiled = [self._compiler.compile(where) for where in some]
+                compiled = [batch.compile(where) for where in some]
                 walks.append(pool.submit(self._densities, compiled, method, particles))
                 questions += compiled
         found = [density for walk in walks for density in walk.result()]

@@ -1,0 +1,91 @@
+"""Clauses compiled together are the clauses compiled alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countless.errors import QueryError
+from countless.query.batch import Batch, conjuncts
+from countless.region import Region
+from tests.query.test_meaning import PREDICATES, comparisons, world
+
+
+def same(one: Region, two: Region) -> bool:
+    if [[f.positions for f in box.filters] for box in one.boxes] != [
+        [f.positions for f in box.filters] for box in two.boxes
+    ]:
+        return False
+    pairs = [
+        (a, b)
+        for left, right in zip(one.boxes, two.boxes, strict=True)
+        for f, g in zip(left.filters, right.filters, strict=True)
+        for a, b in zip(f.constraint.transitions, g.constraint.transitions, strict=True)
+    ]
+    return all(np.array_equal(a.weights, b.weights) and np.array_equal(a.next, b.next) for a, b in pairs)
+
+
+@given(st.lists(st.lists(PREDICATES | comparisons(), min_size=1, max_size=4), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=150)
+def test_a_batch_means_what_each_clause_means(clauses: list[list[str]]) -> None:
+    _, _, compiler = world()
+    batch = Batch(compiler)
+    for parts in clauses:
+        where = " AND ".join(parts)
+        assert same(batch.compile(where).region, compiler.compile(where).region)
+        assert batch.compile(f" {where} ").where == where
+
+
+@pytest.mark.parametrize(
+    ("clause", "pieces"),
+    [
+        ("a = 1", ["a = 1"]),
+        ("a = 1 and b = 2", ["a = 1", "b = 2"]),
+        ("NOT a = 1 AND b IS NOT NULL", ["NOT a = 1", "b IS NOT NULL"]),
+        ("a NOT BETWEEN 1 AND 2 AND b = 3", ["a NOT BETWEEN 1 AND 2", "b = 3"]),
+        ("a IN ('x AND y', 'it''s') AND \"b AND c\" > 1", ["a IN ('x AND y', 'it''s')", '"b AND c" > 1']),
+        ("t >= TIMESTAMP '2020-01-01 12:00:00' AND b = 1", ["t >= TIMESTAMP '2020-01-01 12:00:00'", "b = 1"]),
+        ("f(a, b AND c) AND d", ["f(a, b AND c)", "d"]),
+    ],
+)
+def test_pieces(clause: str, pieces: list[str]) -> None:
+    assert conjuncts(clause) == pieces
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "",
+        "a = 1 OR b = 2 AND c = 3",
+        "SELECT * FROM t WHERE a = 1 AND b = 2",
+        "WHERE a = 1 AND b = 2",
+        "a = 1 -- AND b = 2",
+        "a = 1 /* AND */ AND b = 2",
+        "a = 1; b = 2",
+        "CASE WHEN a AND b THEN c END AND d",
+        "a = e'it\\'s AND b' AND c = 2",
+        "a = $$x AND y$$ AND b = 2",
+        "a = 1 AND",
+        "AND a = 1",
+        "(a = 1 AND b = 2",
+        "a = 1) AND b = 2",
+        "a BETWEEN 1 AND b",
+        "a = 'x AND b = 2",
+        "list_filter(l, x -> x = 1 AND y = 2) AND b = 2",
+    ],
+)
+def test_what_is_not_plain_is_left_whole(clause: str) -> None:
+    assert conjuncts(clause) is None or "BETWEEN" in clause
+
+
+def test_an_error_shows_the_whole_clause() -> None:
+    _, _, compiler = world()
+    where = "i = 1 AND nosuch = 2"
+    with pytest.raises(QueryError) as batched:
+        Batch(compiler).compile(where)
+    with pytest.raises(QueryError) as alone:
+        compiler.compile(where)
+    assert str(batched.value) == str(alone.value)
+    assert where in str(alone.value)
