@@ -32,7 +32,7 @@ class Transitions:
     next: IntArray
 
     @classmethod
-    def of(cls, weights: FloatArray, following: NDArray[Any]) -> Transitions:
+    def of(cls, weights: NDArray[Any], following: NDArray[Any] | int) -> Transitions:
         """The tables of the states from START on, completed with FREE and MASK."""
         states, size = weights.shape
         whole = np.zeros((states + 1, size + 1))
@@ -66,8 +66,8 @@ class ValueSet:
     """
 
     def __init__(self, weights: NDArray[Any]) -> None:
-        self.start = FREE if np.all(weights == 1) else START
-        self.transitions = (Transitions.of(weights[None, :], np.full((1, len(weights)), FREE)),)
+        self.start = FREE if weights.min() == 1 else START
+        self.transitions = (Transitions.of(weights[None, :], FREE),)
 
 
 class DigitSet:

@@ -36,6 +36,7 @@ UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Rand, "a random function has no fixed set of rows"),
     (exp.Uuid, "a random function has no fixed set of rows"),
 )
+UNSUPPORTED_KINDS = tuple(kind for kind, _ in UNSUPPORTED_NODES)
 RANDOM_FUNCTIONS = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"})
 
 
@@ -135,9 +136,9 @@ def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
 
 def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
     for node in condition.walk():
-        for kind, reason in UNSUPPORTED_NODES:
-            if isinstance(node, kind):
-                raise UnsupportedQueryError(reason, clause, span_of(node, clause))
+        if isinstance(node, UNSUPPORTED_KINDS):
+            reason = next(reason for kind, reason in UNSUPPORTED_NODES if isinstance(node, kind))
+            raise UnsupportedQueryError(reason, clause, span_of(node, clause))
         if isinstance(node, exp.Anonymous) and node.name.lower() in RANDOM_FUNCTIONS:
             raise UnsupportedQueryError("a random function has no fixed set of rows", clause, span_of(node, clause))
     tables = {column.table.casefold() for column in condition.find_all(exp.Column) if column.table}
