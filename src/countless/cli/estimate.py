@@ -50,22 +50,25 @@ def estimate(
                 click.echo(f"note: {sentence}", err=True)
         return 0
     assert queries is not None
-    failed = False
-    for number, line in enumerate(_lines(queries), 1):
-        if not line.strip() or line.lstrip().startswith("--"):
-            continue
-        try:
-            answer = estimator.estimate(line, method=method, particles=particles)
-            click.echo(
-                json.dumps(answer.to_json(), ensure_ascii=False) if as_json else f"{_line(answer)}  {answer.where}"
-            )
-        except CountlessError as error:
-            failed = True
-            if as_json:
-                click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(error)}, ensure_ascii=False))
-            else:
-                click.echo(f"line {number}: error: {error}", err=True)
-    return 1 if failed else 0
+    lines = [
+        (number, line)
+        for number, line in enumerate(_lines(queries), 1)
+        if line.strip() and not line.lstrip().startswith("--")
+    ]
+    answers = estimator.answer_many([line for _, line in lines], method=method, particles=particles)
+    for (number, line), found in zip(lines, answers, strict=True):
+        _echo(found, number, line, as_json)
+    return 1 if any(isinstance(found, CountlessError) for found in answers) else 0
+
+
+def _echo(found: Estimate | CountlessError, number: int, line: str, as_json: bool) -> None:
+    if isinstance(found, CountlessError) and not as_json:
+        click.echo(f"line {number}: error: {found}", err=True)
+    elif isinstance(found, CountlessError):
+        click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(found)}, ensure_ascii=False))
+    else:
+        answer = json.dumps(found.to_json(), ensure_ascii=False) if as_json else f"{_line(found)}  {found.where}"
+        click.echo(answer)
 
 
 def _lines(path: Path) -> list[str]:

@@ -17,7 +17,7 @@ from countless._version import __version__
 from countless.data.schema import Schema
 from countless.engine.density import Density, densities
 from countless.engine.resmade import ResMadeRuntime
-from countless.errors import ModelFileError, QueryTypeError
+from countless.errors import CountlessError, ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
@@ -110,20 +110,38 @@ class Estimator:
         Clauses that begin alike share that work, and it is spread over ``threads`` (all cores if None). ``ms`` of each
         estimate is its share of the time.
         """
+        estimates = []
+        for answer in self.answer_many(clauses, method=method, particles=particles, threads=threads):
+            if isinstance(answer, CountlessError):
+                raise answer
+            estimates.append(answer)
+        return estimates
+
+    def answer_many(
+        self,
+        clauses: Iterable[Where],
+        *,
+        method: str = DEFAULT_METHOD,
+        particles: int | None = None,
+        threads: int | None = None,
+    ) -> list[Estimate | CountlessError]:
+        """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started = time.perf_counter()
         batch = Batch(self._compiler)
-        questions: list[Question] = []
+        read: list[Question | CountlessError] = []
         walks: list[Future[list[Density]]] = []
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             for some in _batches(clauses, MANY):
-                compiled = [batch.compile(where) for where in some]
-                walks.append(pool.submit(self._densities, compiled, method, particles))
-                questions += compiled
-        found = [density for walk in walks for density in walk.result()]
-        share = _since(started) / max(1, len(questions))
-        return [self._estimate(question, one, method, share) for question, one in zip(questions, found, strict=True)]
+                read += (understood := [_understood(batch, where) for where in some])
+                questions = [question for question in understood if isinstance(question, Question)]
+                walks.append(pool.submit(self._densities, questions, method, particles))
+        found = (density for walk in walks for density in walk.result())
+        share = _since(started) / max(1, len(read))
+        return [
+            self._estimate(item, next(found), method, share) if isinstance(item, Question) else item for item in read
+        ]
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
@@ -193,6 +211,13 @@ def _batches(clauses: Iterable[Where], size: int) -> Iterator[list[Where]]:
     remaining = iter(clauses)
     while some := list(islice(remaining, size)):
         yield some
+
+
+def _understood(batch: Batch, where: Where) -> Question | CountlessError:
+    try:
+        return batch.compile(where)
+    except CountlessError as error:
+        return error
 
 
 def _since(started: float) -> float:
