@@ -154,7 +154,7 @@ def _holds(schema: Schema) -> str:
     """What of the table's values the file tells."""
     if not any(column.grid for column in schema.columns):
         return "it holds every distinct value of the fitted columns"
-    return "it holds every distinct value of the fitted columns, and of a grid some thousands"
+    return "it holds every distinct value of the fitted columns, but of a grid only its knots"
 
 
 def _bits(report: dict[str, Any]) -> str:

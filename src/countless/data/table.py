@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.data.digits import from_digits, to_digits
+from countless.data.digits import to_digits
 from countless.data.quantiles import CELLS, cell_code, read_grid
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
@@ -50,11 +50,6 @@ class Table:
         widest = max(self.schema.sizes)
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
-
-    def code(self, index: int, row: int) -> int:
-        """The code of one row in the column at ``index``."""
-        digits = tuple(self.codes[position][row : row + 1] for position in self.schema.positions(index))
-        return int(from_digits(digits, self.schema.columns[index].radices)[0])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -183,7 +178,7 @@ class _Domains:
         """How many values every column has, NULL not counted."""
         if not self.types:
             return {}
-        counts = ", ".join(f"len(list_filter(c{index}, lambda v: v IS NOT NULL))" for index in range(len(self.types)))
+        counts = ", ".join(f"list_count(c{index})" for index in range(len(self.types)))
         (found,) = self.source.rows(f"SELECT {counts} FROM {self.table}")
         return {name: int(count) for name, count in zip(self.types, found, strict=True)}
 

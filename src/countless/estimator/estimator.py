@@ -161,7 +161,7 @@ class Estimator:
 
     def _estimate(self, question: Question, found: Density, method: str, started: float) -> Estimate:
         rows = found.value * self.rows
-        certain = all(not answer.visited for answer in found.answers)  # no row at all, or every row
+        certain = question.certain and all(not answer.visited for answer in found.answers)  # no row, or every row
         low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
         return Estimate(
             where=question.where,

@@ -49,6 +49,7 @@ class Question:
     where: str
     region: Region
     comparisons: tuple[Comparison, ...]
+    certain: bool = True  # not if something was judged by a grid's knots, which do not speak for every value
 
 
 class Compiler:
@@ -80,7 +81,7 @@ class Compiler:
                 "the clause is nested too deeply: use IN for long lists of values", clause
             ) from None
         region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
-        return Question(text, region, tuple(descent.comparisons))
+        return Question(text, region, tuple(descent.comparisons), descent.certain)
 
 
 class _Descent:
@@ -92,6 +93,7 @@ class _Descent:
         self.clause = clause
         self.detail = detail
         self.comparisons: list[Comparison] = []
+        self.certain = True
         self.surveyed = Survey(compiler.lines, ())
 
     def survey(self, condition: exp.Expr) -> None:
@@ -154,6 +156,7 @@ class _Descent:
 
     def _on_grid(self, node: exp.Expr, index: int, column: Column, want: Want) -> Formula:
         at_knots = self._run(index, node) if self.surveyed.is_of_knots(node) else None
+        self.certain &= at_knots is None
         judged = self.surveyed.judge(index, node, at_knots)
         satisfied = want.codes(judged.truth)
         if self.detail:

@@ -18,6 +18,7 @@ from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT
 Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
 
 DAY = 86_400 * 10**9  # dates and times are counted in nanoseconds
+WHOLE = {"DATE": DAY, "TIMESTAMP_S": 10**9, "TIMESTAMP_MS": 10**6}
 INSTANT = re.compile(r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d:\d\d:\d\d(?:\.\d+)?))?(?:\+00)?( \(BC\))?")
 CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 END_OF_TIME = 10**30
@@ -61,7 +62,7 @@ def scale_of(kind: str) -> Scale:
         return Scale(lambda type_, text: text if type_ == TEXT else None, _strings_between)
     if kind == "TIME":
         return Scale(lambda type_, text: _clock(text) if type_ == "TIME" else None, _numbers_between)
-    return Scale(_instant, _numbers_between, DAY if kind == "DATE" else None)
+    return Scale(_instant, _numbers_between, WHOLE.get(kind))
 
 
 def _is_number(kind: str) -> bool:
