@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.data.digits import to_digits
-from countless.data.quantiles import CELLS, cell_code, read_grid
-from countless.data.schema import Column, LeftOut, Schema
+from countless.data.domains import Domains
+from countless.data.quantiles import CELLS, read_grid
+from countless.data.schema import LeftOut, Schema
 from countless.data.source import Source
 from countless.data.types import quote_identifier, stored_type
 from countless.errors import DataError, EmptyTableError
@@ -77,8 +78,8 @@ class Table:
             reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
             raise EmptyTableError(f"no column is left to model ({reasons})")
         tell("reading domains")
-        small = [candidate for candidate in candidates if not candidate.far_too_many]
-        with _Domains(source, small) as domains:
+        small = {candidate.name: candidate.type for candidate in candidates if not candidate.far_too_many}
+        with Domains(source, small) as domains:
             counts = domains.counts()
             columns = []
             for candidate in candidates:
@@ -154,65 +155,3 @@ def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bo
     if kind == "BOOLEAN":
         return False
     return distinct > options.max_distinct or (distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows)
-
-
-class _Domains:
-    """The distinct values of some columns, found in one scan and kept in a temporary table while they are needed."""
-
-    def __init__(self, source: Source, columns: list[_Candidate]) -> None:
-        self.source = source
-        self.types = {column.name: column.type for column in columns}
-        self.table = quote_identifier(f"{source.name}_domains")
-
-    def __enter__(self) -> _Domains:
-        lists = ", ".join(
-            [f"list(DISTINCT {self._value(name)}) AS c{index}" for index, name in enumerate(self.types)] or ["NULL"]
-        )
-        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table} AS rows")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.source.run(f"DROP TABLE {self.table}")
-
-    def counts(self) -> dict[str, int]:
-        """How many values every column has, NULL not counted."""
-        if not self.types:
-            return {}
-        counts = ", ".join(f"list_count(c{index})" for index in range(len(self.types)))
-        (found,) = self.source.rows(f"SELECT {counts} FROM {self.table}")
-        return {name: int(count) for name, count in zip(self.types, found, strict=True)}
-
-    def column(self, name: str) -> Column:
-        """The column with its values in order, NULL last."""
-        texts = self.source.rows(f"SELECT CAST(value AS VARCHAR) FROM ({self._codes(name)}) ORDER BY code")
-        values = tuple(str(text) for (text,) in texts if text is not None)
-        return Column(name, self.types[name], values, has_null=len(values) < len(texts))
-
-    def encode(self, columns: list[Column]) -> tuple[NDArray[Any], ...]:
-        """One scan that joins every column with its domain, or bisects its grid; rows keep the source's order."""
-        selected, joins = [], []
-        for index, column in enumerate(columns):
-            if column.grid is None:
-                code = f"d{index}.code"
-                joins.append(
-                    f"LEFT JOIN ({self._codes(column.name)}) AS d{index} "
-                    f"ON {self._value(column.name)} IS NOT DISTINCT FROM d{index}.value"
-                )
-            else:
-                code = cell_code(column, f"CAST(rows.{quote_identifier(column.name)} AS {column.type})")
-            selected.append(f"CAST({code} AS {_code_type(column.size)}) AS c{index}")
-        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM {self.source.table} AS rows {' '.join(joins)}")
-        return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
-
-    def _value(self, name: str) -> str:
-        """The column's value in the type it is modelled in."""
-        return f"CAST(rows.{quote_identifier(name)} AS {self.types[name]})"
-
-    def _codes(self, name: str) -> str:
-        """The column's values and their codes."""
-        values = f"SELECT unnest(c{list(self.types).index(name)}) AS value FROM {self.table}"
-        return f"SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS code FROM ({values})"
-
-
-def _code_type(size: int) -> str:
-    return "UTINYINT" if size <= 2**8 else "USMALLINT" if size <= 2**16 else "UINTEGER"
