@@ -2,7 +2,7 @@
 
 ========================== =======================================================================
 ``countless.json``         format version, library version, and the version of every section
-``schema.json``            rows, columns with every distinct value, columns left out
+``schema.json``            rows, columns with every distinct value or a grid, columns left out
 ``models/<name>.json``     a model's spec; ``models/<name>.safetensors`` its arrays
 ``calibration.json``       queries with their true counts, and what follows from them
 ``report.json``            how training went

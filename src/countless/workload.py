@@ -17,6 +17,7 @@ from countless.data.source import Source
 from countless.data.table import Table
 from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
+from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
@@ -52,22 +53,24 @@ def paper_filters(
         parts = []
         for index in sorted(chosen):
             column, text = schema.columns[index], row[index]
-            operator = "=" if len(column.values) < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
+            operator = "=" if column.distinct < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
             parts.append(_filter(column, operator, text))
         found.append(parts)
     return found
 
 
-def mixed_clauses(table: Table, count: int, seed: int, filters: tuple[int, int] = (1, 16)) -> list[str]:
+def mixed_clauses(
+    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 16)
+) -> list[str]:
     """Queries of all operators with literals from random rows, for calibration."""
     rng = np.random.default_rng(seed)
-    columns = table.schema.columns
+    columns = schema.columns
+    texts = list(zip(*_rows(schema, source, rng, count), strict=True))  # by column, then by row
     clauses = []
-    for _ in range(count):
-        row = int(rng.integers(table.rows))
+    for row in range(count):
         most = min(filters[1], len(columns))
         chosen = rng.choice(len(columns), size=rng.integers(filters[0], most + 1), replace=False)
-        clauses.append(" AND ".join(_mixed_filter(table, int(index), row, rng) for index in sorted(chosen)))
+        clauses.append(" AND ".join(_mixed_filter(columns[i], texts[i], row, rng) for i in sorted(chosen.tolist())))
     return clauses
 
 
@@ -130,38 +133,31 @@ def _filter(column: Column, operator: str, text: str | None) -> str:
     return f"{name} IS NULL" if text is None else f"{name} {operator} {sql_literal(text, column.type)}"
 
 
-def _mixed_filter(table: Table, index: int, row: int, rng: np.random.Generator) -> str:
-    column = table.schema.columns[index]
-    name = quote_identifier(column.name)
+def _mixed_filter(column: Column, texts: Sequence[str | None], row: int, rng: np.random.Generator) -> str:
+    """A filter with the value that the column has in ``row`` and, where it takes several, in other random rows."""
+    name, text = quote_identifier(column.name), texts[row]
 
-    def value() -> int:
-        """The code of the given row at first, of other random rows after that."""
-        nonlocal row
-        code = table.code(index, row)
-        row = int(rng.integers(table.rows))
-        return code
+    def literal(value: str) -> str:
+        return sql_literal(value, column.type)
 
-    def literal(code: int) -> str:
-        return sql_literal(column.values[code], column.type)
-
-    code = value()
-    null = len(column.values)
-    if code == null:
+    if text is None:
         return f"{name} IS NULL"
-    if len(column.values) < FEW_VALUES:
+    if column.distinct < FEW_VALUES:
         operator = str(rng.choice(["=", "=", "=", "<>", "IN", "NOT IN", "IS NOT NULL"]))
     else:
         operator = str(rng.choice(["=", "<=", ">=", "<", ">", "<>", "BETWEEN", "IN", "NOT IN", "IS NOT NULL"]))
     if operator == "IS NOT NULL":
         return f"{name} IS NOT NULL"
     if operator in ("IN", "NOT IN"):
-        codes = {code, *(value() for _ in range(int(rng.integers(1, 6))))} - {null}
-        return f"{name} {operator} ({', '.join(map(literal, sorted(codes)))})"
+        others = [texts[place] for place in rng.integers(len(texts), size=rng.integers(1, 6)).tolist()]
+        values = {text, *(other for other in others if other is not None)}
+        return f"{name} {operator} ({', '.join(map(literal, sorted(values)))})"
     if operator == "BETWEEN":
-        other = value()
-        low, high = sorted((code, code if other == null else other))
+        other = texts[int(rng.integers(len(texts)))]
+        scale = scale_of(column.type)
+        low, high = sorted((text, text if other is None else other), key=lambda value: scale.read(column.type, value))
         return f"{name} BETWEEN {literal(low)} AND {literal(high)}"
-    return f"{name} {operator} {literal(code)}"
+    return f"{name} {operator} {literal(text)}"
 
 
 def _in_box(table: Table, box: Box) -> FloatArray:

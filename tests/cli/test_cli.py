@@ -48,19 +48,20 @@ FAST = ("--epochs", 2, "--hidden", 16, "--blocks", 1, "--embedding", 8)
 class TestFit:
     def test_writes_a_model_and_says_all(self, run: Run, people: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
-        done = run("fit", people, "-o", model, "--exclude", "score,married", *FAST)
+        done = run("fit", people, "-o", model, "--exclude", "score,married", "--max-distinct", 30, *FAST)
         assert done.code == 0, done.err
         assert done.out == ""
         for phrase in (
-            "3,000 rows, 3 columns",
-            "left out id: it is nearly unique",
+            "3,000 rows, 4 columns",
+            "grid of 30 cells, about 100 rows each",
+            "5 codes",
             "excluded: married, score",
             "bits",
             "peak memory",
             "every distinct value",
         ):
             assert phrase in done.err
-        assert Estimator.load(model).columns == ("age", "city", "since when")
+        assert Estimator.load(model).columns == ("id", "age", "city", "since when")
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
 
     def test_resuming_what_is_finished_changes_nothing(self, run: Run, people: Path, tmp_path: Path) -> None:
@@ -277,6 +278,15 @@ def test_info(run: Run, model: Path) -> None:
     assert "left out  id" in done.out
     facts = json.loads(run("info", model, "--json").out)
     assert facts["rows"] == 3000
+    assert facts["columns"][0] == {
+        "name": "age",
+        "type": "INTEGER",
+        "distinct": 50,
+        "has_null": False,
+        "codes": 50,
+        "digits": 1,
+        "grid_cells": None,
+    }
     assert [column["name"] for column in facts["columns"]] == ["age", "city", "married", "since when", "score"]
 
 

@@ -34,7 +34,9 @@ def test_a_batch_means_what_each_clause_means(clauses: list[list[str]]) -> None:
     batch = Batch(compiler)
     for parts in clauses:
         where = " AND ".join(parts)
-        assert same(batch.compile(where).region, compiler.compile(where).region)
+        together, alone = batch.compile(where), compiler.compile(where)
+        assert same(together.region, alone.region)
+        assert together.certain == alone.certain
         assert batch.compile(f" {where} ").where == where
 
 

@@ -24,7 +24,7 @@ SCHEMA = Schema(
         Column("born", "DATE", ("2020-01-01", "2020-01-02"), False),
         Column("ok", "BOOLEAN", ("false", "true"), False),
     ),
-    (LeftOut("id", "BIGINT", "it is nearly unique: 100 distinct values in 100 rows"),),
+    (LeftOut("id", "BIGINT", "it was excluded when the model was fitted"),),
 )
 
 CASES = [
@@ -32,7 +32,7 @@ CASES = [
     ("ok AND Citty = 'Oslo'", UnknownColumnError, 'did you mean "city"?', "Citty"),
     ("zzz = 1", UnknownColumnError, "the columns are age, hours, city, born, ok", "zzz"),
     ('"Oslo" = city', UnknownColumnError, "text is written in single quotes, 'Oslo'", '"Oslo"'),
-    ("id = 5", ColumnLeftOutError, 'the model does not hold the column "id": it is nearly unique', "id"),
+    ("id = 5", ColumnLeftOutError, 'the model does not hold the column "id": it was excluded', "id"),
     (
         "age = 'old'",
         QueryTypeError,

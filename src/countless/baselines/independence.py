@@ -18,6 +18,7 @@ from countless.workload import accepted
 class Independence(Baseline):
     """The exact frequency of every value of every column, multiplied as if columns knew nothing of each other.
 
+    Of a column with a grid it has the frequencies of the cells, and interpolates within them as the model does.
     It has no error bar: the bounds are none and all of the rows.
     """
 

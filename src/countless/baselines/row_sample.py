@@ -16,7 +16,12 @@ Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
 
 
 class RowSample(Baseline):
-    """The share of matching rows in a sample, with Wilson's interval around it."""
+    """The share of matching rows in a sample, with Wilson's interval around it.
+
+    It samples the encoded table. Of a column with a grid it knows a row's cell and not its value, so that a row counts
+    by the share of its cell that matches: more exact than a sample of the values would be for a range, and less for
+    a combination of filters that part the rows of one cell.
+    """
 
     method = "row-sample"
 

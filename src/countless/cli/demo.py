@@ -37,6 +37,7 @@ QUERIES = (
     "marital_status = 'Widowed' OR (age >= 65 AND sex = 'Female')",
     "occupation = 'Farming-fishing' AND workclass = 'Self-emp-not-inc' AND hours_per_week >= 60 AND income = '<=50K'",
 )
+SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
 RANDOM_QUERIES = 500
 RANDOM_SEED = 2020
 
@@ -105,7 +106,7 @@ def _existing(model: Path, console: Console) -> Estimator | None:
 
 def _fit(model: Path, console: Console, resume: bool) -> Estimator:
     try:
-        return fit_and_save(console, adult(), model, resume=resume)
+        return fit_and_save(console, adult(), model, resume=resume, exclude=SURVEY_WEIGHT)
     except TrainingError as error:
         raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
 

@@ -55,7 +55,7 @@ from countless.store import is_model
     type=click.IntRange(min=1),
     default=MAX_DISTINCT,
     show_default=True,
-    help="Leave out columns with more values.",
+    help="Store columns with more values as a quantile grid.",
 )
 @click.option(
     "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."

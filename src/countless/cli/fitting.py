@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from countless.cli.show import duration, factor, plural, size
+from countless.cli.show import duration, factor, plural, size, storage
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
@@ -125,9 +125,11 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         table.add_row(
             column.name,
             column.type,
-            f"{len(column.values):,}",
+            f"{column.distinct:,}",
             "yes" if column.has_null else "",
-            f"{column.size:,} codes" if len(column.radices) == 1 else f"{len(column.radices)} digits of its code",
+            storage(
+                estimator.rows, column.size, len(column.radices), None if column.grid is None else column.grid.cells
+            ),
         )
     console.print(table)
     excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
@@ -144,8 +146,15 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         f"from {interval['queries']} queries"
     )
     console.print(f"peak memory {size(_peak_memory())}")
-    written = f"wrote {path} ({size(path.stat().st_size)}); it holds every distinct value of the fitted columns"
+    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator.schema)}"
     console.print(written, soft_wrap=True)
+
+
+def _holds(schema: Schema) -> str:
+    """What of the table's values the file tells."""
+    if not any(column.grid for column in schema.columns):
+        return "it holds every distinct value of the fitted columns"
+    return "it holds every distinct value of the fitted columns, but of a grid only its knots"
 
 
 def _bits(report: dict[str, Any]) -> str:

@@ -27,9 +27,15 @@ def info(model: Path, as_json: bool) -> None:
     console.print(
         f"{model}: {facts['rows']:,} rows, {len(facts['columns'])} columns, {show.size(model.stat().st_size)}"
     )
-    table = Table("column", "type", "distinct", "NULLs", box=None, pad_edge=False, header_style="bold")
+    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in facts["columns"]:
-        table.add_row(column["name"], column["type"], f"{column['distinct']:,}", "yes" if column["has_null"] else "")
+        table.add_row(
+            column["name"],
+            column["type"],
+            f"{column['distinct']:,}",
+            "yes" if column["has_null"] else "",
+            show.storage(facts["rows"], column["codes"], column["digits"], column["grid_cells"]),
+        )
     console.print(table)
     for column in facts["left_out"]:
         console.print(f"left out  {column['name']}: {column['reason']}")

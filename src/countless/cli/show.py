@@ -14,7 +14,7 @@ from countless.estimator.estimate import format_rows as rows
 
 NARROWEST = 120
 
-__all__ = ["duration", "factor", "plural", "progress", "results", "rows", "size"]
+__all__ = ["duration", "factor", "plural", "progress", "results", "rows", "size", "storage"]
 
 
 def results() -> Console:
@@ -58,6 +58,17 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds // 60}m{seconds % 60:02}s"
     return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+
+
+def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
+    """How a column is stored, and with what resolution.
+
+    >>> storage(48_842, 74, 1, None), storage(181_458, 11_060, 2, None), storage(336_776, 1_024, 2, 1_024)
+    ('74 codes', '2 digits of its code (11,060)', 'grid of 1,024 cells, about 329 rows each')
+    """
+    if cells is not None:
+        return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
+    return plural(codes, "code") if digits == 1 else f"{digits} digits of its code ({codes:,})"
 
 
 def size(count: int) -> str:

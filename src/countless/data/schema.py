@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from countless.data.digits import radices_of
+from countless.data.digits import GRID_DIGITS_FROM, radices_of
+from countless.data.grid import Grid
 from countless.data.types import stored_type
 from countless.errors import ModelFileError
 
@@ -19,6 +20,9 @@ class Column:
     ``values`` are the distinct values that are not NULL, in DuckDB's order, as DuckDB prints them; casting one
     back to ``type`` gives the value again. The code of ``values[i]`` is ``i``; NULL has the code after the last.
 
+    A column with a ``grid`` has too many values for that: its codes are the grid's cells, in order, and then NULL, and
+    ``values`` are only the grid's knots.
+
     In a model the code is one or more *positions*: ``radices`` has the number of symbols of each, and a code of a
     column with several is written in digits, leading digit first.
     """
@@ -28,15 +32,46 @@ class Column:
     values: tuple[str, ...]
     has_null: bool
     radices: tuple[int, ...] = ()
+    grid: Grid | None = None
 
     def __post_init__(self) -> None:
         if not self.radices:
-            object.__setattr__(self, "radices", radices_of(self.size))
+            radices = radices_of(self.size) if self.grid is None else radices_of(self.size, GRID_DIGITS_FROM)
+            object.__setattr__(self, "radices", radices)
+
+    @property
+    def null(self) -> int:
+        """The code of NULL, if the column has one, and else how many codes there are."""
+        return len(self.values) if self.grid is None else self.grid.cells
 
     @property
     def size(self) -> int:
         """How many codes there are, NULL included."""
-        return len(self.values) + self.has_null
+        return self.null + self.has_null
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct values there are, NULL not included."""
+        return len(self.values) if self.grid is None else self.grid.values
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        data = {
+            "name": self.name,
+            "type": self.type,
+            "has_null": self.has_null,
+            "radices": list(self.radices),
+            "values": list(self.values),
+        }
+        return data if self.grid is None else data | {"grid": self.grid.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Column:
+        """The column that :meth:`to_json` wrote."""
+        values = tuple(map(str, data["values"]))
+        grid = Grid.from_json(data["grid"], len(values)) if "grid" in data else None
+        radices = tuple(map(int, data["radices"]))
+        return cls(str(data["name"]), str(data["type"]), values, bool(data["has_null"]), radices, grid)
 
 
 @dataclass(frozen=True)
@@ -103,16 +138,7 @@ class Schema:
         """Plain data for the model file."""
         return {
             "rows": self.rows,
-            "columns": [
-                {
-                    "name": column.name,
-                    "type": column.type,
-                    "has_null": column.has_null,
-                    "radices": list(column.radices),
-                    "values": list(column.values),
-                }
-                for column in self.columns
-            ],
+            "columns": [column.to_json() for column in self.columns],
             "left_out": [
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
             ],
@@ -124,16 +150,7 @@ class Schema:
         try:
             schema = cls(
                 rows=int(data["rows"]),
-                columns=tuple(
-                    Column(
-                        str(item["name"]),
-                        str(item["type"]),
-                        tuple(map(str, item["values"])),
-                        bool(item["has_null"]),
-                        tuple(map(int, item["radices"])),
-                    )
-                    for item in data["columns"]
-                ),
+                columns=tuple(map(Column.from_json, data["columns"])),
                 left_out=tuple(
                     LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]
                 ),

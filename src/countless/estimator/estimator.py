@@ -69,12 +69,16 @@ class Estimator:
         return cls(schema, contents.models[COLUMNS_MODEL], calibration, contents.report, contents.library)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model file, atomically. It holds every distinct value of the fitted columns."""
+        """Write the model file, atomically. It holds every distinct value of the fitted columns, or a grid's knots."""
         contents = store.Contents(
             self.schema.to_json(), {COLUMNS_MODEL: self._model}, self.calibration.to_json(), self.report, self.library
         )
         store.write(path, contents)
         return Path(path)
+
+    def calibrated(self, calibration: Calibration) -> Estimator:
+        """The same estimator with error bars from ``calibration``."""
+        return Estimator(self.schema, self._model, calibration, self.report, self.library)
 
     @property
     def rows(self) -> int:
@@ -162,7 +166,15 @@ class Estimator:
         return {
             "rows": self.rows,
             "columns": [
-                {"name": column.name, "type": column.type, "distinct": len(column.values), "has_null": column.has_null}
+                {
+                    "name": column.name,
+                    "type": column.type,
+                    "distinct": column.distinct,
+                    "has_null": column.has_null,
+                    "codes": column.size,
+                    "digits": len(column.radices),
+                    "grid_cells": None if column.grid is None else column.grid.cells,
+                }
                 for column in self.schema.columns
             ],
             "left_out": [
@@ -191,7 +203,7 @@ class Estimator:
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        certain = all(not answer.visited for answer in found.answers)  # no row at all, or every row
+        certain = question.certain and all(not answer.visited for answer in found.answers)  # no row, or every row
         low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
         return Estimate(
             where=question.where,

@@ -49,10 +49,7 @@ class Explanation:
         between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
         lines = [f"{format_rows(answer.rows)} rows  ({between})"]
         lines.append(f"method    {answer.method}, {'exact under the model' if answer.exact else 'sampled'}")
-        lines += [
-            f"filter    {item.sql}: {item.values:,} of {item.of:,} values of {item.column} (by {item.how})"
-            for item in self.comparisons
-        ]
+        lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
         lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
@@ -65,6 +62,16 @@ class Explanation:
             lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
         lines.append("time      " + ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in self.stages_ms.items()))
         return "\n".join(lines)
+
+
+def _kept(item: Comparison) -> str:
+    """How much of its column a comparison keeps, and how that is known."""
+    if item.cells is None or item.how == "search":
+        return f"{item.values:,} of {item.of:,} values of {item.column} (by {item.how})"
+    text = f"about {100 * item.values / item.of:.3g}% of the {item.of:,} values of {item.column}, "
+    text += "by its knots" if item.how == "knots" else "by interpolation"
+    text += f" in a grid of {item.cells:,} cells"
+    return f"{text}; a value counts as the mean of its cell" if item.equality else text
 
 
 def explanation(

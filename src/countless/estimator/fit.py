@@ -13,13 +13,13 @@ import numpy as np
 
 from countless import store
 from countless.data.schema import Schema
+from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.query.compile import Compiler
 from countless.spec import ModelSpec
-from countless.workload import count_codes, mixed_clauses
+from countless.workload import mixed_clauses
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -96,7 +96,9 @@ def fit(
     relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
     ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
 
-    The estimator, and the file it saves, hold every distinct value of the fitted columns.
+    A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid.
+
+    The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
     try:
         from countless.train.loop import train
@@ -112,6 +114,7 @@ def fit(
     chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     encode = EncodeOptions(None if columns is None else _names(columns), _names(exclude), max_distinct)
+    source = Source.open(source)
     table = Table.encode(source, encode, listener.stage)
     listener.table(table.schema)
     listener.stage("training")
@@ -127,7 +130,7 @@ def fit(
     )
     listener.stage("stopped early, calibrating before the model is kept" if trained.interrupted else "calibrating")
     model = store.StoredModel(spec.to_json(), {name: array.astype(dtype) for name, array in trained.arrays.items()})
-    return _calibrated(table, model, trained.report, seed, listener)
+    return _calibrated(source, Estimator(table.schema, model, report=trained.report), seed, listener)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
@@ -135,16 +138,12 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _calibrated(
-    table: Table, model: store.StoredModel, report: dict[str, Any], seed: int, listener: Listener
-) -> Estimator:
-    """The estimator with its error bars, from random queries whose truth the encoded table tells."""
-    raw = Estimator(table.schema, model, report=report)
-    compiler = Compiler(table.schema)
+def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -> Estimator:
+    """The estimator with its error bars, from random queries whose truth the table tells."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
+    clauses = mixed_clauses(raw.schema, source, CALIBRATION_QUERIES, clause_seed)
     queries = []
-    for done, where in enumerate(mixed_clauses(table, CALIBRATION_QUERIES, clause_seed), 1):
-        truth = round(count_codes(table, compiler.compile(where).region))
+    for done, (where, truth) in enumerate(zip(clauses, source.counts(clauses), strict=True), 1):
         queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
         listener.calibrating(done, CALIBRATION_QUERIES)
-    return Estimator(table.schema, model, Calibration(tuple(queries)), report)
+    return raw.calibrated(Calibration(tuple(queries)))

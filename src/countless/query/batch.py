@@ -83,9 +83,10 @@ class Batch:
         return Box(tuple(found[positions] for positions in sorted(found)))
 
     def _filters(self, piece: str) -> tuple[Filter, ...] | None:
-        """The filters of a piece that is one box; None for any other, and for one with an error in it."""
+        """The filters of a piece that is one box; None for any other, and for one with an error or a doubt in it."""
         try:
-            region = self._compiler.compile(piece).region
+            question = self._compiler.compile(piece)
         except QueryError:
             return None  # the whole clause has the same error, and shows where
-        return region.boxes[0].filters if len(region.boxes) == 1 else None
+        boxes = question.region.boxes
+        return boxes[0].filters if len(boxes) == 1 and question.certain else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from countless.arrays import BoolArray
-from countless.data.schema import Schema
+from countless.data.schema import Column, Schema
 from countless.errors import (
     ColumnLeftOutError,
     QueryError,
@@ -20,6 +21,7 @@ from countless.errors import (
 from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
+from countless.query.gridded import Lines, Survey
 from countless.query.parse import parse, span_of
 from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
 from countless.query.search import Search
@@ -32,10 +34,12 @@ class Comparison:
 
     column: str
     sql: str
-    values: int  # how many codes satisfy it
+    values: int  # how many values satisfy it, NULL counted as one; of a column with a grid, about
     of: int
-    how: str  # "search" or "duckdb"
+    how: str  # "search", "duckdb"; for a grid "interpolation", "knots"
     unseen: tuple[str, ...]  # literals of = and IN that the column does not hold
+    cells: int | None = None  # of the column's grid, if it has one
+    equality: bool = False  # whether it looks for values whose counts are not known, but for their cell's mean
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Question:
     where: str
     region: Region
     comparisons: tuple[Comparison, ...]
+    certain: bool = True  # not if something was judged by a grid's knots, which do not speak for every value
 
 
 class Compiler:
@@ -54,6 +59,7 @@ class Compiler:
         self.schema = schema
         self.dictionary = Dictionary(schema)
         self.search = Search(schema)
+        self.lines = Lines(schema, self.dictionary)
 
     def compile(self, where: Where, *, detail: bool = False) -> Question:
         """The region of ``where``; with ``detail``, also the comparisons it is made of."""
@@ -67,24 +73,15 @@ class Compiler:
             raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
         descent = _Descent(self, clause, detail)
         try:
+            descent.survey(condition)
             boxes = cover(descent.formula(condition, Want.TRUE))
             parts = disjoint(boxes)
         except RecursionError:
             raise QueryTooLargeError(
                 "the clause is nested too deeply: use IN for long lists of values", clause
             ) from None
-        return Question(text, self._region(parts, boxes if len(parts) > 1 else []), tuple(descent.comparisons))
-
-    def _region(self, parts: list[CodeBox], written: list[CodeBox]) -> Region:
-        return Region(tuple(map(self._box, parts)), tuple(map(self._box, written)))
-
-    def _box(self, box: CodeBox) -> Box:
-        return Box(tuple(self._filter(column, box[column]) for column in sorted(box)))
-
-    def _filter(self, column: int, codes: BoolArray) -> Filter:
-        radices = self.schema.columns[column].radices
-        constraint = ValueSet(codes) if len(radices) == 1 else DigitSet(codes, radices)
-        return Filter(self.schema.positions(column), constraint)
+        region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
+        return Question(text, region, tuple(descent.comparisons), descent.certain)
 
 
 class _Descent:
@@ -96,6 +93,29 @@ class _Descent:
         self.clause = clause
         self.detail = detail
         self.comparisons: list[Comparison] = []
+        self.certain = True
+        self.surveyed = Survey(compiler.lines, ())
+
+    def survey(self, condition: exp.Expr) -> None:
+        """Look for the comparisons with columns that have a grid: together they say how to cut it into atoms."""
+        if not any(column.grid for column in self.schema.columns):
+            return
+        leaves = []
+        for node in _leaves(condition):
+            columns = list(self._columns(node))
+            if len(columns) == 1 and self.schema.columns[columns[0]].grid:
+                leaves.append((columns[0], node))
+        self.surveyed = Survey(self.compiler.lines, leaves)
+
+    def box(self, box: CodeBox) -> Box:
+        """The box in terms of the model's positions."""
+        return Box(tuple(self._filter(column, box[column]) for column in sorted(box)))
+
+    def _filter(self, index: int, codes: BoolArray) -> Filter:
+        column = self.schema.columns[index]
+        weights = codes if column.grid is None else self.surveyed.weights(index, codes)
+        constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
+        return Filter(self.schema.positions(index), constraint)
 
     def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
@@ -122,13 +142,37 @@ class _Descent:
         if index is None:
             truth = self._run(None, node)
             return EVERY_ROW if want.codes(truth)[0] else NO_ROW
-        truth, how = self._truth(index, node)
         column = self.schema.columns[index]
+        if column.grid is not None:
+            return self._on_grid(node, index, column, want)
+        truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
         if self.detail:
             unseen = self._unseen(index, node)
             self.comparisons.append(
                 Comparison(column.name, node.sql(dialect=DIALECT), int(satisfied.sum()), column.size, how, unseen)
+            )
+        return leaf(index, satisfied)
+
+    def _on_grid(self, node: exp.Expr, index: int, column: Column, want: Want) -> Formula:
+        at_knots = self._run(index, node) if self.surveyed.is_of_knots(node) else None
+        self.certain &= at_knots is None
+        judged = self.surveyed.judge(index, node, at_knots)
+        satisfied = want.codes(judged.truth)
+        if self.detail:
+            share = self.surveyed.share(index, satisfied)
+            values = round(share * column.distinct) + int(column.has_null and satisfied[-1])
+            self.comparisons.append(
+                Comparison(
+                    column.name,
+                    node.sql(dialect=DIALECT),
+                    values,
+                    column.distinct + column.has_null,
+                    judged.how,
+                    judged.unseen,
+                    column.null,
+                    judged.equality,
+                )
             )
         return leaf(index, satisfied)
 
@@ -192,6 +236,17 @@ class _Descent:
             self.clause,
             span_of(node, self.clause),
         )
+
+
+def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The comparisons below the connectives, as :meth:`_Descent.formula` finds them."""
+    if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
+        yield from _leaves(node.this)
+    elif isinstance(node, exp.And | exp.Or):
+        for part in node.flatten():
+            yield from _leaves(part)
+    else:
+        yield node
 
 
 def _listed(names: list[str], most: int = 20) -> str:

@@ -1,8 +1,12 @@
-"""A predicate on one column, evaluated on that column's distinct values in DuckDB: what it means."""
+"""A predicate on one column, evaluated on that column's distinct values in DuckDB: what it means.
+
+Of a column with a grid it has the knots only.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -18,7 +22,7 @@ from countless.query.predicate import DIALECT
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """For each code of a column: is the predicate true, is it false? Where neither, it is NULL."""
+    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL."""
 
     true: BoolArray
     false: BoolArray
@@ -52,11 +56,28 @@ class Dictionary:
             except duckdb.Error as error:
                 raise explain_error(error) from None
         truth = result["truth"]
-        if len(truth) != (1 if index is None else self.schema.columns[index].size):
+        if len(truth) != (1 if index is None else len(_texts(self.schema.columns[index]))):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
         known = ~np.ma.getmaskarray(truth)
         true = np.ma.getdata(truth).astype(bool) & known
         return Truth(true, ~true & known)
+
+    def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
+        """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
+
+        A string literal takes on the column's type; anything else keeps its own.
+        """
+        found = []
+        for node in nodes:
+            sql = node.sql(dialect=DIALECT, comments=False)
+            found.append(f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})")
+        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in found)
+        with self._lock:
+            try:
+                rows = self._connect().execute(f"SELECT {selected}").fetchall()
+            except duckdb.Error:
+                return None
+        return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
@@ -74,7 +95,7 @@ class Dictionary:
             self._connect().execute(
                 f"CREATE TEMP TABLE {name} AS SELECT code, CAST(text AS {column.type}) AS value "
                 "FROM (SELECT unnest($texts::VARCHAR[]) AS text, unnest(range($size::BIGINT)) AS code)",
-                {"texts": _texts(column), "size": column.size},
+                {"texts": _texts(column), "size": len(_texts(column))},
             )
             self._tables.add(index)
         return name

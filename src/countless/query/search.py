@@ -1,7 +1,8 @@
 """Comparisons with a literal, answered by binary search in the sorted domain.
 
 The fast twin of :class:`~countless.query.dictionary.Dictionary` for the most common predicates: ``= <> < <= > >=``,
-BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here.
+BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here, nor does a
+column with a grid: its domain is not known.
 """
 
 from __future__ import annotations
@@ -44,13 +45,9 @@ class Search:
     def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
         """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
         column = self.schema.columns[index]
-        if (
-            isinstance(predicate, exp.Is)
-            and isinstance(predicate.this, exp.Column)
-            and isinstance(predicate.expression, exp.Null)
-        ):
+        if is_null_test(predicate):
             true = np.zeros(column.size, dtype=bool)
-            true[len(column.values) :] = True
+            true[column.null :] = True
             return Truth(true, ~true)
         if index not in self._keys:
             self._keys[index] = _keys_of(column)
@@ -66,6 +63,30 @@ class Search:
         false = ~true
         false[len(column.values) :] = False  # a comparison with NULL is NULL
         return Truth(true, false)
+
+
+def is_null_test(predicate: exp.Expr) -> bool:
+    """Whether ``predicate`` is a column's IS NULL."""
+    return (
+        isinstance(predicate, exp.Is)
+        and isinstance(predicate.this, exp.Column)
+        and isinstance(predicate.expression, exp.Null)
+    )
+
+
+def read_literal(kind: str, node: exp.Expr) -> str | None:
+    """The text of a plain literal that a column of type ``kind`` compares with, if it is one."""
+    if kind in INTEGERS or DECIMAL.fullmatch(kind):
+        key: object = _read_decimal(node)
+    elif kind == "DOUBLE":
+        key = _read_double(node)
+    elif kind == TEXT:
+        key = _read_string(node)
+    elif kind == "DATE":
+        key = _read_date(node)
+    else:
+        key = _read_timestamp(node) if kind == "TIMESTAMP" else None
+    return None if key is None else str(key)
 
 
 class _Keys:

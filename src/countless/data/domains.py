@@ -1,0 +1,75 @@
+"""The distinct values of columns, and the codes of rows that follow from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.data.quantiles import cell_code
+from countless.data.schema import Column
+from countless.data.source import Source
+from countless.data.types import quote_identifier
+
+
+class Domains:
+    """The distinct values of some columns, found in one scan and kept in a temporary table while they are needed."""
+
+    def __init__(self, source: Source, types: dict[str, str]) -> None:
+        self.source = source
+        self.types = types  # by the column's name
+        self.table = quote_identifier(f"{source.name}_domains")
+
+    def __enter__(self) -> Domains:
+        lists = ", ".join(
+            [f"list(DISTINCT {self._value(name)}) AS c{index}" for index, name in enumerate(self.types)] or ["NULL"]
+        )
+        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table} AS rows")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.source.run(f"DROP TABLE {self.table}")
+
+    def counts(self) -> dict[str, int]:
+        """How many values every column has, NULL not counted."""
+        if not self.types:
+            return {}
+        counts = ", ".join(f"list_count(c{index})" for index in range(len(self.types)))
+        (found,) = self.source.rows(f"SELECT {counts} FROM {self.table}")
+        return {name: int(count) for name, count in zip(self.types, found, strict=True)}
+
+    def column(self, name: str) -> Column:
+        """The column with its values in order, NULL last."""
+        texts = self.source.rows(f"SELECT CAST(value AS VARCHAR) FROM ({self._codes(name)}) ORDER BY code")
+        values = tuple(str(text) for (text,) in texts if text is not None)
+        return Column(name, self.types[name], values, has_null=len(values) < len(texts))
+
+    def encode(self, columns: list[Column]) -> tuple[NDArray[Any], ...]:
+        """One scan that joins every column with its domain, or bisects its grid; rows keep the source's order."""
+        selected, joins = [], []
+        for index, column in enumerate(columns):
+            if column.grid is None:
+                code = f"d{index}.code"
+                joins.append(
+                    f"LEFT JOIN ({self._codes(column.name)}) AS d{index} "
+                    f"ON {self._value(column.name)} IS NOT DISTINCT FROM d{index}.value"
+                )
+            else:
+                code = cell_code(column, f"CAST(rows.{quote_identifier(column.name)} AS {column.type})")
+            selected.append(f"CAST({code} AS {_code_type(column.size)}) AS c{index}")
+        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM {self.source.table} AS rows {' '.join(joins)}")
+        return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
+
+    def _value(self, name: str) -> str:
+        """The column's value in the type it is modelled in."""
+        return f"CAST(rows.{quote_identifier(name)} AS {self.types[name]})"
+
+    def _codes(self, name: str) -> str:
+        """The column's values and their codes."""
+        values = f"SELECT unnest(c{list(self.types).index(name)}) AS value FROM {self.table}"
+        return f"SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS code FROM ({values})"
+
+
+def _code_type(size: int) -> str:
+    return "UTINYINT" if size <= 2**8 else "USMALLINT" if size <= 2**16 else "UINTEGER"

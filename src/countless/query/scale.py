@@ -1,0 +1,132 @@
+"""Values as keys on a line: keys compare as DuckDB compares the values, and a key has a place between two others."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT
+
+Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
+
+DAY = 86_400 * 10**9  # dates and times are counted in nanoseconds
+WHOLE = {"DATE": DAY, "TIMESTAMP_S": 10**9, "TIMESTAMP_MS": 10**6}
+INSTANT = re.compile(r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d:\d\d:\d\d(?:\.\d+)?))?(?:\+00)?( \(BC\))?")
+CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
+END_OF_TIME = 10**30
+PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
+CENTURIES = 400, 146_097  # the calendar repeats after so many years, which are so many days
+COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the values of one type are keys.
+
+    ``read`` takes a value's type and its text, as DuckDB prints both, to its key, or to None if it does not compare
+    with this scale in the plain way. ``between`` tells how far a key is on the way from a lower one to a higher one.
+    Values are multiples of ``step``, if there is one.
+    """
+
+    read: Callable[[str, str], Key]
+    between: Callable[[Key, Key, Key], float]
+    step: int | Fraction | None = None
+
+
+def scale_of(kind: str) -> Scale:
+    """The scale of a column of type ``kind``.
+
+    >>> dates = scale_of("DATE")
+    >>> low, middle, high = (dates.read("DATE", f"2020-01-{day}") for day in ("01", "08", "29"))
+    >>> dates.between(middle, low, high)
+    0.25
+    >>> scale_of("VARCHAR").between("id-c", "id-a", "id-e")
+    0.5
+    """
+    if kind in INTEGERS:
+        return Scale(_exact, _numbers_between, 1)
+    if DECIMAL.fullmatch(kind):
+        digits = int(kind.rstrip(")").split(",")[1])
+        return Scale(_exact, _numbers_between, Fraction(1, 10**digits))
+    if kind in FLOATS:
+        return Scale(_double if kind == "DOUBLE" else _single, _numbers_between)
+    if kind == TEXT:
+        return Scale(lambda type_, text: text if type_ == TEXT else None, _strings_between)
+    if kind == "TIME":
+        return Scale(lambda type_, text: _clock(text) if type_ == "TIME" else None, _numbers_between)
+    return Scale(_instant, _numbers_between, WHOLE.get(kind))
+
+
+def _is_number(kind: str) -> bool:
+    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
+
+
+def _exact(kind: str, text: str) -> Key | None:
+    if kind in FLOATS:
+        return _ordered(float(text))
+    if not _is_number(kind):
+        return None
+    number = Fraction(text)
+    return number.numerator if number.denominator == 1 else number
+
+
+def _double(kind: str, text: str) -> Key | None:
+    return _ordered(float(text)) if _is_number(kind) else None
+
+
+def _single(kind: str, text: str) -> Key | None:
+    """DuckDB compares a FLOAT with a DOUBLE as doubles, and with any other number as floats of 32 bits."""
+    if kind == "DOUBLE" or not _is_number(kind):
+        return _double(kind, text)
+    with np.errstate(over="ignore"):
+        return _ordered(float(np.float32(text)))
+
+
+def _ordered(number: float) -> Key:
+    if math.isnan(number):
+        return math.inf
+    return PAST_EVERY_DOUBLE if number == math.inf else number
+
+
+def _instant(kind: str, text: str) -> Key | None:
+    if kind != "DATE" and not kind.startswith("TIMESTAMP"):
+        return None
+    if text.endswith("infinity"):
+        return -END_OF_TIME if text.startswith("-") else END_OF_TIME
+    match = INSTANT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a date")
+    year = 1 - int(match[1]) if match[4] or match[6] else int(match[1])
+    cycles = (year - 1) // CENTURIES[0]
+    days = datetime.date(year - cycles * CENTURIES[0], int(match[2]), int(match[3])).toordinal()
+    return (days + cycles * CENTURIES[1]) * DAY + (_clock(match[5]) if match[5] else 0)
+
+
+def _clock(text: str) -> int:
+    match = CLOCK.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a time")
+    seconds = (int(match[1]) * 60 + int(match[2])) * 60 + int(match[3])
+    return seconds * 10**9 + int((match[4] or "").ljust(9, "0"))
+
+
+def _numbers_between(key: Key, low: Key, high: Key) -> float:
+    return float((Fraction(key) - Fraction(low)) / (Fraction(high) - Fraction(low)))  # floats might overflow
+
+
+def _strings_between(key: str, low: str, high: str) -> float:
+    """As fractions to base 256, after what ``low`` and ``high`` have in common."""
+    texts = [text.encode("utf-8", "surrogatepass") for text in (key, low, high)]
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(texts[1], texts[2], strict=False)))
+    place, start, end = (
+        int.from_bytes(text[common : common + COMPARED_BYTES].ljust(COMPARED_BYTES, b"\0"), "big") for text in texts
+    )
+    return (place - start) / (end - start) if end > start else 0.0
