@@ -80,25 +80,45 @@ static int extend(const Model *model, Workspace *space, int depth, int cut) {
 
 /* ---- particles ---- */
 
-static double size_of(double mass, double power) {
-    if (power == 1.0) return mass;
-    if (power == 0.75) return sqrt(mass) * sqrt(sqrt(mass));
-    if (power == 0.5) return sqrt(mass);
-    return pow(mass, power);
+FAST static void sizes_of(int count, const double *mass, double power, double *sizes) {
+    if (power == 0.75) {
+        for (int i = 0; i < count; i++) sizes[i] = sqrt(mass[i]) * sqrt(sqrt(mass[i]));
+    } else if (power == 1.0) {
+        memcpy(sizes, mass, count * sizeof(double));
+    } else {
+        for (int i = 0; i < count; i++) sizes[i] = pow(mass[i], power);
+    }
+}
+
+/* How many sizes are at least c, and what the others add up to; in several sums at a time, always the same ones. */
+FAST static int certain_of(int count, const double *sizes, double c, double *rest) {
+    double sums[LANES] = {0}, above[LANES] = {0};
+    int i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        for (int lane = 0; lane < LANES; lane++) {
+            double size = sizes[i + lane];
+            sums[lane] += size >= c ? 0.0 : size;
+            above[lane] += size >= c ? 1.0 : 0.0;
+        }
+    }
+    for (int lane = 0; i < count; i++, lane++) {
+        sums[lane] += sizes[i] >= c ? 0.0 : sizes[i];
+        above[lane] += sizes[i] >= c ? 1.0 : 0.0;
+    }
+    double total = 0;
+    *rest = 0;
+    for (int lane = 0; lane < LANES; lane++) {
+        *rest += sums[lane];
+        total += above[lane];
+    }
+    return (int)total;
 }
 
 /* The c for which min(1, size / c) add up to `keep` (thinning.py says why), by making ever more of them certain. */
 static double threshold(const double *sizes, int count, int keep) {
-    double c = 0;
-    int certain = -1;
-    for (;;) {
-        double rest = 0;
-        int above = 0;
-        for (int i = 0; i < count; i++) {
-            int is_certain = certain >= 0 && sizes[i] >= c;
-            above += is_certain;
-            rest += is_certain ? 0.0 : sizes[i];
-        }
+    double c = INFINITY, rest;
+    for (int certain = -1;;) {
+        int above = certain_of(count, sizes, c, &rest);
         if (above == certain || above >= keep) return c;
         certain = above;
         c = rest / (keep - above);
@@ -111,19 +131,17 @@ static int thin(Workspace *space, int count, int keep, double power, double offs
     int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
     double *sizes = reserve(&space->child_size, (size_t)count * sizeof(double));
     if (!sizes) return -1;
-    for (int i = 0; i < count; i++) sizes[i] = size_of(mass[i], power);
-    double c = threshold(sizes, count, keep), edge = -offset, last = -1.0;
+    sizes_of(count, mass, power, sizes);
+    double c = threshold(sizes, count, keep), scale = 1.0 / c, edge = -offset, next = 0.0;
     int chosen = 0;
     for (int i = 0; i < count; i++) {
-        double inclusion = sizes[i] >= c ? 1.0 : sizes[i] / c;
+        double inclusion = sizes[i] >= c ? 1.0 : sizes[i] * scale;
         edge += inclusion;
-        double place = floor(edge);
-        if (place > last) {
-            mass[chosen] = mass[i] / inclusion;
-            parent[chosen] = parent[i];
-            symbol[chosen++] = symbol[i];
-        }
-        last = place;
+        if (edge < next) continue; /* no point falls into this child */
+        mass[chosen] = mass[i] / inclusion;
+        parent[chosen] = parent[i];
+        symbol[chosen++] = symbol[i];
+        next += 1.0;
     }
     return chosen;
 }
