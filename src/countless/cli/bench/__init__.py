@@ -16,7 +16,9 @@ BENCHMARKS = {
     cls=Commands,
     modules="countless.cli.bench",
     summaries=BENCHMARKS,
-    epilog="\b\nExamples:\n  countless bench speed people.parquet people.countless\n  countless bench growth -o growth/",
+    epilog="\b\nExamples:\n"
+    "  countless bench speed people.parquet people.countless\n"
+    "  countless bench growth -o growth/",
 )
 def bench() -> None:
     """Measure speed, and how it grows. Compare ratios, not milliseconds, between machines."""
