@@ -11,6 +11,7 @@ from countless._version import __version__
 from countless.bench.synthetic import Synthetic, small_columns
 from countless.estimator.fit import Network
 
+DIMENSIONS = ("columns", "distinct", "filters", "rows", "batch")
 REPEATS = 3  # a query's latency is the least of so many
 NEVER_LEFT_OUT = 10_000_000  # max_distinct: a column of a million values is to be modelled
 
@@ -120,6 +121,3 @@ class Growth:
         sizes = (value, *small_columns(self.distinct_columns - 1))
         fit = Fit(Synthetic(self.distinct_rows, sizes, self.seed), self.budget, self.network)
         return Point("distinct", value, fit, self.queries, self.distinct_filters, always=(0,))
-
-
-DIMENSIONS = ("columns", "distinct", "filters", "rows", "batch")
