@@ -99,7 +99,7 @@ def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * max(drawn))
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     if len(lines) > 1:
