@@ -80,9 +80,12 @@ def test_the_readme_names_the_commands_that_exist() -> None:
 def test_the_readmes_command_lines_are_not_stale() -> None:
     lines = re.findall(r"^\$ countless (\w+) (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert {command for command, _ in lines} >= {"fit", "estimate", "explain", "evaluate", "info"}
-    for command, rest in lines:
-        parameters = cli.get_command(click.Context(cli), command).params  # type: ignore[union-attr]
-        known = {name for parameter in parameters for name in parameter.opts}
+    for name, rest in lines:
+        command = cli.get_command(click.Context(cli), name)
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), rest.split()[0])
+        assert command is not None
+        known = {option for parameter in command.params for option in parameter.opts}
         assert set(re.findall(r"(?<!\S)\[?(--?[a-z]+)", rest.split("#")[0])) <= known
 
 

@@ -8,7 +8,6 @@ sides on those few.
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -135,13 +134,6 @@ def one_thread() -> Any:
     except ImportError:
         raise MissingExtraError("benchmarks need more packages: pip install 'countless[bench]'") from None
     return threadpool_limits(limits=1)
-
-
-def machine() -> dict[str, Any]:
-    """What the figures depend on, without a name of the machine."""
-    import platform
-
-    return {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
 
 
 def _fastest(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from countless.bench.memory import peak_memory
 from countless.cli.show import duration, factor, plural, size, storage
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
@@ -145,7 +144,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "
         f"from {interval['queries']} queries"
     )
-    console.print(f"peak memory {size(_peak_memory())}")
+    console.print(f"peak memory {size(peak_memory())}")
     written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator.schema)}"
     console.print(written, soft_wrap=True)
 
@@ -163,9 +162,3 @@ def _bits(report: dict[str, Any]) -> str:
     if report["held_out_rows"]:
         text += f", held-out {report['masked_bits']:.2f} masked {report['unmasked_bits']:.2f} unmasked"
     return text
-
-
-def _peak_memory() -> int:
-    """The most bytes that this process has held."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -11,12 +11,12 @@ import click
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
+from countless.bench.machine import machine_facts
 from countless.bench.methods import MANY, contenders
 from countless.bench.process import serving, start_up
 from countless.bench.speed import (
     Measured,
     Options,
-    machine,
     measure,
     measure_many,
     one_thread,
@@ -119,7 +119,7 @@ def _measure(table: str, model: Path, count: int, seeds: int, options: Options) 
         "ratios": ratios(measured) | {f"{MANY}/loop, {name}": found["ratio"] for name, found in batches.items()},
         "batches": batches,
         "process": start_up(model, clauses[0]) | serving(model, clauses),
-        "machine": machine(),
+        "machine": machine_facts(),
         "queries": len(queries),
         "seeds": seeds,
         "model": {"bytes": model.stat().st_size, "parameters": estimator.info()["parameters"]},

@@ -1,0 +1,49 @@
+"""Jobs in processes of their own, so that each is measured alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from countless.errors import CountlessError
+
+# One thread of linear algebra where one query is timed; batches bring threads of their own.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, Any]:
+    """What the job ``name`` of :mod:`countless.bench.job` finds in a fresh Python.
+
+    The process hears no Ctrl-C, to which a fit would answer by keeping its model: whatever interrupts the wait ends it.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "countless.bench.job", name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(ONE_THREAD if one_thread else {})},
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(json.dumps(arguments))
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode != 0:
+        raise CountlessError(f"the process that was to {name} {_fate(process.returncode, err)}")
+    facts: dict[str, Any] = json.loads(out)
+    if "error" in facts:
+        raise CountlessError(facts["error"])
+    return facts
+
+
+def _fate(code: int, err: str) -> str:
+    if code < 0:
+        return f"was ended by signal {-code}: if memory was short, try a smaller --rows-most"
+    last = err.strip().splitlines()[-1:] or ["it gave no reason"]
+    return f"failed: {last[0]}"
