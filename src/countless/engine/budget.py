@@ -39,17 +39,18 @@ def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Ans
     pilots = [fixed(runtime, chosen, PILOT, seed, stream) for stream in range(1, REPLICATES + 1)]
     wanted: dict[int, list[int]] = {}
     for index, replicates in zip(sampled, zip(*pilots, strict=True), strict=True):
-        error = relative_error([answer.density for answer in replicates])
-        budget = particles_for(error)
+        spread = relative_error([answer.density for answer in replicates])
+        budget = particles_for(spread)
         spent = answers[index].forward_rows + sum(answer.forward_rows for answer in replicates)
-        answers[index] = replace(answers[index], forward_rows=spent, sampling_error=error * math.sqrt(PILOT / budget))
+        answers[index] = replace(answers[index], forward_rows=spent, sampling_error=spread * math.sqrt(PILOT / budget))
         if budget > LEAST:
             wanted.setdefault(budget, []).append(index)
     for budget, indices in wanted.items():
         fresh = fixed(runtime, [boxes[index] for index in indices], budget, seed, REPLICATES + 1)
         for index, answer in zip(indices, fresh, strict=True):
             spent = answers[index].forward_rows + answer.forward_rows
-            answers[index] = replace(answer, forward_rows=spent, sampling_error=answers[index].sampling_error)
+            error = None if answer.exact else answers[index].sampling_error
+            answers[index] = replace(answer, forward_rows=spent, sampling_error=error)
     return answers
 
 
