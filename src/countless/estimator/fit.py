@@ -19,7 +19,6 @@ from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.spec import ModelSpec
-from countless.train.waiting import wait_passively
 from countless.workload import mixed_clauses
 
 if TYPE_CHECKING:
@@ -101,7 +100,6 @@ def fit(
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
-    wait_passively()
     try:
         from countless.train.loop import train
         from countless.train.options import TrainOptions
