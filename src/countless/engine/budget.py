@@ -31,12 +31,12 @@ PILOT, REPLICATES = 16, 4  # particles of a pilot's population, and how many pop
 
 def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
     """The answer of every box, each with the particles it needs."""
-    answers = fixed(runtime, boxes, LEAST, seed)
+    answers = Population(runtime, boxes, seed).walk(LEAST)
     sampled = [index for index, answer in enumerate(answers) if not answer.exact]
     if not sampled:
         return answers
-    chosen = [boxes[index] for index in sampled]
-    pilots = [fixed(runtime, chosen, PILOT, seed, stream) for stream in range(1, REPLICATES + 1)]
+    population = Population(runtime, [boxes[index] for index in sampled], seed)
+    pilots = [population.walk(PILOT, stream) for stream in range(1, REPLICATES + 1)]
     wanted: dict[int, list[int]] = {}
     for index, replicates in zip(sampled, zip(*pilots, strict=True), strict=True):
         spread = relative_error([answer.density for answer in replicates])
@@ -46,12 +46,27 @@ def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Ans
         if budget > LEAST:
             wanted.setdefault(budget, []).append(index)
     for budget, indices in wanted.items():
-        fresh = fixed(runtime, [boxes[index] for index in indices], budget, seed, REPLICATES + 1)
+        fresh = Population(runtime, [boxes[index] for index in indices], seed).walk(budget, REPLICATES + 1)
         for index, answer in zip(indices, fresh, strict=True):
             spent = answers[index].forward_rows + answer.forward_rows
             error = None if answer.exact else answers[index].sampling_error
             answers[index] = replace(answer, forward_rows=spent, sampling_error=error)
     return answers
+
+
+class Population:
+    """Boxes to be walked by particles, in machine code if the model has it."""
+
+    def __init__(self, runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> None:
+        self._runtime, self._boxes, self._seed = runtime, boxes, seed
+        self._ready = None if runtime.kernel is None else runtime.kernel.plan(boxes)
+
+    def walk(self, budget: int, stream: int = 0, power: float = THINNING_POWER) -> list[Answer]:
+        """The answer of every box with ``budget`` particles; each ``stream`` is independent of the others."""
+        numbers = offsets(self._seed, stream, len(self._runtime.sizes))
+        if self._ready is not None:
+            return self._ready.walk(budget, power, numbers)
+        return [particles(self._runtime, box, budget, numbers, power) for box in self._boxes]
 
 
 def fixed(
@@ -62,11 +77,8 @@ def fixed(
     stream: int = 0,
     power: float = THINNING_POWER,
 ) -> list[Answer]:
-    """The answer of every box with ``budget`` particles; each ``stream`` is an independent population."""
-    numbers = offsets(seed, stream, len(runtime.sizes))
-    if runtime.kernel is not None:
-        return runtime.kernel.walk(boxes, budget, power, numbers)
-    return [particles(runtime, box, budget, numbers, power) for box in boxes]
+    """The answer of every box with ``budget`` particles."""
+    return Population(runtime, boxes, seed).walk(budget, stream, power)
 
 
 @lru_cache(maxsize=64)

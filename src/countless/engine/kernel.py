@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, Weights
 from countless.engine.answer import Answer
-from countless.engine.forest import Node, forest
+from countless.engine.forest import Forest, Node, forest
 from countless.region import Box
 
 LANES = 16  # as in the C source
@@ -67,22 +67,31 @@ class Kernel:
             [position.packed(row) for position in positions],
         )
 
-    def walk(self, boxes: Sequence[Box], budget: int, power: float, offsets: FloatArray) -> list[Answer]:
+    def plan(self, boxes: Sequence[Box]) -> Plan:
+        """The boxes made ready, to be walked as often as one likes."""
+        return Plan(self._module, self._model, forest(boxes, self._order), len(boxes))
+
+
+class Plan:
+    """Boxes that are ready to be walked."""
+
+    def __init__(self, module: ModuleType, model: object, trees: Forest, count: int) -> None:
+        self._module, self._model, self._trees, self._count = module, model, trees, count
+        self._steps = [_packed(node) for node in trees.nodes]
+
+    def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
         """The answer of every box, as :func:`countless.engine.particles.particles` gives it."""
-        trees = forest(boxes, self._order)
-        steps = [_packed(node) for node in trees.nodes]
-        found = iter(self._module.walk(self._model, budget, power, offsets, steps))
-        answers: dict[int, Answer] = {
-            index: Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0) for index in trees.whole
-        }
+        found = iter(self._module.walk(self._model, budget, power, offsets, self._steps))
+        whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)
+        answers = dict.fromkeys(self._trees.whole, whole)
         way: list[int] = []
-        for node in trees.nodes:
+        for node in self._trees.nodes:
             way[node.depth :] = [node.step.position]
             if node.ends:
                 density, exact, most, rows = next(found)
                 answer = Answer(density, exact, most, tuple(way), int(rows))
                 answers.update(dict.fromkeys(node.ends, answer))
-        return [answers[index] for index in range(len(boxes))]
+        return [answers[index] for index in range(self._count)]
 
 
 class PositionArrays:

@@ -16,11 +16,19 @@ Logits = NDArray[np.floating[Any]]
 State = TypeVar("State")
 
 
+class ReadyBoxes(Protocol):
+    """Boxes that are ready to be walked, by one model."""
+
+    def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
+        """What :func:`countless.engine.particles.particles` answers for each box."""
+        ...
+
+
 class CompiledWalk(Protocol):
     """The particle walk of one model in machine code."""
 
-    def walk(self, boxes: Sequence[Box], budget: int, power: float, offsets: FloatArray) -> list[Answer]:
-        """What :func:`countless.engine.particles.particles` answers for each box."""
+    def plan(self, boxes: Sequence[Box]) -> ReadyBoxes:
+        """The boxes made ready."""
         ...
 
 
