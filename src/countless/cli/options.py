@@ -53,7 +53,9 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         particles = click.option(
-            "--particles", type=click.IntRange(min=1), help="Prefixes (or samples) to hold at most."
+            "--particles",
+            type=click.IntRange(min=1),
+            help="Prefixes (or samples) to hold at most  [default: a pilot chooses; 1000 samples]",
         )
         method = click.option(
             "--method",

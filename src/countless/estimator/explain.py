@@ -22,6 +22,7 @@ class BoxExplanation:
     exact: bool
     particles: int
     forward_rows: int
+    sampling_error: float | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Explanation:
             how = (
                 f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
             )
+            if box.sampling_error is not None:
+                how += f", sampling error about {box.sampling_error:.1%}"
             lines.append(f"box {number:<5} {' > '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}")
         if len(self.boxes) > MOST_BOXES_SHOWN:
             lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
@@ -82,7 +85,14 @@ def explanation(
     for answer in found.answers:
         columns = dict.fromkeys(schema.columns[schema.column_of(position)].name for position in answer.visited)
         boxes.append(
-            BoxExplanation(tuple(columns), answer.density, answer.exact, answer.particles, answer.forward_rows)
+            BoxExplanation(
+                tuple(columns),
+                answer.density,
+                answer.exact,
+                answer.particles,
+                answer.forward_rows,
+                answer.sampling_error,
+            )
         )
     asked = {name for box in boxes for name in box.visited}
     names = [column.name for column in schema.columns]
