@@ -24,9 +24,9 @@ from countless.engine.particles import THINNING_POWER, particles
 from countless.engine.runtime import Runtime
 from countless.region import Box
 
-LEAST, MOST = 64, 512  # particles; between them the number doubles
-TARGET = 0.02  # the relative standard error that sampling may add
-PILOT, REPLICATES = 16, 4  # particles of a pilot's population, and how many populations
+LEAST, MOST = 128, 512  # particles; between them the number doubles
+TARGET = 0.1  # the relative standard error that sampling may add: less than a good model's own (docs/sampler.md)
+PILOT, REPLICATES = 16, 3  # particles of a pilot's population, and how many populations
 
 
 def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
@@ -100,8 +100,8 @@ def relative_error(densities: Sequence[float]) -> float:
 def particles_for(error: float) -> int:
     """How many particles bring a pilot's relative ``error`` down to the target: a power of two between the bounds.
 
-    >>> particles_for(0.0), particles_for(0.1), particles_for(math.inf)
-    (64, 512, 512)
+    >>> particles_for(0.0), particles_for(0.4), particles_for(math.inf)
+    (128, 256, 512)
     """
     budget = LEAST
     while budget < MOST and error * math.sqrt(PILOT / budget) > TARGET:
