@@ -1,6 +1,6 @@
 """Every way to answer, on the same queries, with the same model, in one process.
 
-Latency is the whole of ``estimate()``, reading the SQL included, on one thread. Fast ways answer every query several
+Latency is the whole of ``estimate()``, reading the SQL included, on one thread. Quick ways answer every query several
 times, and a query's latency is the least of them; slow ways answer the first few queries once, and ratios compare both
 sides on those few.
 """
