@@ -70,9 +70,10 @@ def test_sub_predicates_of_ten_filters() -> None:
 
 def test_ratios_compare_on_the_queries_that_both_answered() -> None:
     own = Measured(PARTICLES, [1.0, 1.0, 9.0, 9.0, 9.0], [1.0] * 5, [1] * 5)
-    slow = Measured("slow", [50.0, 50.0], [1.0] * 2, [1] * 2)
+    slow = Measured("slow", [50.0, 50.0], [3.0] * 2, [1] * 2)
     found = ratios({PARTICLES: own, "slow": slow, MANY: own})
     assert found["slow/particles"] == 50.0
+    assert found["slow/particles q_p99"] == 3.0
     assert found["particles p99/p50"] == pytest.approx(1.0)
 
 
@@ -102,6 +103,15 @@ def test_without_a_model_it_fits_one(run: Run, people: Path) -> None:
     )
     assert done.code == 0
     assert "estimate_many" in done.out
+
+
+def test_methods_can_be_chosen(run: Run, people: Path, model: Path) -> None:
+    options = ("--queries", 2, "--repeats", 1, "--methods", "duckdb", "--json")
+    facts = json.loads(run("bench", "speed", people, model, *options).out.splitlines()[-1])
+    assert set(facts["methods"]) == {PARTICLES, "duckdb", MANY}
+    done = run("bench", "speed", people, model, "--methods", "magic")
+    assert done.code == 2
+    assert "unknown method 'magic': choose from particles" in done.err
 
 
 def test_a_missing_table_is_one_line(run: Run, model: Path) -> None:

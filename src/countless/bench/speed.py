@@ -116,13 +116,17 @@ def sub_predicates(filters: Sequence[str]) -> list[str]:
 
 
 def ratios(measured: dict[str, Measured]) -> dict[str, float]:
-    """How many times the median latency of ``particles`` each contender takes, on the queries that both answered."""
+    """How each contender compares with ``particles``, on the queries that both answered.
+
+    ``name/particles`` is the ratio of median latencies, ``... q_p99`` that of the q-errors' 99th percentiles.
+    """
     own = measured[PARTICLES]
-    found = {
-        f"{name}/{PARTICLES}": _percentile(other.ms, 50) / _percentile(own.first(len(other.ms)).ms, 50)
-        for name, other in measured.items()
-        if name not in (PARTICLES, MANY)
-    }
+    found = {}
+    for name, other in measured.items():
+        same = own.first(len(other.ms))
+        if name not in (PARTICLES, MANY):
+            found[f"{name}/{PARTICLES}"] = _percentile(other.ms, 50) / _percentile(same.ms, 50)
+            found[f"{name}/{PARTICLES} q_p99"] = _percentile(other.q_errors, 99) / _percentile(same.q_errors, 99)
     found[f"{PARTICLES} p99/p50"] = _percentile(own.ms, 99) / _percentile(own.ms, 50)
     return found
 

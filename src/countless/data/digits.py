@@ -18,13 +18,13 @@ GRID_DIGITS_FROM = 64  # the same for the cells of a grid: most questions about 
 WIDEST_DIGIT = 500  # digits are at most this wide, as long as three of them suffice
 
 
-def radices_of(size: int, digits_from: int = DIGITS_FROM) -> tuple[int, ...]:
+def radices_of(size: int, digits_from: int | None = None) -> tuple[int, ...]:
     """Symbols per digit for ``size`` codes: one digit for a small column, else two or three of about equal width.
 
     >>> radices_of(74), radices_of(11_060), radices_of(1_000_000)
     ((74,), (105, 106), (100, 100, 100))
     """
-    if size <= digits_from:
+    if size <= (DIGITS_FROM if digits_from is None else digits_from):
         return (size,)
     count = 2 if size <= WIDEST_DIGIT**2 else 3
     base = math.isqrt(size - 1) + 1 if count == 2 else math.ceil(round(size ** (1 / 3), 9))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ from countless.spec import ModelSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
 DEFAULT_METHOD = "particles"
-MANY = 256  # clauses that are walked together; meanwhile the next ones are read
+MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
+FEW = 16  # and at least so many: to hand over fewer costs more than it saves
 
 
 class Estimator:
@@ -133,14 +133,20 @@ class Estimator:
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started = time.perf_counter()
+        asked = list(clauses)
+        threads = threads or os.cpu_count() or 1
+        size = min(MANY, max(FEW, len(asked) // (2 * threads)))
         batch = Batch(self._compiler)
         read: list[Question | CountlessError] = []
         walks: list[Future[list[Density]]] = []
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-            for some in _batches(clauses, MANY):
-                read += (understood := [_understood(batch, where) for where in some])
+        with ThreadPoolExecutor(threads) as pool:
+            for first in range(0, len(asked), size):
+                read += (understood := [_understood(batch, where) for where in asked[first : first + size]])
                 questions = [question for question in understood if isinstance(question, Question)]
-                walks.append(pool.submit(self._densities, questions, method, particles))
+                if len(asked) <= FEW:
+                    walks.append(_done(self._densities(questions, method, particles)))
+                else:
+                    walks.append(pool.submit(self._densities, questions, method, particles))
         found = (density for walk in walks for density in walk.result())
         share = _since(started) / max(1, len(read))
         return [
@@ -219,10 +225,11 @@ class Estimator:
         )
 
 
-def _batches(clauses: Iterable[Where], size: int) -> Iterator[list[Where]]:
-    remaining = iter(clauses)
-    while some := list(islice(remaining, size)):
-        yield some
+def _done(result: list[Density]) -> Future[list[Density]]:
+    """What a thread would have found."""
+    future: Future[list[Density]] = Future()
+    future.set_result(result)
+    return future
 
 
 def _understood(batch: Batch, where: Where) -> Question | CountlessError:

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless.bench.machine import machine_facts
-from countless.bench.methods import MANY, contenders
+from countless.bench.methods import MANY, Contender, contenders
 from countless.bench.process import serving, start_up
 from countless.bench.speed import (
     Measured,
@@ -60,6 +60,7 @@ TEN = (10, 10)
     show_default=True,
     help="Times to ask the quick methods each query; the fastest counts.",
 )
+@click.option("--methods", type=Names(), help="Only these beside particles, such as skipping-100,duckdb.")
 @click.option("--exclude", type=Names(), default=(), help="Without MODEL: columns to leave out of the fit.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Without MODEL: passes over the table.")
 @json_option
@@ -70,6 +71,7 @@ def speed(
     seeds: int,
     slow_queries: int,
     repeats: int,
+    methods: tuple[str, ...] | None,
     exclude: tuple[str, ...],
     epochs: int | None,
     as_json: bool,
@@ -85,20 +87,23 @@ def speed(
         if model is None:
             model = Path(scratch) / "bench.countless"
             fit_and_save(show.progress(), table, model, resume=False, exclude=exclude, epochs=epochs)
-        facts = _measure(table, model, queries, seeds, options)
+        facts = _measure(table, model, queries, seeds, methods, options)
     _show(facts)
     if as_json:
         click.echo(json.dumps(facts))
 
 
-def _measure(table: str, model: Path, count: int, seeds: int, options: Options) -> dict[str, Any]:
+def _measure(
+    table: str, model: Path, count: int, seeds: int, methods: tuple[str, ...] | None, options: Options
+) -> dict[str, Any]:
     console = show.progress()
     estimator = Estimator.load(model)
+    chosen = _chosen(contenders(estimator, table), methods)
     console.print(f"counting {count * seeds:,} random queries ...")
     queries = [query for seed in range(seeds) for query in random_workload(estimator.schema, table, count, seed)]
     measured: dict[str, Measured] = {}
     with one_thread(), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        for contender in contenders(estimator, table):
+        for contender in chosen:
             asked = queries[: options.slow_queries] if contender.slow else queries
             task = bar.add_task(contender.name, total=len(asked))
             contender.answer(asked[0].where)  # the first answer pays for what is made once
@@ -124,6 +129,15 @@ def _measure(table: str, model: Path, count: int, seeds: int, options: Options) 
         "seeds": seeds,
         "model": {"bytes": model.stat().st_size, "parameters": estimator.info()["parameters"]},
     }
+
+
+def _chosen(available: list[Contender], names: tuple[str, ...] | None) -> list[Contender]:
+    """The first, which the others are compared with, and those that are named."""
+    known = [contender.name for contender in available]
+    for name in names or ():
+        if name not in known:
+            raise click.UsageError(f"unknown method {name!r}: choose from {', '.join(known)}")
+    return [c for c in available if names is None or c is available[0] or c.name in names]
 
 
 def _show(facts: dict[str, Any]) -> None:
