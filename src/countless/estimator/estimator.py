@@ -195,6 +195,7 @@ class Estimator:
             },
             "training": {name: value for name, value in self.report.items() if name != "history"},
             "library": self.library,
+            "compiled": self._runtime.kernel is not None,
         }
 
     def __repr__(self) -> str:
