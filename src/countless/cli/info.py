@@ -55,5 +55,7 @@ def info(model: Path, as_json: bool) -> None:
         level, queries = interval["level"], interval["queries"]
         console.print(f"interval  a factor of {show.factor(interval['factor'])} at {level:.0%}, from {queries} queries")
     console.print(f"library   Countless {facts['library']}")
-    compiled = "compiled" if facts["compiled"] else "NumPy: slower; install again with a C compiler for the compiled one"
+    compiled = (
+        "compiled" if facts["compiled"] else "NumPy: slower; install again with a C compiler for the compiled one"
+    )
     console.print(f"engine    {compiled}", soft_wrap=True)

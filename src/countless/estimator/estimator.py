@@ -136,12 +136,12 @@ class Estimator:
         asked = list(clauses)
         threads = threads or os.cpu_count() or 1
         size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-        batch = Batch(self._compiler)
+        reader = Batch(self._compiler) if len(asked) > FEW else self._compiler
         read: list[Question | CountlessError] = []
         walks: list[Future[list[Density]]] = []
         with ThreadPoolExecutor(threads) as pool:
             for first in range(0, len(asked), size):
-                read += (understood := [_understood(batch, where) for where in asked[first : first + size]])
+                read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
                 questions = [question for question in understood if isinstance(question, Question)]
                 if len(asked) <= FEW:
                     walks.append(_done(self._densities(questions, method, particles)))
@@ -233,9 +233,9 @@ def _done(result: list[Density]) -> Future[list[Density]]:
     return future
 
 
-def _understood(batch: Batch, where: Where) -> Question | CountlessError:
+def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
     try:
-        return batch.compile(where)
+        return reader.compile(where)
     except CountlessError as error:
         return error
 
