@@ -34,7 +34,8 @@ measure() { # name, then the options of countless evaluate
     cat "$out/$name.json"
 }
 
-measure particles-256
+measure particles
+measure particles-256 --particles 256
 measure particles-64 --particles 64
 measure skipping-100 --method skipping --particles 100
 measure independence --method independence
