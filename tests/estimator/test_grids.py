@@ -78,7 +78,7 @@ def test_the_explanation_tells_what_is_not_exact(gridded: Estimator) -> None:
     text = str(gridded.explain("x > 15 AND name = 'user-7' AND month(moment) = 3 AND kind = 1 AND x IS NOT NULL"))
     assert "x > 15: about 5" in text
     assert "values of x, by interpolation in a grid of 100 cells\n" in text
-    assert "in a grid of 100 cells; a value counts as the mean of its cell\n" in text
+    assert "in a grid of 100 cells; a value counts as the mean of its cell, whether it occurs or not\n" in text
     assert "values of moment, by its knots in a grid of 100 cells\n" in text
     assert "1 of 3 values of kind (by search)" in text
     assert "unseen    'nobody' does not occur in name" in str(gridded.explain("name = 'nobody'"))

@@ -291,3 +291,16 @@ def test_dates_before_christ_and_far_ahead_have_their_place() -> None:
     compiler = damaged("DATE", ("0044-03-15 (BC)", "0001-01-01", "12020-01-01"), (0.0, 0.5, 1.0), 9)
     (box,) = compiler.compile("a < DATE '0022-03-15 (BC)'").region.boxes
     assert accepted([np.arange(1)], box.filters[0].constraint)[0] == pytest.approx(0.5 * 0.5 * 8 / 9, rel=0.02)
+
+
+@pytest.mark.parametrize("where", ["s LIKE 'id-00123%'", "starts_with(s, 'id-00123')"])
+def test_a_prefix_is_a_range(where: str) -> None:
+    assert counted(where) == pytest.approx(counted("s >= 'id-00123' AND s < 'id-00124'"))
+    assert counted(where) > 0
+    assert counted(f"NOT {where}") == pytest.approx(10000 - counted(where))
+    assert asked(where).comparisons[0].how == "interpolation"
+
+
+@pytest.mark.parametrize("where", ["s LIKE 'id-0_1%'", "s LIKE '%1%'", "s LIKE 'id-01'", "s LIKE '%'"])
+def test_other_patterns_are_judged_at_the_knots(where: str) -> None:
+    assert {item.how for item in asked(where).comparisons} == {"knots"}

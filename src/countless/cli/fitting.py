@@ -23,6 +23,7 @@ from countless.store import is_model
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
+FEW_EPOCHS = 3  # a model of fewer is worth a warning
 LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
 
 
@@ -139,6 +140,11 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
             console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
     report, info = estimator.report, estimator.info()
     console.print(f"{plural(report['epochs'], 'epoch')} in {duration(report['seconds'])}; {_bits(report)}")
+    if report["epochs"] < FEW_EPOCHS:
+        hint = (
+            f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
+        )
+        console.print(f"{hint}; give it more time (--budget)", style="yellow", soft_wrap=True)
     interval = info["interval"]
     console.print(
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from countless.cli import show
 from countless.cli.options import json_option, model_argument
+from countless.engine.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
 
 
@@ -55,7 +57,12 @@ def info(model: Path, as_json: bool) -> None:
         level, queries = interval["level"], interval["queries"]
         console.print(f"interval  a factor of {show.factor(interval['factor'])} at {level:.0%}, from {queries} queries")
     console.print(f"library   Countless {facts['library']}")
-    compiled = (
-        "compiled" if facts["compiled"] else "NumPy: slower; install again with a C compiler for the compiled one"
-    )
-    console.print(f"engine    {compiled}", soft_wrap=True)
+    console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
+
+
+def _engine(compiled: bool) -> str:
+    if compiled:
+        return "compiled"
+    if os.environ.get(SWITCH_OFF):
+        return f"NumPy, which is slower: {SWITCH_OFF} is set"
+    return "NumPy, which is slower: install again with a C compiler for the compiled one"

@@ -64,11 +64,11 @@ def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     """How a column is stored, and with what resolution.
 
     >>> storage(48_842, 74, 1, None), storage(181_458, 11_060, 2, None), storage(336_776, 1_024, 2, 1_024)
-    ('74 codes', '2 digits of its code (11,060)', 'grid of 1,024 cells, about 329 rows each')
+    ('74 codes', '11,060 codes, in 2 digits', 'grid of 1,024 cells, about 329 rows each')
     """
     if cells is not None:
         return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
-    return plural(codes, "code") if digits == 1 else f"{digits} digits of its code ({codes:,})"
+    return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
 
 
 def size(count: int) -> str:

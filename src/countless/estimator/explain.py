@@ -60,7 +60,9 @@ class Explanation:
             )
             if box.sampling_error is not None:
                 how += f", sampling error about {box.sampling_error:.1%}"
-            lines.append(f"box {number:<5} {' > '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}")
+            lines.append(
+                f"box {number:<5} {', then '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}"
+            )
         if len(self.boxes) > MOST_BOXES_SHOWN:
             lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
         lines.append("time      " + ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in self.stages_ms.items()))
@@ -74,7 +76,7 @@ def _kept(item: Comparison) -> str:
     text = f"about {100 * item.values / item.of:.3g}% of the {item.of:,} values of {item.column}, "
     text += "by its knots" if item.how == "knots" else "by interpolation"
     text += f" in a grid of {item.cells:,} cells"
-    return f"{text}; a value counts as the mean of its cell" if item.equality else text
+    return f"{text}; a value counts as the mean of its cell, whether it occurs or not" if item.equality else text
 
 
 def explanation(

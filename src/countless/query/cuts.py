@@ -63,6 +63,25 @@ def ranges_of(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:
     return _compared(operator, keys[0], constant, scale)
 
 
+def prefix_range(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:
+    """The range of a column of strings in which they begin with a constant: LIKE 'abc%', starts_with(column, 'abc')."""
+    if not isinstance(predicate, exp.Like | exp.StartsWith) or not isinstance(predicate.this, exp.Column):
+        return None
+    constant = predicate.expression
+    if not isinstance(constant, exp.Literal) or not constant.is_string:
+        return None
+    prefix = str(constant.this)
+    if isinstance(predicate, exp.Like):
+        if not prefix.endswith("%") or any(wild in prefix[:-1] for wild in "%_"):
+            return None
+        prefix = prefix[:-1]
+    if not prefix or not prefix[-1].isascii():
+        return None
+    past = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    keys = _keys((exp.Literal.string(prefix), exp.Literal.string(past)), read)
+    return None if keys is None else Ranges(((_cut(keys[0], 0, scale), _cut(keys[1], 0, scale)),))
+
+
 def _compared(operator: type[exp.Expr], key: Key, constant: exp.Expr, scale: Scale) -> Ranges:
     before, after = _cut(key, 0, scale), _cut(key, 1, scale)
     points = ((constant, key),)

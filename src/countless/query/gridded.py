@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from countless.arrays import BoolArray, FloatArray
 from countless.data.schema import Schema
-from countless.query.cuts import NULL, Ranges, ranges_of
+from countless.data.types import TEXT
+from countless.query.cuts import NULL, Ranges, prefix_range, ranges_of
 from countless.query.dictionary import Dictionary, Truth
 from countless.query.line import Atoms, Line
 from countless.query.predicate import DIALECT
@@ -42,7 +43,14 @@ class Lines:
         """Where ``predicate`` holds on a grid's column, if it compares the column with constants."""
         line = self.line(index)
         assert line is not None
-        return ranges_of(predicate, line.scale, lambda constants: self._keys(index, line, constants))
+
+        def read(constants: Sequence[exp.Expr]) -> list[Key | None]:
+            return self._keys(index, line, constants)
+
+        found = ranges_of(predicate, line.scale, read)
+        if found is None and self.schema.columns[index].type == TEXT:
+            found = prefix_range(predicate, line.scale, read)
+        return found
 
     def _keys(self, index: int, line: Line, constants: Sequence[exp.Expr]) -> list[Key | None]:
         """Plain literals are read here, other constants by DuckDB."""

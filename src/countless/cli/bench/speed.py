@@ -82,6 +82,8 @@ def speed(
     exact count on the file, and a 1% row sample. Without MODEL, TABLE is fitted first. With --json the last line of
     standard output is one object.
     """
+    with one_thread():
+        pass  # says now, not after the counting, if a package is missing
     options = Options(repeats=repeats, slow_queries=slow_queries)
     with tempfile.TemporaryDirectory() as scratch:
         if model is None:
@@ -143,7 +145,18 @@ def _chosen(available: list[Contender], names: tuple[str, ...] | None) -> list[C
 def _show(facts: dict[str, Any]) -> None:
     console = show.results()
     table = TextTable(box=None, pad_edge=False, header_style="bold")
-    headings = ("method", "queries", "ms p50", "ms p99", "per second", "q p50", "q p95", "q p99", "q max", "rows")
+    headings = (
+        "method",
+        "queries",
+        "ms p50",
+        "ms p99",
+        "per second",
+        "q p50",
+        "q p95",
+        "q p99",
+        "q max",
+        "forward rows",
+    )
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left")
     for name, found in facts["methods"].items():
@@ -152,6 +165,8 @@ def _show(facts: dict[str, Any]) -> None:
         times = (f"{found['ms_p50']:.3f}", f"{found['ms_p99']:.3f}", f"{found['per_second']:,.0f}")
         table.add_row(name, f"{found['queries']:,}", *times, *errors, rows)
     console.print(table)
+    console.print("against particles, on the queries that both answered: medians of latency, and q_p99 of q-errors;")
+    console.print("estimate_many is given as its mean, and its throughput against a loop of single questions")
     for name, ratio in facts["ratios"].items():
         console.print(f"{ratio:9.2f}x  {name}")
     process = facts["process"]
