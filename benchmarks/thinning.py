@@ -28,7 +28,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import random_workload
 from countless.region import Box
 
-BUDGETS = (16, 64, 256)
+BUDGETS = (16, 64, 256, 1024)
 REFERENCE = 20_000  # particles of the walk that stands for the model's own answer
 SEEDS = 8  # of each rule
 HARD = 25  # queries that are kept
