@@ -26,10 +26,13 @@ LARGEST_PART = 3  # sub-predicates of up to so many filters, as a query optimize
 
 @dataclass(frozen=True)
 class Options:
-    """How much to measure."""
+    """How much to measure; ``methods`` are those beside particles, None for all."""
 
+    queries: int = 1000  # of each seed
+    seeds: int = 1
     repeats: int = 3
     slow_queries: int = 100
+    methods: tuple[str, ...] | None = None
     ten_filter_queries: int = 100
     threads: int = 2
 

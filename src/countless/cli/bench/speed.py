@@ -8,31 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table as TextTable
 
-from countless.bench.machine import machine_facts
-from countless.bench.methods import MANY, Contender, contenders
-from countless.bench.process import serving, start_up
-from countless.bench.speed import (
-    Measured,
-    Options,
-    measure,
-    measure_many,
-    one_thread,
-    ratios,
-    sub_predicates,
-    throughput,
-)
+from countless.bench.contest import Watch, contest
+from countless.bench.speed import Measured, Options, one_thread
 from countless.cli import show
 from countless.cli.fitting import fit_and_save
 from countless.cli.options import Names, json_option
-from countless.data.source import Source
-from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import random_workload
-from countless.workload import paper_filters
-
-TEN = (10, 10)
 
 
 @click.command(
@@ -43,9 +27,15 @@ TEN = (10, 10)
 @click.argument("table")
 @click.argument("model", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="Random queries of each seed."
+    "--queries",
+    type=click.IntRange(min=1),
+    default=Options.queries,
+    show_default=True,
+    help="Random queries of each seed.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="How many seeds to draw from.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=Options.seeds, show_default=True, help="How many seeds to draw from."
+)
 @click.option(
     "--slow-queries",
     type=click.IntRange(min=1),
@@ -84,62 +74,40 @@ def speed(
     """
     with one_thread():
         pass  # says now, not after the counting, if a package is missing
-    options = Options(repeats=repeats, slow_queries=slow_queries)
+    options = Options(queries, seeds, repeats, slow_queries, methods)
     with tempfile.TemporaryDirectory() as scratch:
         if model is None:
             model = Path(scratch) / "bench.countless"
             fit_and_save(show.progress(), table, model, resume=False, exclude=exclude, epochs=epochs)
-        facts = _measure(table, model, queries, seeds, methods, options)
+        console = show.progress()
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            facts = contest(table, model, options, _Watch(console, bar))
     _show(facts)
     if as_json:
         click.echo(json.dumps(facts))
 
 
-def _measure(
-    table: str, model: Path, count: int, seeds: int, methods: tuple[str, ...] | None, options: Options
-) -> dict[str, Any]:
-    console = show.progress()
-    estimator = Estimator.load(model)
-    chosen = _chosen(contenders(estimator, table), methods)
-    console.print(f"counting {count * seeds:,} random queries ...")
-    queries = [query for seed in range(seeds) for query in random_workload(estimator.schema, table, count, seed)]
-    measured: dict[str, Measured] = {}
-    with one_thread(), Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        for contender in chosen:
-            asked = queries[: options.slow_queries] if contender.slow else queries
-            task = bar.add_task(contender.name, total=len(asked))
-            contender.answer(asked[0].where)  # the first answer pays for what is made once
-            times = options.repeats if contender.quick else 1
-            found = measure(contender, asked, times, lambda task=task: bar.advance(task))  # type: ignore[misc]
-            measured[contender.name] = found
-            bar.remove_task(task)
-            console.print(f"{contender.name}: {found.to_json()['ms_p50']:.2f} ms")
-        measured[MANY] = measure_many(estimator, queries[:count], options)
-        filters = paper_filters(estimator.schema, Source.open(table), options.ten_filter_queries, seeds, TEN)
-        batches = {
-            "random": throughput(estimator, [query.where for query in queries[:count]], options),
-            "sub-predicates": throughput(estimator, [part for f in filters for part in sub_predicates(f)], options),
-        }
-    clauses = [query.where for query in queries[:20]]
-    return {
-        "methods": {name: found.to_json() for name, found in measured.items()},
-        "ratios": ratios(measured) | {f"{MANY}/loop, {name}": found["ratio"] for name, found in batches.items()},
-        "batches": batches,
-        "process": start_up(model, clauses[0]) | serving(model, clauses),
-        "machine": machine_facts(),
-        "queries": len(queries),
-        "seeds": seeds,
-        "model": {"bytes": model.stat().st_size, "parameters": estimator.info()["parameters"]},
-    }
+class _Watch(Watch):
+    """A bar for the contender at work, and a line for each that is done."""
 
+    def __init__(self, console: Console, bar: Progress) -> None:
+        self._console, self._bar = console, bar
+        self._task: TaskID | None = None
 
-def _chosen(available: list[Contender], names: tuple[str, ...] | None) -> list[Contender]:
-    """The first, which the others are compared with, and those that are named."""
-    known = [contender.name for contender in available]
-    for name in names or ():
-        if name not in known:
-            raise click.UsageError(f"unknown method {name!r}: choose from {', '.join(known)}")
-    return [c for c in available if names is None or c is available[0] or c.name in names]
+    def counting(self, queries: int) -> None:
+        self._console.print(f"counting {queries:,} random queries ...")
+
+    def begins(self, name: str, queries: int) -> None:
+        self._task = self._bar.add_task(name, total=queries)
+
+    def answered(self) -> None:
+        assert self._task is not None
+        self._bar.advance(self._task)
+
+    def ends(self, measured: Measured) -> None:
+        assert self._task is not None
+        self._bar.remove_task(self._task)
+        self._console.print(f"{measured.name}: {measured.to_json()['ms_p50']:.2f} ms")
 
 
 def _show(facts: dict[str, Any]) -> None:

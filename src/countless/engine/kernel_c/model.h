@@ -46,8 +46,8 @@ static void *reserve(Buffer *buffer, size_t bytes) {
 
 typedef struct {
     int count;               /* particles */
-    int low, done, capacity; /* units [low, done) are known here; room for capacity of them */
-    int width;               /* padded capacity: the stride of a particle in one layer */
+    int low, done;           /* units [low, done) are known here */
+    int width;               /* the stride of a particle in one layer: room for what the steps below read, padded */
     int position;            /* the position read on the way here */
     int thinned, most;       /* whether anything was thinned on the way; the most particles held */
     double rows;             /* rows of logits computed on the way */

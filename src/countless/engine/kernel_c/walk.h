@@ -226,8 +226,7 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     below->count = count;
     below->low = below->done = model->position[node->position].cut;
     below->position = node->position;
-    below->capacity = node->reach > below->low ? node->reach - below->low : 0;
-    below->width = padded(below->capacity) + LANES;
+    below->width = padded(node->reach > below->low ? node->reach - below->low : 0) + LANES;
     below->thinned = level->thinned | thinned;
     below->most = level->most > count ? level->most : count;
     below->rows = level->rows + level->count;
