@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.automaton import Language
 
 FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
 START = 1  # the state before any symbol is read, unless everything is allowed
@@ -113,11 +114,20 @@ class Filter:
     constraint: Constraint
 
 
+@dataclass(frozen=True, eq=False)
+class TextFilter:
+    """What is asked of the text column at ``column`` among the table's text columns."""
+
+    column: int
+    language: Language
+
+
 @dataclass(frozen=True)
 class Box:
     """A conjunction of filters on distinct columns; none at all is the whole table."""
 
     filters: tuple[Filter, ...] = ()
+    texts: tuple[TextFilter, ...] = ()
 
 
 @dataclass(frozen=True)

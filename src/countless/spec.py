@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -100,5 +100,87 @@ class ModelSpec:
                 orders=tuple(tuple(int(position) for position in order) for order in data["orders"]),
                 groups=tuple(int(count) for count in data["groups"]),
             )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None
+
+
+@dataclass(frozen=True)
+class TextSpec:
+    """A causal Transformer over the characters of a text column.
+
+    A string is written in symbols: the alphabet's ``characters``, then UNKNOWN (any rarer character), END, CUT (the
+    string goes on, but the model does not see how) and NULL. What the network reads is one of these or MASK, at a
+    *position*: the token at position ``p`` is the last one before symbol ``p``, and its output predicts that symbol.
+    MASK at position ``p`` stands for ``p`` symbols that are not known, so that every string begins with MASK at 0.
+
+    ``grams`` lists lengths of character n-grams that have embeddings of their own, in ``buckets`` by a hash.
+    ``context`` is the size of a vector that says what else is known of the row, 0 for none.
+
+    >>> spec = TextSpec(characters=26, length=100)
+    >>> spec.unknown, spec.end, spec.cut, spec.null, spec.mask, spec.symbols
+    (26, 27, 28, 29, 30, 30)
+    """
+
+    characters: int
+    length: int
+    width: int = 64
+    blocks: int = 4
+    heads: int = 4
+    inner: int = 256
+    grams: tuple[int, ...] = (2, 3, 4)
+    buckets: int = 1 << 14
+    context: int = 0
+
+    def __post_init__(self) -> None:
+        sizes = (self.length, self.width, self.blocks, self.heads, self.inner, self.buckets, *self.grams)
+        if min(sizes) < 1 or min(self.characters, self.context) < 0:
+            raise ModelFileError("a text model has at least 1 character of length, 1 block, 1 head and 1 unit")
+        if self.width % self.heads:
+            raise ModelFileError(f"{self.heads} heads cannot share a width of {self.width} evenly")
+        if list(self.grams) != sorted(set(self.grams)) or min(self.grams, default=2) < 2:
+            raise ModelFileError("the lengths of n-grams must ascend from 2")
+
+    @property
+    def unknown(self) -> int:
+        """Any character that is not in the alphabet."""
+        return self.characters
+
+    @property
+    def end(self) -> int:
+        """The string ends here."""
+        return self.characters + 1
+
+    @property
+    def cut(self) -> int:
+        """The string goes on, but was cut here."""
+        return self.characters + 2
+
+    @property
+    def null(self) -> int:
+        """There is no string."""
+        return self.characters + 3
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols there are."""
+        return self.characters + 4
+
+    @property
+    def mask(self) -> int:
+        """The token for symbols that are not known."""
+        return self.symbols
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        return {"kind": "transformer", **asdict(self), "grams": list(self.grams)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> TextSpec:
+        """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
+        try:
+            if data["kind"] != "transformer":
+                raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
+            sizes = {field.name: int(data[field.name]) for field in fields(cls) if field.name != "grams"}
+            return cls(**sizes, grams=tuple(int(length) for length in data["grams"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

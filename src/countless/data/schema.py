@@ -9,6 +9,7 @@ from typing import Any
 
 from countless.data.digits import GRID_DIGITS_FROM, radices_of
 from countless.data.grid import Grid
+from countless.data.text import TextColumn
 from countless.data.types import stored_type
 from countless.errors import ModelFileError
 
@@ -95,6 +96,7 @@ class Schema:
     rows: int
     columns: tuple[Column, ...]
     left_out: tuple[LeftOut, ...] = ()
+    texts: tuple[TextColumn, ...] = ()
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -129,6 +131,13 @@ class Schema:
     def find(self, name: str) -> int | None:
         """The index of the column called ``name``: exactly, or else without regard to case, as in DuckDB."""
         return self._index.get(name, self._index.get(name.casefold()))
+
+    def find_text(self, name: str) -> int | None:
+        """The index of the text column called ``name`` among the text columns."""
+        names = [column.name for column in self.texts]
+        if name in names:
+            return names.index(name)
+        return next((index for index, item in enumerate(names) if item.casefold() == name.casefold()), None)
 
     def find_left_out(self, name: str) -> LeftOut | None:
         """The column called ``name`` among those left out."""
