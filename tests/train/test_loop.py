@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
+from countless.train.columns import ColumnsTask
 from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
 
@@ -32,7 +33,11 @@ def run(**options: Any) -> Trained:
     keywords = {
         key: options.pop(key) for key in ("checkpoint", "resume", "on_progress", "fingerprint") if key in options
     }
-    return train(codes(), SPEC, TrainOptions(batch=100, **options), **keywords)
+    return fitted(codes(), TrainOptions(batch=100, **options), **keywords)
+
+
+def fitted(rows: NDArray[Any], options: TrainOptions, **keywords: Any) -> Trained:
+    return train(ColumnsTask(rows, SPEC, options), options, **keywords)
 
 
 def same(one: Trained, two: Trained) -> bool:
@@ -104,13 +109,13 @@ def test_progress_tells_all() -> None:
 
 
 def test_a_small_table_is_trained_on_whole() -> None:
-    trained = train(codes(50), SPEC, TrainOptions(epochs=2))
+    trained = fitted(codes(50), TrainOptions(epochs=2))
     assert trained.report["held_out_rows"] == 0
     assert trained.report["train_rows"] == 50
 
 
 def test_one_row() -> None:
-    trained = train(codes(1), SPEC, TrainOptions(epochs=1))
+    trained = fitted(codes(1), TrainOptions(epochs=1))
     assert np.isfinite(trained.report["train_bits"])
 
 

@@ -88,6 +88,8 @@ class LeftOut:
 class Schema:
     """What the model knows of the table: its number of rows, its columns, and the columns it left out.
 
+    ``columns`` have codes, and one model for all of them; each of ``texts`` has a model of its own.
+
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
     ((2, 1), (1,))
@@ -148,6 +150,7 @@ class Schema:
         return {
             "rows": self.rows,
             "columns": [column.to_json() for column in self.columns],
+            "texts": [column.to_json() for column in self.texts],
             "left_out": [
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
             ],
@@ -160,13 +163,14 @@ class Schema:
             schema = cls(
                 rows=int(data["rows"]),
                 columns=tuple(map(Column.from_json, data["columns"])),
+                texts=tuple(map(TextColumn.from_json, data.get("texts", ()))),
                 left_out=tuple(
                     LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]
                 ),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the schema is damaged ({error!r}): fit the model again") from None
-        for column in schema.columns:
+        for column in (*schema.columns, *schema.texts):
             if stored_type(column.type) != column.type:  # the type becomes part of SQL: let nothing else in
                 raise ModelFileError(
                     f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again"
@@ -176,6 +180,7 @@ class Schema:
             for column in schema.columns
         ):
             raise ModelFileError("the schema is damaged (a column does not fit its positions): fit the model again")
-        if schema.rows < 1 or not schema.columns or any(column.size < 1 for column in schema.columns):
+        columns = (*schema.columns, *schema.texts)
+        if schema.rows < 1 or not columns or any(column.size < 1 for column in schema.columns):
             raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
         return schema

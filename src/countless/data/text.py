@@ -1,24 +1,37 @@
-"""A text column: the alphabet its strings are written in, and the symbols of every row."""
+"""Text columns: the alphabet their strings are written in, and the symbols of every row."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.automaton import Letters
+from countless.data.source import Source
+from countless.data.types import quote_identifier
+from countless.errors import DataError, ModelFileError
 
-MOST_RARE = 1_000  # rare characters that are told apart in a pattern; any others are as one
+MOST_RARE = 1_000  # rare characters that are told apart in a pattern; any others are never matched by name
+MOST_CHARACTERS = 500  # of an alphabet
+RARE_BELOW = 20  # occurrences; fewer in a small table
+LONGEST = 256  # by default no more characters of a string are modelled
+USUAL_LENGTH = 0.99  # and as many as this share of the strings has
+ROWS_AT_ONCE = 50_000
+AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
 
 
 @dataclass(frozen=True)
 class TextColumn:
     """A column of strings that are modelled character by character.
 
-    ``characters`` is the alphabet, in the order of code points. ``rare`` has the other characters, which the model
-    knows only as UNKNOWN, with how often each occurs. Strings of more than ``length`` characters are cut there: ``cut``
-    of them, which go on for ``beyond`` characters in the mean.
+    ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
+    has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
+    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean.
     """
 
     name: str
@@ -28,7 +41,7 @@ class TextColumn:
     has_null: bool
     distinct: int
     rare: tuple[tuple[str, int], ...] = ()
-    frequencies: tuple[int, ...] = ()  # how often each of ``characters`` occurs
+    frequencies: tuple[int, ...] = ()
     cut: int = 0
     beyond: float = 0.0
 
@@ -43,3 +56,136 @@ class TextColumn:
         shares[len(self.characters) :] = [count / unknown for _, count in told]
         stop = 1.0 / max(1.0, self.beyond)
         return Letters(self.characters + "".join(character for character, _ in told), symbols, shares, counts, stop)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "characters": self.characters,
+            "frequencies": list(self.frequencies),
+            "rare": [list(item) for item in self.rare],
+            "length": self.length,
+            "has_null": self.has_null,
+            "distinct": self.distinct,
+            "cut": self.cut,
+            "beyond": self.beyond,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> TextColumn:
+        """The column that :meth:`to_json` wrote."""
+        column = cls(
+            name=str(data["name"]),
+            type=str(data["type"]),
+            characters=str(data["characters"]),
+            length=int(data["length"]),
+            has_null=bool(data["has_null"]),
+            distinct=int(data["distinct"]),
+            rare=tuple((str(character), int(count)) for character, count in data["rare"]),
+            frequencies=tuple(map(int, data["frequencies"])),
+            cut=int(data["cut"]),
+            beyond=float(data["beyond"]),
+        )
+        every = column.characters + "".join(character for character, _ in column.rare)
+        whole = (
+            len(column.frequencies) == len(column.characters)
+            and all(len(character) == 1 for character, _ in column.rare)
+            and len(set(every)) == len(every)
+            and min([1, *column.frequencies, *(count for _, count in column.rare)]) > 0
+            and 1 <= column.length
+            and 0 <= column.beyond < float("inf")
+        )
+        if not whole:
+            raise ModelFileError(f'the schema is damaged (the text column "{column.name}"): fit the model again')
+        return column
+
+
+@dataclass(frozen=True, eq=False)
+class Strings:
+    """Rows of a text column as symbols (rows, length + 1): characters, then END or CUT; or NULL. Beyond is END."""
+
+    symbols: NDArray[Any]
+    lengths: NDArray[np.int32]  # symbols of each row, the last one included
+
+
+def read_text(
+    source: Source, name: str, kind: str, length: int | None = None, tell: Callable[[str], None] = lambda stage: None
+) -> tuple[TextColumn, Strings]:
+    """The column ``name`` with its alphabet, and its rows in the source's order. ``length`` is where strings are cut."""
+    value = f"CAST({quote_identifier(name)} AS VARCHAR)"
+    tell(f"reading the alphabet of {name}")
+    rows, present, distinct, usual, longest = source.rows(
+        f"SELECT count(*), count({value}), approx_count_distinct({value}), "
+        f"quantile_disc(length({value}), {USUAL_LENGTH}), max(length({value})) FROM {source.table}"
+    )[0]
+    if not present:
+        raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+    if length is None:
+        length = min(LONGEST, max(1, int(usual)))
+    length = min(length, max(1, int(longest)))
+    counts: Counter[str] = Counter()
+    cut = beyond = 0
+    for texts in _chunks(source, value):
+        for text in texts:
+            if text is not None and len(text) > length:
+                cut += 1
+                beyond += len(text) - length
+        counts.update("".join(text[:length] for text in texts if text))
+    characters, rare = _alphabet(counts, int(rows))
+    column = TextColumn(
+        name=name,
+        type=kind,
+        characters="".join(characters),
+        length=length,
+        has_null=present < rows,
+        distinct=min(int(distinct), int(present)),
+        rare=tuple((character, counts[character]) for character in rare),
+        frequencies=tuple(counts[character] for character in characters),
+        cut=cut,
+        beyond=beyond / cut if cut else 0.0,
+    )
+    tell(f"encoding {name}")
+    parts = [encode(column, texts) for texts in _chunks(source, value)]
+    strings = Strings(
+        np.concatenate([part.symbols for part in parts]), np.concatenate([part.lengths for part in parts])
+    )
+    if len(strings.symbols) != rows:
+        raise DataError("the table changed while it was read: fit again when nothing writes to it")
+    return column, strings
+
+
+def encode(column: TextColumn, texts: list[str | None]) -> Strings:
+    """The symbols of ``texts``.
+
+    >>> column = TextColumn("t", "VARCHAR", "ab", 3, True, 9, (("é", 1),), (5, 5))
+    >>> encode(column, ["ab", "abab", "é", "", None]).symbols.tolist()
+    [[0, 1, 3, 3], [0, 1, 0, 4], [2, 3, 3, 3], [3, 3, 3, 3], [5, 3, 3, 3]]
+    """
+    count, length = len(column.characters), column.length
+    unknown, end, cut, null = range(count, count + AFTER_CHARACTERS)
+    symbols = np.full((len(texts), length + 1), end, dtype=np.uint8 if null < 2**8 else np.uint16)
+    lengths = np.array([min(length, len(text)) if text is not None else 0 for text in texts], dtype=np.int32)
+    points = np.frombuffer("".join(text[:length] for text in texts if text).encode("utf-32-le"), dtype=np.uint32)
+    alphabet = np.array([ord(character) for character in column.characters], dtype=np.uint32)
+    places = np.searchsorted(alphabet, points)
+    known = places < count
+    known[known] = alphabet[places[known]] == points[known]
+    symbols[np.arange(length + 1) < lengths[:, None]] = np.where(known, places, unknown)
+    symbols[[text is not None and len(text) > length for text in texts], length] = cut
+    symbols[[text is None for text in texts], 0] = null
+    return Strings(symbols, lengths + 1)
+
+
+def _alphabet(counts: Counter[str], rows: int) -> tuple[list[str], list[str]]:
+    """The characters worth a symbol each, and the others; both in the order of code points."""
+    limit = max(2, min(RARE_BELOW, rows // 1_000))
+    ranked = sorted(counts, key=lambda character: (-counts[character], character))
+    kept = [character for character in ranked[:MOST_CHARACTERS] if counts[character] >= limit]
+    return sorted(kept), sorted(set(ranked) - set(kept))
+
+
+def _chunks(source: Source, value: str) -> Iterator[list[str | None]]:
+    rows = source.rows(f"SELECT {value} FROM {source.table}")
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        yield [text for (text,) in rows[first : first + ROWS_AT_ONCE]]

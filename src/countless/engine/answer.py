@@ -11,7 +11,8 @@ class Answer:
 
     ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
     of particles (or samples) held at once, ``forward_rows`` the rows of logits computed in all. ``sampling_error`` is
-    the relative standard error that sampling adds, where independent replicates have told it.
+    the relative standard error that sampling adds, where independent replicates have told it. ``texts`` are the text
+    columns that were asked.
     """
 
     density: float
@@ -20,3 +21,4 @@ class Answer:
     visited: tuple[int, ...]
     forward_rows: int
     sampling_error: float | None = None
+    texts: tuple[int, ...] = ()

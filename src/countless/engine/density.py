@@ -13,6 +13,8 @@ from countless.engine.budget import adaptive, fixed
 from countless.engine.exact import exact
 from countless.engine.paper import progressive, skipping
 from countless.engine.runtime import Runtime
+from countless.engine.text.density import TEXT_METHODS, text_density
+from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
@@ -20,6 +22,14 @@ Method = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
 Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
 
 PAPER_SAMPLES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Runtimes:
+    """The models of a table: one of all its columns, if it has any but text, and one of each text column."""
+
+    columns: Runtime[Any] | None
+    texts: tuple[TextRuntime, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,19 +46,51 @@ class Density:
 
 
 def densities(
-    runtime: Runtime[Any], regions: Sequence[Region], method: str, budget: int | None, seed: int
+    runtimes: Runtimes, regions: Sequence[Region], method: str, budget: int | None, seed: int
 ) -> list[Density]:
     """Each region's density: the sum over its disjoint boxes, clipped to the bounds that its cover gives.
 
     ``budget`` is a number of particles or samples; None is the method's own choice.
     """
-    if method not in METHODS:
-        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    if method not in METHODS and method not in TEXT_METHODS:
+        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join({**METHODS, **TEXT_METHODS})}")
     if budget is not None and budget < 1:
         raise CountlessError(f"the number of particles or samples must be at least 1, not {budget}")
     boxes = [box for region in regions for box in (*region.boxes, *region.cover)]
-    answers = iter(METHODS[method](runtime, boxes, budget, seed))
+    answers = iter(_answers(runtimes, boxes, method, budget, seed))
     return [_density(region, answers) for region in regions]
+
+
+def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int | None, seed: int) -> list[Answer]:
+    """Each box's density: that of its columns, times that of each text column it asks about."""
+    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)
+    answers = [whole] * len(boxes)
+    asking = [index for index, box in enumerate(boxes) if box.filters]
+    if asking:
+        assert runtimes.columns is not None
+        if method not in METHODS:
+            raise CountlessError(f"the method {method!r} is for text columns only: choose one of {', '.join(METHODS)}")
+        found = METHODS[method](runtimes.columns, [boxes[index] for index in asking], budget, seed)
+        for index, answer in zip(asking, found, strict=True):
+            answers[index] = answer
+    for index, box in enumerate(boxes):
+        for item in box.texts:
+            text = text_density(runtimes.texts[item.column], item.language, method, budget, seed)
+            answers[index] = _both(answers[index], text, item.column)
+    return answers
+
+
+def _both(answer: Answer, text: Answer, column: int) -> Answer:
+    """The conjunction of two answers, as if they had nothing to do with each other."""
+    return Answer(
+        answer.density * text.density,
+        answer.exact and text.exact,
+        max(answer.particles, text.particles),
+        answer.visited,
+        answer.forward_rows + text.forward_rows,
+        answer.sampling_error if text.exact else None,
+        (*answer.texts, column),
+    )
 
 
 def _density(region: Region, answers: Any) -> Density:

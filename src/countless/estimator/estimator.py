@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 from countless import store
 from countless._version import __version__
 from countless.data.schema import Schema
-from countless.engine.density import Density, densities
+from countless.engine.density import Density, Runtimes, densities
+from countless.engine.kernel import compiled
 from countless.engine.resmade import ResMadeRuntime
+from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError, ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
@@ -23,7 +25,7 @@ from countless.estimator.explain import Explanation, explanation
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import ColumnReference, Predicate, Where
-from countless.spec import ModelSpec
+from countless.spec import ModelSpec, TextSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
 DEFAULT_METHOD = "particles"
@@ -40,7 +42,7 @@ class Estimator:
     def __init__(
         self,
         schema: Schema,
-        model: store.StoredModel,
+        models: Mapping[str, store.StoredModel],
         calibration: Calibration | None = None,
         report: dict[str, Any] | None = None,
         library: str = __version__,
@@ -49,13 +51,8 @@ class Estimator:
         self.calibration = calibration or Calibration(())
         self.report = report or {}
         self.library = library
-        self._model = model
-        spec = ModelSpec.from_json(model.spec)
-        if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
-            raise ModelFileError(
-                "the model file is damaged: the model and the schema do not belong together; fit it again"
-            )
-        self._runtime = ResMadeRuntime(spec, dict(model.arrays))
+        self._models = dict(models)
+        self._runtimes = Runtimes(_columns_runtime(schema, models), _text_runtimes(schema, models))
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
@@ -63,22 +60,20 @@ class Estimator:
     def load(cls, path: str | os.PathLike[str]) -> Estimator:
         """The estimator in the model file at ``path``."""
         contents = store.read(path)
-        if COLUMNS_MODEL not in contents.models:
-            raise ModelFileError(f"{os.fspath(path)} holds no model of columns: fit it again")
         schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
-        return cls(schema, contents.models[COLUMNS_MODEL], calibration, contents.report, contents.library)
+        return cls(schema, contents.models, calibration, contents.report, contents.library)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model file, atomically. It holds every distinct value of the fitted columns, or a grid's knots."""
         contents = store.Contents(
-            self.schema.to_json(), {COLUMNS_MODEL: self._model}, self.calibration.to_json(), self.report, self.library
+            self.schema.to_json(), self._models, self.calibration.to_json(), self.report, self.library
         )
         store.write(path, contents)
         return Path(path)
 
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
-        return Estimator(self.schema, self._model, calibration, self.report, self.library)
+        return Estimator(self.schema, self._models, calibration, self.report, self.library)
 
     @property
     def rows(self) -> int:
@@ -88,7 +83,7 @@ class Estimator:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that can be asked about."""
-        return tuple(column.name for column in self.schema.columns)
+        return tuple(column.name for column in (*self.schema.columns, *self.schema.texts))
 
     def estimate(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
@@ -186,16 +181,30 @@ class Estimator:
             "left_out": [
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.schema.left_out
             ],
-            "model": self._runtime.spec.to_json(),
-            "parameters": sum(array.size for array in self._model.arrays.values()),
+            "texts": [
+                {
+                    "name": column.name,
+                    "type": column.type,
+                    "distinct": column.distinct,
+                    "has_null": column.has_null,
+                    "characters": len(column.characters),
+                    "rare_characters": len(column.rare),
+                    "length": column.length,
+                    "cut": column.cut,
+                    "model": self._models[text_model(index)].spec,
+                }
+                for index, column in enumerate(self.schema.texts)
+            ],
+            "model": None if self._runtimes.columns is None else self._models[COLUMNS_MODEL].spec,
+            "parameters": sum(array.size for model in self._models.values() for array in model.arrays.values()),
             "interval": {
                 "level": self.calibration.level,
                 "factor": self._factor,
                 "queries": len(self.calibration.queries),
             },
-            "training": {name: value for name, value in self.report.items() if name != "history"},
+            "training": _without_history(self.report),
             "library": self.library,
-            "compiled": self._runtime.kernel is not None,
+            "compiled": compiled() is not None,
         }
 
     def __repr__(self) -> str:
@@ -206,11 +215,12 @@ class Estimator:
         return self.calibration.factor
 
     def _densities(self, questions: list[Question], method: str, particles: int | None) -> list[Density]:
-        return densities(self._runtime, [question.region for question in questions], method, particles, self._seed)
+        return densities(self._runtimes, [question.region for question in questions], method, particles, self._seed)
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        certain = question.certain and all(not answer.visited for answer in found.answers)  # no row, or every row
+        asked = any(answer.visited or answer.texts for answer in found.answers)
+        certain = question.certain and not asked  # no row, or every row
         low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
         return Estimate(
             where=question.where,
@@ -224,6 +234,13 @@ class Estimator:
             ms=ms,
             forward_rows=sum(answer.forward_rows for answer in found.answers),
         )
+
+
+def _without_history(report: dict[str, Any]) -> dict[str, Any]:
+    short = {name: value for name, value in report.items() if name != "history"}
+    if "texts" in report:
+        short["texts"] = {name: _without_history(text) for name, text in report["texts"].items()}
+    return short
 
 
 def _done(result: list[Density]) -> Future[list[Density]]:
@@ -243,3 +260,39 @@ def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessE
 def _since(started: float) -> float:
     """Milliseconds."""
     return (time.perf_counter() - started) * 1e3
+
+
+def text_model(index: int) -> str:
+    """The name of the model of the table's text column at ``index``."""
+    return f"text-{index}"
+
+
+def _columns_runtime(schema: Schema, models: Mapping[str, store.StoredModel]) -> ResMadeRuntime | None:
+    if not schema.columns:
+        return None
+    model = _stored(models, COLUMNS_MODEL)
+    spec = ModelSpec.from_json(model.spec)
+    if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
+        raise _mismatch()
+    return ResMadeRuntime(spec, dict(model.arrays))
+
+
+def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[TextRuntime, ...]:
+    runtimes = []
+    for index, column in enumerate(schema.texts):
+        model = _stored(models, text_model(index))
+        spec = TextSpec.from_json(model.spec)
+        if (spec.characters, spec.length) != (len(column.characters), column.length):
+            raise _mismatch()
+        runtimes.append(TextRuntime(spec, dict(model.arrays)))
+    return tuple(runtimes)
+
+
+def _stored(models: Mapping[str, store.StoredModel], name: str) -> store.StoredModel:
+    if name not in models:
+        raise ModelFileError(f"the model file is damaged: it lacks the model {name!r}; fit it again")
+    return models[name]
+
+
+def _mismatch() -> ModelFileError:
+    return ModelFileError("the model file is damaged: the model and the schema do not belong together; fit it again")

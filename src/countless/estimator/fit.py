@@ -15,14 +15,16 @@ from countless import store
 from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
+from countless.data.text import TextColumn
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.estimator import Estimator
-from countless.spec import ModelSpec
+from countless.estimator.estimator import COLUMNS_MODEL, Estimator, text_model
+from countless.spec import ModelSpec, TextSpec
 from countless.workload import mixed_clauses
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
+    from countless.train.task import Task
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +62,33 @@ class LoggingListener(Listener):
 
 
 @dataclass(frozen=True)
+class TextNetwork:
+    """The size of the Transformer that learns a text column, and how it is masked: ``prefix``, ``spans`` or ``none``.
+
+    ``spans`` also learns what follows a gap inside a string.
+    """
+
+    width: int = 64
+    blocks: int = 2
+    heads: int = 4
+    inner: int = 256
+    grams: tuple[int, ...] = (2, 3, 4)
+    buckets: int = 1 << 14
+    masking: str = "prefix"
+
+    def spec(self, column: TextColumn) -> TextSpec:
+        """The network for ``column``."""
+        sizes = (self.width, self.blocks, self.heads, self.inner, self.grams, self.buckets)
+        return TextSpec(len(column.characters), column.length, *sizes)
+
+
+TEXT_PRESETS = {
+    "default": TextNetwork(),
+    "paper": TextNetwork(width=32, blocks=8, heads=4, inner=256, grams=()),
+}
+
+
+@dataclass(frozen=True)
 class Network:
     """The size of the ResMADE: the paper's by default."""
 
@@ -84,6 +113,10 @@ def fit(
     learning_rate: float | None = None,
     batch: int | None = None,
     network: Network | None = None,
+    text: Iterable[str] = (),
+    no_text: Iterable[str] = (),
+    max_length: int | None = None,
+    text_network: TextNetwork | str = "default",
     max_distinct: int = MAX_DISTINCT,
     dtype: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
@@ -96,13 +129,18 @@ def fit(
     relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
     ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
 
-    A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid.
+    A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
+    if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
+    name columns that are, and are not). Strings are cut at ``max_length`` characters, by default where 99% have ended.
+    ``text_network`` is a preset, ``default`` or ``paper``, or a :class:`TextNetwork`. ``budget`` is shared out evenly.
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
     try:
+        from countless.train.columns import ColumnsTask
         from countless.train.loop import train
         from countless.train.options import TrainOptions
+        from countless.train.text import TextTask
     except ImportError as error:
         if error.name != "torch":
             raise
@@ -111,26 +149,70 @@ def fit(
         raise TrainingError(f"unknown dtype {dtype!r}: choose {' or '.join(DTYPES)}")
     listener = listener or LoggingListener()
     network = network or Network()
-    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
-    options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
-    encode = EncodeOptions(None if columns is None else _names(columns), _names(exclude), max_distinct)
+    text_network = _preset(text_network) if isinstance(text_network, str) else text_network
     source = Source.open(source)
-    table = Table.encode(source, encode, listener.stage)
-    listener.table(table.schema)
-    listener.stage("training")
-    spec = ModelSpec(table.schema.sizes, network.hidden, network.blocks, network.embedding, groups=table.schema.groups)
-    trained = train(
-        table.matrix(),
-        spec,
-        options,
-        fingerprint=table.fingerprint,
-        checkpoint=None if checkpoint is None else Path(checkpoint),
-        resume=resume,
-        on_progress=listener.training,
+    encode = EncodeOptions(
+        None if columns is None else _names(columns),
+        _names(exclude),
+        max_distinct,
+        _names(text),
+        _names(no_text),
+        max_length,
     )
-    listener.stage("stopped early, calibrating before the model is kept" if trained.interrupted else "calibrating")
-    model = store.StoredModel(spec.to_json(), {name: array.astype(dtype) for name, array in trained.arrays.items()})
-    return _calibrated(source, Estimator(table.schema, model, report=trained.report), seed, listener)
+    table = Table.encode(source, encode, listener.stage)
+    schema = table.schema
+    listener.table(schema)
+    models = len(schema.texts) + bool(schema.columns)
+    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    options = TrainOptions(
+        epochs=epochs,
+        budget=None if budget is None else budget / models,
+        batch=batch,
+        masking=masking,
+        seed=seed,
+        **chosen,
+    )
+
+    def learned(task: Task, name: str) -> tuple[store.StoredModel, dict[str, Any]]:
+        trained = train(
+            task,
+            options,
+            fingerprint=table.fingerprint,
+            checkpoint=None if checkpoint is None else checkpoint_of(checkpoint, name),
+            resume=resume,
+            on_progress=listener.training,
+        )
+        arrays = {key: array.astype(dtype) for key, array in trained.arrays.items()}
+        return store.StoredModel(task.spec.to_json(), arrays), trained.report
+
+    found: dict[str, store.StoredModel] = {}
+    report: dict[str, Any] = {"interrupted": False, "texts": {}}
+    if schema.columns:
+        listener.stage("training")
+        spec = ModelSpec(schema.sizes, network.hidden, network.blocks, network.embedding, groups=schema.groups)
+        found[COLUMNS_MODEL], columns_report = learned(ColumnsTask(table.matrix(), spec, options), COLUMNS_MODEL)
+        report.update(columns_report)
+    for index, (column, strings) in enumerate(zip(schema.texts, table.strings, strict=True)):
+        listener.stage(f"training on the text of {column.name}")
+        task = TextTask(strings, text_network.spec(column), options, text_network.masking)
+        found[text_model(index)], text_report = learned(task, text_model(index))
+        report["texts"][column.name] = text_report
+        report["interrupted"] |= text_report["interrupted"]
+    stopped = "stopped early, calibrating before the model is kept"
+    listener.stage(stopped if report["interrupted"] else "calibrating")
+    return _calibrated(source, Estimator(schema, found, report=report), seed, listener)
+
+
+def checkpoint_of(path: str | os.PathLike[str], name: str) -> Path:
+    """Where the model called ``name`` keeps its checkpoint, if that of the columns is at ``path``."""
+    place = Path(path)
+    return place if name == COLUMNS_MODEL else place.with_name(f"{place.name}-{name}")
+
+
+def _preset(name: str) -> TextNetwork:
+    if name not in TEXT_PRESETS:
+        raise TrainingError(f"unknown preset {name!r} for text: choose {' or '.join(TEXT_PRESETS)}")
+    return TEXT_PRESETS[name]
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The training loop: random input masking, Adam, and a held-out split that is only reported on."""
+"""The training loop: Adam, and a held-out split that is only reported on. What is learned is a Task."""
 
 from __future__ import annotations
 
@@ -16,29 +16,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from countless.errors import TrainingError
-from countless.models.fast import FastLoss
-from countless.models.resmade import ResMADE
-from countless.spec import ModelSpec
 from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
-from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
 from countless.train.options import TrainOptions
+from countless.train.task import BITS, Inputs, Task, stream
 
 logger = logging.getLogger(__name__)
 
-BITS = 1.0 / math.log(2.0)
 HELD_OUT_MOST = 5_000
 HELD_OUT_FROM = 2_000  # a smaller table is trained on whole
 PROBE_ROWS = 2_000  # training rows on which the weights of different epochs are compared
 CHECKPOINT_SECONDS = 60.0
-EVALUATION_BATCH = 2_048
 
 
 @dataclass(frozen=True)
 class Progress:
     """Where training stands; sent after every step."""
 
+    unit: str  # of which bits are told: a row or a character
     epoch: int
     epochs: int | None
     fraction: float  # of the whole run
@@ -60,8 +56,7 @@ class Trained:
 
 
 def train(
-    codes: NDArray[Any],
-    spec: ModelSpec,
+    task: Task,
     options: TrainOptions,
     *,
     fingerprint: str = "",
@@ -69,7 +64,7 @@ def train(
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Trained:
-    """Fit a ResMADE to ``codes`` (rows, positions).
+    """Fit the task's model to its rows.
 
     With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
     that file if it exists. Ctrl-C ends the run after the current step with the best weights so far.
@@ -77,7 +72,7 @@ def train(
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
-    run = _Run(codes, spec, options, fingerprint, checkpoint)
+    run = _Run(task, options, fingerprint, checkpoint)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
     with Interrupt() as interrupt:
@@ -92,33 +87,23 @@ def train(
 class _Run:
     """One training run: everything that changes while it goes on, and that a checkpoint must hold."""
 
-    def __init__(
-        self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions, fingerprint: str, path: Path | None
-    ):
-        self.spec, self.options, self.path = spec, options, path
-        self.masking: Masking = parse_masking(options.masking)
-        rows = len(codes)
-        self.epochs = options.epochs_for(rows)
-        self.batch = options.batch_for(rows)
+    def __init__(self, task: Task, options: TrainOptions, fingerprint: str, path: Path | None) -> None:
+        self.task, self.options, self.path = task, options, path
+        self.model = task.model
+        self.epochs, self.batch = task.epochs, task.batch
         self.identity = {
             "options": options.to_json(),
-            "spec": spec.to_json(),
+            **task.identity,
             "table": fingerprint,
             "threads": torch.get_num_threads(),
         }
 
-        shuffled = torch.randperm(rows, generator=_generator(options.seed, 0))
-        held_out = min(HELD_OUT_MOST, int(rows * options.held_out)) if rows >= HELD_OUT_FROM else 0
-        self.codes = torch.from_numpy(codes)
+        shuffled = torch.randperm(task.rows, generator=stream(options.seed, 0))
+        held_out = min(HELD_OUT_MOST, int(task.rows * options.held_out)) if task.rows >= HELD_OUT_FROM else 0
         self.held_out, self.rows = shuffled[:held_out], shuffled[held_out:]
         self.probe = self.rows[:PROBE_ROWS]
         self.steps = math.ceil(len(self.rows) / self.batch)
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(options.seed)
-            self.model = ResMADE(spec)
-        self.loss = FastLoss(self.model)
-        self.model.start_from_marginals([np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)])
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
 
         self.warned = False
@@ -160,8 +145,7 @@ class _Run:
             self.judge()
             self.epoch += 1
             self._start_epoch()
-            if not self.finished:
-                self.save()
+            self.save()
 
     def judge(self) -> None:
         """Measure where the run stands, and keep the weights if they are the best so far.
@@ -172,11 +156,11 @@ class _Run:
         epoch = self.updates / self.steps
         if self.history and self.history[-1]["epoch"] == epoch:
             return
-        train_bits = self._bits(self.probe, self.masking)
+        train_bits = self._bits(self.probe, "as trained")
         entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
         if len(self.held_out):
-            entry["masked_bits"] = self._bits(self.held_out, UniformMasking())
-            entry["unmasked_bits"] = self._bits(self.held_out, NoMasking())
+            entry["masked_bits"] = self._bits(self.held_out, "masked")
+            entry["unmasked_bits"] = self._bits(self.held_out, "unmasked")
         self.history.append(entry)
         if train_bits <= self.best_bits:
             self.best_bits, self.best_epoch, self.best = train_bits, epoch, self._copy_of_model()
@@ -185,6 +169,7 @@ class _Run:
         last = min(self.history, key=lambda entry: abs(entry["epoch"] - self.best_epoch), default={})
         self.model.load_state_dict(self.best)
         report = {
+            "unit": self.task.unit,
             "epochs": round(self.updates / self.steps, 2),
             "best_epoch": round(self.best_epoch, 2),
             "train_bits": last.get("train_bits"),
@@ -199,7 +184,7 @@ class _Run:
             "options": {**self.options.to_json(), "epochs": self.epochs, "batch": self.batch},
             "history": self.history,
         }
-        return Trained(self.model.arrays(), report, interrupted)
+        return Trained(self.task.arrays(), report, interrupted)
 
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. A full disk must not cost what was learned so far."""
@@ -244,16 +229,15 @@ class _Run:
 
     def _start_epoch(self) -> None:
         """Each epoch has its own generator, so that any epoch can be entered without replaying the others."""
-        self.generator = _generator(self.options.seed, self.epoch + 1)
+        self.generator = stream(self.options.seed, self.epoch + 1)
         self.order = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
         self.step, self.epoch_bits = 0, 0.0
 
     def _train_step(self) -> None:
         chosen = self.order[self.step * self.batch : (self.step + 1) * self.batch]
-        targets = self.codes[chosen].long()
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        loss = self._nats(targets, self.masking, self.generator) / len(targets)
+        loss = self.task.loss(chosen, self.generator)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
@@ -262,25 +246,15 @@ class _Run:
         self.updates += 1
         self.epoch_bits += loss.item() * BITS
 
-    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
-        """The negative log-likelihood of ``targets``, given inputs of which some are masked."""
-        mask, counts = masking.draw_positions(len(targets), self.spec, generator)
-        return self.loss(torch.where(mask, self.model.mask_codes, targets), targets, counts)
-
-    def _bits(self, rows: Tensor, masking: Masking) -> float:
-        """Bits per row, always with the same masks."""
-        generator = _generator(self.options.seed, 0)
-        nats = 0.0
-        with torch.no_grad():
-            for chosen in torch.split(rows, EVALUATION_BATCH):
-                targets = self.codes[chosen].long()
-                nats += float(self._nats(targets, masking, generator))
-        return nats * BITS / len(rows)
+    def _bits(self, rows: Tensor, inputs: Inputs) -> float:
+        """Bits per unit, always with the same masks."""
+        return self.task.bits(rows, inputs, stream(self.options.seed, 0))
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:
         (then, updates_then), (now, updates_now) = recent[0], recent[-1]
         last = self.history[-1] if self.history else None
         return Progress(
+            unit=self.task.unit,
             epoch=self.epoch + 1,
             epochs=self.epochs,
             fraction=self.fraction,
@@ -295,8 +269,3 @@ class _Run:
     def _copy_of_model(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
-
-def _generator(seed: int, stream: int) -> torch.Generator:
-    """An independent stream of random numbers for each (seed, stream)."""
-    mixed = int(np.random.SeedSequence([seed, stream]).generate_state(1, np.uint64)[0])
-    return torch.Generator().manual_seed(mixed & (2**63 - 1))

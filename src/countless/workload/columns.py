@@ -1,11 +1,8 @@
-"""Random queries with literals from real rows, and workload files that keep them with their true counts."""
+"""Random queries about columns, with literals from real rows."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +21,6 @@ FEW_VALUES = 10  # the paper's generator asks only for equality on columns with 
 FILTERS = (5, 12)
 
 
-@dataclass(frozen=True)
-class Query:
-    """A WHERE clause and how many rows it keeps."""
-
-    where: str
-    rows: int
-
-
 def paper_clauses(schema: Schema, source: Source, count: int, seed: int) -> list[str]:
     """The paper's random queries: 5 to 12 filters on distinct columns, with the literals of a random row.
 
@@ -45,7 +34,7 @@ def paper_filters(
 ) -> list[list[str]]:
     """The filters of such queries one by one; there are at least and at most so many in each."""
     rng = np.random.default_rng(seed)
-    rows = _rows(schema, source, rng, count)
+    rows = random_rows(schema, source, rng, count)
     least, most = (min(bound, len(schema.columns)) for bound in filters)
     found = []
     for row in rows:
@@ -65,7 +54,7 @@ def mixed_clauses(
     """Queries of all operators with literals from random rows, for calibration."""
     rng = np.random.default_rng(seed)
     columns = schema.columns
-    texts = list(zip(*_rows(schema, source, rng, count), strict=True))  # by column, then by row
+    texts = list(zip(*random_rows(schema, source, rng, count), strict=True))  # by column, then by row
     clauses = []
     for row in range(count):
         most = min(filters[1], len(columns))
@@ -82,36 +71,7 @@ def count_codes(table: Table, region: Region) -> float:
     return float(np.minimum(inside, 1.0).sum())
 
 
-def save(path: Path, queries: Sequence[Query]) -> None:
-    """One JSON object per line: ``{"where": ..., "rows": ...}``."""
-    lines = (json.dumps({"where": query.where, "rows": query.rows}, ensure_ascii=False) + "\n" for query in queries)
-    try:
-        path.write_text("".join(lines), encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
-
-
-def load(path: Path) -> list[Query]:
-    """The queries that :func:`save` wrote."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the workload {path}: {error}") from None
-    queries = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-            queries.append(Query(str(item["where"]), int(item["rows"])))
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
-    if not queries:
-        raise DataError(f"the workload {path} holds no queries")
-    return queries
-
-
-def _rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
+def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
     """``count`` random rows of the source, their values as DuckDB prints them in the schema's types."""
     total = source.count()
     if total == 0:

@@ -1,0 +1,104 @@
+"""The door of the text engine: the probability that a string is in a language, by a named method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.automaton import Automaton, Language
+from countless.engine.answer import Answer
+from countless.engine.budget import offsets as random_numbers
+from countless.engine.text.exact import exact
+from countless.engine.text.machine import Machine
+from countless.engine.text.paper import naive, progressive
+from countless.engine.text.particles import Budget, particles
+from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.walk import Walk
+from countless.errors import CountlessError
+
+PAPER_SAMPLES = 1000
+
+Method = Callable[[TextRuntime, Automaton, int | None, int], Answer]
+
+
+def text_density(runtime: TextRuntime, language: Language, method: str, budget: int | None, seed: int) -> Answer:
+    """The probability that a row's string is in ``language``, or that it is NULL and NULL is.
+
+    ``budget`` is a number of particles or samples; None is the method's own choice.
+    """
+    if method not in TEXT_METHODS:
+        raise CountlessError(f"unknown method {method!r} for text: choose one of {', '.join(TEXT_METHODS)}")
+    null = float(runtime.tree().roots[0, runtime.spec.null]) if language.has_null else 0.0
+    strings = language.strings
+    if strings.all() or not strings.any():
+        share = 1.0 - null if strings.any() else 0.0
+        found = Answer(share, exact=True, particles=1, visited=(), forward_rows=0)
+    else:
+        found = TEXT_METHODS[method](runtime, strings, budget, seed)
+    density = min(found.density, 1.0 - null) + (null if language.null else 0.0)
+    return Answer(density, found.exact, found.particles, found.visited, found.forward_rows, found.sampling_error)
+
+
+class Plan:
+    """How strings of a set are found: by skipping to any offset, if a match may begin anywhere; else from the start.
+
+    To skip, the set must be closed under characters put before its strings, as that of ``LIKE '%abc%'`` is. Then each of
+    its strings has a last offset from which it matches; the plan's automaton accepts what stands from there on, so that
+    every string is counted once, however often it matches.
+    """
+
+    def __init__(self, runtime: TextRuntime, strings: Automaton) -> None:
+        self.skips = strings.is_left_ideal()
+        self.machine = Machine(strings.last() if self.skips else strings, runtime.spec)
+        self.tree = runtime.tree()
+        self.offsets: IntArray = np.arange(runtime.spec.length + 1 if self.skips else 1)
+        self.beyond = 0.0  # the mass of matches that begin where the string was cut, or later
+        if self.skips:
+            last = self.tree.roots[runtime.spec.length]
+            self.beyond = float(last[runtime.spec.cut]) * float(strings.cut_weights()[0])
+            self.offsets = self.offsets[:-1]
+
+
+def _naive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
+    samples = budget or PAPER_SAMPLES
+    density, rows = naive(runtime.tree(), Machine(strings, runtime.spec), samples, np.random.default_rng(seed))
+    return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
+
+
+def _progressive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
+    samples, start = budget or PAPER_SAMPLES, np.zeros(1, dtype=np.int64)
+    machine, rng = Machine(strings, runtime.spec), np.random.default_rng(seed)
+    density, rows = progressive(runtime.tree(), machine, start, samples, rng)
+    return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
+
+
+def _skipping(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
+    samples, plan = budget or PAPER_SAMPLES, Plan(runtime, strings)
+    density, rows = progressive(plan.tree, plan.machine, plan.offsets, samples, np.random.default_rng(seed))
+    return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows)
+
+
+def _particles(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
+    plan = Plan(runtime, strings)
+    held = Budget() if budget is None else Budget(budget, budget)
+    walk = Walk(plan.tree, plan.machine)
+    found = particles(walk, plan.offsets, held, random_numbers(seed, 0, runtime.spec.length + 1))
+    return Answer(found.mass + plan.beyond, found.exact, found.most, (), walk.forward_rows)
+
+
+def _exact(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
+    plan = Plan(runtime, strings)
+    walk = Walk(plan.tree, plan.machine)
+    density = exact(walk, plan.offsets) + plan.beyond
+    return Answer(density, exact=True, particles=walk.forward_rows, visited=(), forward_rows=walk.forward_rows)
+
+
+TEXT_METHODS: dict[str, Method] = {
+    "particles": _particles,
+    "skipping": _skipping,
+    "progressive": _progressive,
+    "naive": _naive,
+    "exact": _exact,
+}

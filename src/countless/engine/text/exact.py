@@ -1,0 +1,29 @@
+"""Every string that a pattern accepts: what the other methods estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.engine.text.walk import Walk
+from countless.errors import QueryTooLargeError
+
+MOST_PREFIXES = 100_000
+
+
+def exact(walk: Walk, offsets: IntArray) -> float:
+    """The mass of strings that the walk's automaton accepts from any of these offsets on, by enumeration."""
+    prefixes, mass = walk.settle(walk.roots(offsets))
+    while len(prefixes):
+        children, settled = walk.branch(prefixes)
+        mass += settled
+        if walk.forward_rows + len(children.masses) > MOST_PREFIXES:
+            raise QueryTooLargeError(
+                f"the pattern has more than {MOST_PREFIXES:,} beginnings to enumerate: use the method particles"
+            )
+        if not len(children.masses):
+            break
+        every = np.arange(len(children.masses))
+        prefixes, settled = walk.settle(walk.grow(prefixes, children, every, children.masses))
+        mass += settled
+    return mass

@@ -1,0 +1,56 @@
+"""An automaton as the walks read it: in terms of the model's symbols."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.automaton import Automaton
+from countless.spec import TextSpec
+
+
+class Spelling(NamedTuple):
+    """What must follow a state: these symbols, with this weight in all, up to a state that leaves a choice."""
+
+    symbols: IntArray
+    weight: float
+    state: int
+
+
+class Machine:
+    """The tables of an automaton. A row per state; a column per symbol, or part of one that is treated alike."""
+
+    def __init__(self, automaton: Automaton, spec: TextSpec) -> None:
+        reading = automaton.reading()
+        self.spec = spec
+        self.symbols: IntArray = reading.symbols
+        self.next: IntArray = reading.next
+        self.full: BoolArray = automaton.full  # the rest does not matter
+        self.shares: FloatArray = reading.shares
+        self.weights: FloatArray = np.where(automaton.dead[reading.next], 0.0, reading.shares)
+        self.accepting: BoolArray = automaton.accepts
+        self.ending = np.zeros((len(self.next), spec.symbols))  # the weight of symbols after which there is no other
+        self.ending[:, spec.end] = automaton.accepts
+        self.ending[:, spec.cut] = automaton.cut_weights()
+        self._spelled: dict[int, Spelling] = {}
+
+    @cached_property
+    def forced(self) -> BoolArray:
+        """Of each state: whether there is only one way on."""
+        forced: BoolArray = ((self.weights > 0).sum(axis=1) == 1) & ~self.ending.any(axis=1) & ~self.full
+        return forced
+
+    def spelled(self, state: int) -> Spelling:
+        """What must follow a forced ``state``, as far as it is forced and fits a string."""
+        if state not in self._spelled:
+            symbols, weight, here = [], 1.0, state
+            while self.forced[here] and len(symbols) <= self.spec.length:
+                column = int(np.argmax(self.weights[here]))
+                symbols.append(int(self.symbols[column]))
+                weight *= float(self.weights[here, column])
+                here = int(self.next[here, column])
+            self._spelled[state] = Spelling(np.array(symbols), weight, here)
+        return self._spelled[state]

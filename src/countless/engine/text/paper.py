@@ -1,0 +1,101 @@
+"""The paper's ways to count strings, and the plainest one: independent samples of whole strings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.text.machine import Machine
+from countless.engine.text.runtime import Tree
+
+
+def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
+    """Draw whole strings from the model, without regard to the pattern, and see how many it accepts.
+
+    Returns the share, and the rows that were computed.
+    """
+    spec = machine.spec
+    columns = _columns(machine)
+    nodes = np.zeros(samples, dtype=np.int64)
+    states = np.zeros(samples, dtype=np.int64)
+    following: Weights = np.repeat(tree.roots[:1], samples, axis=0)
+    accepted = 0.0
+    rows = 0
+    for position in range(spec.length + 1):
+        symbols = draw(following, rng)
+        accepted += float(machine.ending[states, symbols].sum())
+        going_on = symbols <= spec.unknown
+        if position == spec.length or not going_on.any():
+            break
+        nodes, states, symbols = nodes[going_on], states[going_on], symbols[going_on]
+        states = machine.next[states, _column(columns, machine, symbols, rng)]
+        first = tree.size
+        following = tree.extend(nodes, symbols)
+        rows += len(symbols)
+        nodes = np.arange(first, first + len(symbols))
+    return accepted / samples, rows
+
+
+def progressive(
+    tree: Tree, machine: Machine, offsets: IntArray, samples: int, rng: np.random.Generator
+) -> tuple[float, int]:
+    """Progressive sampling: every step draws among the symbols that the pattern still allows, and remembers their mass.
+
+    ``offsets`` are the places at which strings begin, after a gap; the samples are shared out evenly, and what is found
+    at each offset is added up. From the offset 0 alone it is the paper's baseline; from all offsets, with the automaton
+    of last matches, its sum over offsets.
+    """
+    share = -(-samples // len(offsets))
+    nodes = np.repeat(offsets, share)
+    states = np.zeros(len(nodes), dtype=np.int64)
+    masses = np.full(len(nodes), 1.0 / share)
+    following: Weights = np.repeat(tree.roots[offsets], share, axis=0)
+    found = 0.0
+    rows = 0
+    for _ in range(machine.spec.length + 1):
+        chances = following.astype(np.float64)
+        found += float(masses @ (chances * machine.ending[states]).sum(axis=1))
+        ways = chances[:, machine.symbols] * machine.weights[states]
+        ways[tree.positions[nodes] >= machine.spec.length] = 0.0
+        total = ways.sum(axis=1)
+        alive = np.flatnonzero(masses * total > 0)
+        if not len(alive):
+            break
+        columns = draw(ways[alive] / total[alive, None], rng)
+        masses = masses[alive] * total[alive]
+        states, nodes = machine.next[states[alive], columns], nodes[alive]
+        done = machine.full[states]
+        found += float(masses[done].sum())
+        rest = np.flatnonzero(~done)
+        masses, states, nodes, columns = masses[rest], states[rest], nodes[rest], columns[rest]
+        if not len(rest):
+            break
+        first = tree.size
+        following = tree.extend(nodes, machine.symbols[columns])
+        rows += len(rest)
+        nodes = np.arange(first, first + len(rest))
+    return found, rows
+
+
+def draw(chances: Weights | FloatArray, rng: np.random.Generator) -> IntArray:
+    """One of each row's items, by its chance."""
+    edges = np.cumsum(chances, axis=1, dtype=np.float64)
+    points = rng.random(len(edges)) * edges[:, -1]
+    found: IntArray = np.minimum((edges <= points[:, None]).sum(axis=1), edges.shape[1] - 1)
+    return found
+
+
+def _columns(machine: Machine) -> dict[int, IntArray]:
+    """The columns of each symbol."""
+    return {symbol: np.flatnonzero(machine.symbols == symbol) for symbol in np.unique(machine.symbols).tolist()}
+
+
+def _column(columns: dict[int, IntArray], machine: Machine, symbols: IntArray, rng: np.random.Generator) -> IntArray:
+    """A column of each symbol; of one that has several, any of them by its share."""
+    found = np.empty(len(symbols), dtype=np.int64)
+    for symbol in np.unique(symbols).tolist():
+        choice = columns.get(symbol, np.array([0]))
+        here = symbols == symbol
+        shares = machine.shares[choice]
+        found[here] = choice if len(choice) == 1 else rng.choice(choice, size=int(here.sum()), p=shares / shares.sum())
+    return found

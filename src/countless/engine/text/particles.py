@@ -1,0 +1,71 @@
+"""Unique weighted prefixes of strings: the default method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.engine.text.walk import Prefixes, Walk
+from countless.engine.thinning import thin
+
+THINNING_POWER = 0.75
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many prefixes to hold: of those that have yet to match, and of those that must only go on as they are."""
+
+    searching: int = 128
+    surviving: int = 32
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The mass that was accepted, whether all of it was found, and the most prefixes held at once."""
+
+    mass: float
+    exact: bool
+    most: int
+
+
+def particles(walk: Walk, offsets: IntArray, budget: Budget, numbers: FloatArray) -> Outcome:
+    """The mass of strings that the walk's automaton accepts from any of these offsets on, added up.
+
+    What a pattern forces is spelled out, and where the rest does not matter nothing more is read. Otherwise prefixes
+    branch into all their symbols, and past the budget they are thinned without bias; ``numbers`` has the random number
+    that each step of it takes.
+    """
+    prefixes, mass = walk.settle(walk.roots(offsets))
+    exact, most = True, len(prefixes)
+    for number in numbers:
+        if not len(prefixes):
+            break
+        children, settled = walk.branch(prefixes)
+        mass += settled
+        chosen, masses = _thinned(walk, prefixes, children.parents, children.columns, children.masses, budget, number)
+        exact &= len(chosen) == len(children.masses)
+        most = max(most, len(chosen))
+        if not len(chosen):
+            break
+        prefixes, settled = walk.settle(walk.grow(prefixes, children, chosen, masses))
+        mass += settled
+    return Outcome(mass, exact, most)
+
+
+def _thinned(
+    walk: Walk,
+    prefixes: Prefixes,
+    parents: IntArray,
+    columns: IntArray,
+    masses: FloatArray,
+    budget: Budget,
+    number: float,
+) -> tuple[IntArray, FloatArray]:
+    matched = walk.machine.accepting[walk.machine.next[prefixes.states[parents], columns]]
+    parts = []
+    for group, keep in ((np.flatnonzero(~matched), budget.searching), (np.flatnonzero(matched), budget.surviving)):
+        chosen, kept = thin(masses[group], keep, number, THINNING_POWER)
+        parts.append((group[chosen], kept))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

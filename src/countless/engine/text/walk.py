@@ -1,0 +1,118 @@
+"""Prefixes of strings under way through an automaton, all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.text.machine import Machine
+from countless.engine.text.runtime import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """Prefixes with their last nodes in the tree, the automaton's states, their masses, and what follows each."""
+
+    nodes: IntArray
+    states: IntArray
+    masses: FloatArray
+    following: Weights  # (prefixes, symbols)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def at(self, chosen: IntArray) -> Prefixes:
+        """Some of them."""
+        return Prefixes(self.nodes[chosen], self.states[chosen], self.masses[chosen], self.following[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """The ways on from prefixes that leave more to ask: the place of each parent, the column taken, the mass."""
+
+    parents: IntArray
+    columns: IntArray
+    masses: FloatArray
+
+
+class Walk:
+    """One automaton, one tree; counts the work that is done."""
+
+    def __init__(self, tree: Tree, machine: Machine) -> None:
+        self.tree, self.machine = tree, machine
+        self.forward_rows = 0
+
+    def roots(self, offsets: IntArray) -> Prefixes:
+        """Strings of which nothing is known but that they go on at these places."""
+        states = np.zeros(len(offsets), dtype=np.int64)
+        return Prefixes(offsets, states, np.ones(len(offsets)), self.tree.roots[offsets])
+
+    def settle(self, prefixes: Prefixes) -> tuple[Prefixes, float]:
+        """Spell out what is forced. Prefixes from which all is accepted leave, and their mass is told."""
+        settled = 0.0
+        machine = self.machine
+        spelled = []
+        for state in np.unique(prefixes.states[machine.forced[prefixes.states]]).tolist():
+            group = prefixes.at(np.flatnonzero(prefixes.states == state))
+            spelled.append(self._spell(group, state))
+        if spelled:
+            kept = prefixes.at(np.flatnonzero(~machine.forced[prefixes.states]))
+            prefixes = _joined([kept, *spelled])
+        done = machine.full[prefixes.states]
+        if done.any():
+            settled = float(prefixes.masses[done].sum())
+            prefixes = prefixes.at(np.flatnonzero(~done))
+        return prefixes, settled
+
+    def branch(self, prefixes: Prefixes) -> tuple[Children, float]:
+        """Every way on that leaves something to ask; the mass of those that do not is told."""
+        machine = self.machine
+        chances = prefixes.following.astype(np.float64)
+        settled = float(prefixes.masses @ (chances * machine.ending[prefixes.states]).sum(axis=1))
+        masses = prefixes.masses[:, None] * chances[:, machine.symbols] * machine.weights[prefixes.states]
+        masses[self.tree.positions[prefixes.nodes] >= machine.spec.length] = 0.0  # no character has room there
+        done = machine.full[machine.next[prefixes.states]]
+        settled += float(masses[done].sum())
+        parents, columns = np.nonzero((masses > 0) & ~done)
+        return Children(parents, columns, masses[parents, columns]), settled
+
+    def grow(self, prefixes: Prefixes, children: Children, chosen: IntArray, masses: FloatArray) -> Prefixes:
+        """The prefixes that the chosen children are, with these masses."""
+        parents, columns = children.parents[chosen], children.columns[chosen]
+        first = self.tree.size
+        following = self.tree.extend(prefixes.nodes[parents], self.machine.symbols[columns])
+        self.forward_rows += len(chosen)
+        nodes = np.arange(first, first + len(chosen))
+        return Prefixes(nodes, self.machine.next[prefixes.states[parents], columns], masses, following)
+
+    def _spell(self, group: Prefixes, state: int) -> Prefixes:
+        """The group after the symbols that must follow; all of it is in ``state``."""
+        spelling = self.machine.spelled(state)
+        count = len(spelling.symbols)
+        fits = self.tree.positions[group.nodes] + count <= self.machine.spec.length
+        group = group.at(np.flatnonzero(fits & (group.following[:, spelling.symbols[0]] > 0)))
+        masses = group.masses * spelling.weight * group.following[:, spelling.symbols[0]]
+        read = count - 1 if self.machine.full[spelling.state] else count  # of the last one nobody asks what follows
+        nodes, following = group.nodes, group.following
+        if read and len(group):
+            first = self.tree.size
+            ids = np.arange(first, first + len(group) * read).reshape(len(group), read)
+            parents = np.concatenate([group.nodes[:, None], ids[:, :-1]], axis=1)
+            rows = self.tree.extend(parents.ravel(), np.tile(spelling.symbols[:read], len(group)))
+            self.forward_rows += len(rows)
+            rows = rows.reshape(len(group), read, -1)
+            told = np.arange(count - 1)
+            masses = masses * rows[:, told, spelling.symbols[1:]].astype(np.float64).prod(axis=1)
+            nodes, following = ids[:, -1], rows[:, -1]
+        return Prefixes(nodes, np.full(len(group), spelling.state), masses, following)
+
+
+def _joined(parts: list[Prefixes]) -> Prefixes:
+    return Prefixes(
+        np.concatenate([part.nodes for part in parts]),
+        np.concatenate([part.states for part in parts]),
+        np.concatenate([part.masses for part in parts]),
+        np.concatenate([part.following for part in parts]),
+    )

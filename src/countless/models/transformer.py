@@ -1,0 +1,96 @@
+"""A causal Transformer over characters, with a MASK token for any number of characters that are not known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from countless.spec import TextSpec
+
+HASH_START, HASH_PRIME, HASH_SHIFT = 2166136261, 16777619, 7  # as in the engine
+
+
+class Block(nn.Module):
+    """Attention to the tokens so far, then two linear layers; each adds to what it reads through a LayerNorm."""
+
+    def __init__(self, spec: TextSpec) -> None:
+        super().__init__()
+        self.heads = spec.heads
+        self.attention_norm = nn.LayerNorm(spec.width)
+        self.qkv = nn.Linear(spec.width, 3 * spec.width)
+        self.out = nn.Linear(spec.width, spec.width)
+        self.feed_norm = nn.LayerNorm(spec.width)
+        self.up = nn.Linear(spec.width, spec.inner)
+        self.down = nn.Linear(spec.inner, spec.width)
+        with torch.no_grad():
+            for last in (self.out, self.down):  # start near the identity, however deep
+                last.weight.mul_(1.0 / math.sqrt(2 * spec.blocks))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.out(self._attention(self.qkv(self.attention_norm(x))))
+        update: Tensor = self.down(F.relu(self.up(self.feed_norm(x))))
+        return x + update
+
+    def _attention(self, qkv: Tensor) -> Tensor:
+        strings, tokens, width = qkv.shape
+        queries, keys, values = qkv.view(strings, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4).float()
+        with torch.autocast(qkv.device.type, enabled=False):  # in half precision its gradient takes far longer
+            mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        return mixed.transpose(1, 2).reshape(strings, tokens, width // 3)
+
+
+class Transformer(nn.Module):
+    r"""An autoregressive model of a string's symbols :math:`x_0, x_1, \dots`, END included.
+
+    .. math:: p(x_m, x_{m+1}, \dots \mid \text{MASK}_m) = \prod_{i \ge m} p(x_i \mid \text{MASK}_m, x_m, \dots, x_{i-1})
+
+    One MASK token at position :math:`m` stands for all :math:`m` symbols before. They hold nothing but their number,
+    so to attend to each of them would tell no more, and a string that begins with a gap costs what is left of it.
+
+    Besides its character's embedding a token has those of the n-grams that end in it: most of what decides the next
+    character is in the last few, and a lookup is cheaper than layers. The character embeddings are the output layer
+    too. ``spec`` describes the sizes (:class:`~countless.spec.TextSpec`).
+    """
+
+    def __init__(self, spec: TextSpec) -> None:
+        super().__init__()
+        self.spec = spec
+        self.embedding = nn.Parameter(0.05 * torch.randn(spec.symbols + 1, spec.width))
+        self.positions = nn.Parameter(0.05 * torch.randn(spec.length + 1, spec.width))
+        self.grams = nn.Parameter(0.05 * torch.randn(len(spec.grams), spec.buckets, spec.width))
+        self.bias = nn.Parameter(torch.zeros(spec.symbols))
+        self.context = nn.Linear(spec.context, spec.width, bias=False) if spec.context else None
+        self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.blocks))
+        self.final = nn.LayerNorm(spec.width)
+
+    def forward(self, tokens: Tensor, positions: Tensor, context: Tensor | None = None) -> Tensor:
+        """Logits (strings, tokens, symbols) of what follows each token; ``positions`` has the place of each."""
+        x = F.embedding(tokens, self.embedding) + F.embedding(positions, self.positions)
+        for table, buckets in zip(self.grams, gram_buckets(tokens, self.spec), strict=True):
+            x = x + F.embedding(buckets, table)
+        if self.context is not None and context is not None:
+            x = x + self.context(context)[:, None, :]
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.final(x), self.embedding[: self.spec.symbols], self.bias)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The weights by name, for the engine and the file."""
+        return {name: tensor.detach().numpy().copy() for name, tensor in self.state_dict().items()}
+
+
+def gram_buckets(tokens: Tensor, spec: TextSpec) -> list[Tensor]:
+    """For each length of n-grams, the bucket of the one that ends in each token. Before a string there is MASK."""
+    found = []
+    hashes = torch.full_like(tokens, HASH_START)
+    for length in range(1, max(spec.grams, default=0) + 1):
+        back = F.pad(tokens, (length - 1, 0), value=spec.mask)[:, : tokens.shape[1]]
+        hashes = ((hashes ^ back) * HASH_PRIME) & 0xFFFFFFFF
+        if length in spec.grams:
+            found.append((hashes >> HASH_SHIFT) % spec.buckets)
+    return found

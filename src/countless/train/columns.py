@@ -1,0 +1,64 @@
+"""A table's columns as a task: a ResMADE with random input masking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from countless.models.fast import FastLoss
+from countless.models.resmade import ResMADE
+from countless.spec import ModelSpec
+from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
+from countless.train.options import TrainOptions
+from countless.train.task import BITS, Inputs
+
+EVALUATION_BATCH = 2_048
+
+
+class ColumnsTask:
+    """Learns the rows of ``codes`` (rows, positions)."""
+
+    unit = "row"
+
+    def __init__(self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions) -> None:
+        self.spec = spec
+        self.rows = len(codes)
+        self.epochs = options.epochs_for(self.rows)
+        self.batch = options.batch_for(self.rows)
+        self.identity = {"spec": spec.to_json()}
+        self._codes = torch.from_numpy(codes)
+        self._masking: Masking = parse_masking(options.masking)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            self._model = ResMADE(spec)
+        self._loss = FastLoss(self._model)
+        self._model.start_from_marginals(
+            [np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)]
+        )
+
+    @property
+    def model(self) -> nn.Module:
+        return self._model
+
+    def loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        return self._nats(self._codes[rows].long(), self._masking, generator) / len(rows)
+
+    def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:
+        masking = {"as trained": self._masking, "masked": UniformMasking(), "unmasked": NoMasking()}[inputs]
+        nats = 0.0
+        with torch.no_grad():
+            for chosen in torch.split(rows, EVALUATION_BATCH):
+                nats += float(self._nats(self._codes[chosen].long(), masking, generator))
+        return nats * BITS / len(rows)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        return self._model.arrays()
+
+    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
+        """The negative log-likelihood of ``targets``, given inputs of which some are masked."""
+        mask, counts = masking.draw_positions(len(targets), self.spec, generator)
+        return self._loss(torch.where(mask, self._model.mask_codes, targets), targets, counts)

@@ -1,0 +1,49 @@
+"""Queries with their true counts, and the files that keep them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from countless.errors import DataError
+
+
+@dataclass(frozen=True)
+class Query:
+    """A WHERE clause, how many rows it keeps, and which class of questions it is from, if there are several."""
+
+    where: str
+    rows: int
+    kind: str = ""
+
+
+def save(path: Path, queries: Sequence[Query]) -> None:
+    """One JSON object per line: ``{"where": ..., "rows": ...}``, and ``"kind"`` if it has one."""
+    items = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
+    lines = (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    try:
+        path.write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
+
+
+def load(path: Path) -> list[Query]:
+    """The queries that :func:`save` wrote."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the workload {path}: {error}") from None
+    queries = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+            queries.append(Query(str(item["where"]), int(item["rows"]), str(item.get("kind", ""))))
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
+    if not queries:
+        raise DataError(f"the workload {path} holds no queries")
+    return queries

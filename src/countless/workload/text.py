@@ -1,0 +1,128 @@
+"""Random questions about a text column, with pieces of real strings."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from countless.data.source import Source
+from countless.data.text import TextColumn
+from countless.data.types import quote_identifier, sql_literal
+from countless.errors import DataError
+
+PIECE = (3, 5)  # characters of the paper's pieces
+KINDS = (
+    "contains",
+    "prefix",
+    "suffix",
+    "two pieces",
+    "one unknown",
+    "not like",
+    "equality",
+    "range",
+    "regex",
+    "length",
+    "absent",
+)
+
+
+def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) -> list[tuple[str, str]]:
+    """The paper's questions: does a string contain this piece? Pieces of 3 to 5 characters, drawn from the rows.
+
+    Each comes with its class, which tells how long the piece is.
+    """
+    rng = np.random.default_rng(seed)
+    found: list[tuple[str, str]] = []
+    while len(found) < count:
+        for text in _texts(column, source, rng, 2 * count):
+            length = int(rng.integers(PIECE[0], PIECE[1] + 1))
+            if text is not None and len(text) >= length and len(found) < count:
+                clause = f"{quote_identifier(column.name)} LIKE {_like('%', _piece(text, length, rng), '%')}"
+                found.append((clause, f"{length} characters"))
+    return found
+
+
+def pattern_clauses(column: TextColumn, source: Source, count: int, seed: int) -> list[tuple[str, str]]:
+    """Questions of every kind in turn, each with its class; for calibration, and to see where a model is good."""
+    rng = np.random.default_rng(seed)
+    texts = [text for text in _texts(column, source, rng, 4 * count) if text]
+    if not texts:
+        raise DataError(f'the text column "{column.name}" has no string to draw patterns from')
+    name = quote_identifier(column.name)
+    clauses = []
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        text, other = (texts[int(place)] for place in rng.integers(len(texts), size=2))
+        clauses.append((_clause(name, kind, text, other, column, rng), kind))
+    return clauses
+
+
+def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng: np.random.Generator) -> str:
+    length = int(rng.integers(2, 7))
+    piece = _piece(text, length, rng)
+    match kind:
+        case "contains":
+            return f"{name} LIKE {_like('%', piece, '%')}"
+        case "prefix":
+            return f"{name} LIKE {_like(text[: int(rng.integers(1, len(text) + 1))], '%')}"
+        case "suffix":
+            return f"{name} LIKE {_like('%', text[-length:])}"
+        case "two pieces":
+            cut = int(rng.integers(1, len(text) + 1))
+            return f"{name} LIKE {_like('%', _piece(text[:cut], 3, rng), '%', _piece(text[cut:] or text, 3, rng), '%')}"
+        case "one unknown":
+            middle = len(piece) // 2
+            return f"{name} LIKE {_like('%', piece[:middle], '_', piece[middle + 1 :], '%')}"
+        case "not like":
+            return f"{name} NOT LIKE {_like('%', piece[:3], '%')}"
+        case "equality":
+            return f"{name} = {sql_literal(text, 'VARCHAR')}"
+        case "range":
+            low, high = sorted((text[:8], other[:8]))
+            return f"{name} BETWEEN {sql_literal(low, 'VARCHAR')} AND {sql_literal(high, 'VARCHAR')}"
+        case "regex":
+            return f"regexp_matches({name}, {sql_literal(_regex(piece, rng), 'VARCHAR')})"
+        case "length":
+            low, high = sorted((len(text), len(other)))
+            return f"length({name}) BETWEEN {low} AND {high}"
+        case _:  # absent: characters of the alphabet in an order of their own
+            letters = rng.choice(list(column.characters), size=6)
+            return f"{name} LIKE {_like('%', ''.join(letters), '%')}"
+
+
+def _regex(piece: str, rng: np.random.Generator) -> str:
+    """The piece with one character made a class, and perhaps one repeated."""
+    place = int(rng.integers(len(piece)))
+    digit = piece[place].isdigit()
+    made = "[0-9]" if digit else "[a-z]" if piece[place].isalpha() else "[^a-z0-9]"
+    return re.escape(piece[:place]) + made + str(rng.choice(["", "+", "?"])) + re.escape(piece[place + 1 :])
+
+
+def _piece(text: str, length: int, rng: np.random.Generator) -> str:
+    first = int(rng.integers(max(1, len(text) - length + 1)))
+    return text[first : first + length]
+
+
+def _like(*parts: str) -> str:
+    """A pattern as SQL: of the parts, ``%`` and ``_`` alone are wildcards."""
+    wild = ("%", "_")
+    if not any(set(part) & set("%_\\") for part in parts if part not in wild):
+        return sql_literal("".join(parts), "VARCHAR")
+    escaped = "".join(part if part in wild else re.sub(r"([%_\\])", r"\\\1", part) for part in parts)
+    return f"{sql_literal(escaped, 'VARCHAR')} ESCAPE '\\'"
+
+
+def _texts(column: TextColumn, source: Source, rng: np.random.Generator, count: int) -> list[str | None]:
+    """The strings of ``count`` random rows."""
+    total = source.count()
+    wanted = rng.integers(total, size=count)
+    place = quote_identifier(f"{source.name}_place")
+    name = quote_identifier(column.name)
+    numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
+    rows = source.rows(
+        f"SELECT {place}, CAST({name} AS VARCHAR) "
+        f"FROM (SELECT {name}, row_number() OVER () - 1 AS {place} FROM {source.table}) WHERE {place} IN ({numbers})"
+    )
+    by_place = {int(found): text for found, text in rows}
+    return [by_place[int(number)] for number in wanted]
