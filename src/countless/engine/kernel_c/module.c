@@ -1,15 +1,16 @@
-/* countless.engine._kernel: the compiled walk as a Python module. It checks what it is handed and keeps it alive. */
+/* countless.engine._kernel: the compiled walks as a Python module. It checks what it is handed and keeps it alive. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include "text_module.h"
+#include "views.h"
 #include "walk.h"
 
 typedef struct {
     Model model;
     Workspace *spare; /* touched only with the interpreter's lock held */
-    Py_buffer *views;
-    int view_count, view_room;
+    Views views;
 } Kernel;
 
 static const char CAPSULE[] = "countless.engine._kernel";
@@ -20,8 +21,7 @@ static void kernel_free(Kernel *kernel) {
         kernel->spare = space->next;
         workspace_free(space);
     }
-    for (int i = 0; i < kernel->view_count; i++) PyBuffer_Release(&kernel->views[i]);
-    free(kernel->views);
+    views_free(&kernel->views);
     free(kernel->model.position);
     free((void *)kernel->model.weight);
     free((void *)kernel->model.bias);
@@ -29,28 +29,6 @@ static void kernel_free(Kernel *kernel) {
 }
 
 static void capsule_free(PyObject *capsule) { kernel_free(PyCapsule_GetPointer(capsule, CAPSULE)); }
-
-/* A C-contiguous array of exactly `items` items of one of the given formats. */
-static int view_of(PyObject *array, Py_buffer *view, const char *formats, Py_ssize_t items) {
-    if (PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return 0;
-    if (!view->format || !strchr(formats, view->format[0]) || view->format[1] ||
-        (items >= 0 && view->len != items * view->itemsize)) {
-        PyErr_Format(PyExc_ValueError, "expected %zd items of format %s, got %zd bytes of %s", items, formats, view->len,
-                     view->format ? view->format : "?");
-        PyBuffer_Release(view);
-        return 0;
-    }
-    return 1;
-}
-
-/* The floats of `array`, kept alive as long as the kernel. */
-static const float *floats(Kernel *kernel, PyObject *array, Py_ssize_t items) {
-    if (!array || kernel->view_count == kernel->view_room) return NULL;
-    Py_buffer *view = &kernel->views[kernel->view_count];
-    if (!view_of(array, view, "f", items)) return NULL;
-    kernel->view_count++;
-    return view->buf;
-}
 
 static int load_position(Kernel *kernel, PyObject *item, Position *position) {
     const Model *model = &kernel->model;
@@ -63,13 +41,13 @@ static int load_position(Kernel *kernel, PyObject *item, Position *position) {
         return 0;
     }
     Py_ssize_t width = padded(position->direct ? position->size : model->features);
-    position->delta = floats(kernel, delta, (Py_ssize_t)(position->size + 1) * model->row);
-    position->out = floats(kernel, out, position->cut * width);
-    position->out_bias = floats(kernel, out_bias, width);
+    position->delta = floats(&kernel->views, delta, (Py_ssize_t)(position->size + 1) * model->row);
+    position->out = floats(&kernel->views, out, position->cut * width);
+    position->out_bias = floats(&kernel->views, out_bias, width);
     if (!position->delta || !position->out || !position->out_bias) return 0;
     if (position->direct) return 1;
-    position->tied = floats(kernel, tied, (Py_ssize_t)model->features * padded(position->size));
-    position->bias = floats(kernel, bias, padded(position->size));
+    position->tied = floats(&kernel->views, tied, (Py_ssize_t)model->features * padded(position->size));
+    position->bias = floats(&kernel->views, bias, padded(position->size));
     return position->tied && position->bias;
 }
 
@@ -83,21 +61,21 @@ static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject
         return 0;
     }
     model->row = padded(model->hidden) + LANES;
-    kernel->view_room = 2 + 2 * model->layers + 5 * model->positions;
-    kernel->views = calloc(kernel->view_room, sizeof(Py_buffer));
+    kernel->views.room = 2 + 2 * model->layers + 5 * model->positions;
+    kernel->views.view = calloc(kernel->views.room, sizeof(Py_buffer));
     model->position = calloc(model->positions, sizeof(Position));
     model->weight = calloc(model->layers + 1, sizeof(float *));
     model->bias = calloc(model->layers + 1, sizeof(float *));
-    if (!kernel->views || !model->position || !model->weight || !model->bias) {
+    if (!kernel->views.view || !model->position || !model->weight || !model->bias) {
         PyErr_NoMemory();
         return 0;
     }
-    model->first = floats(kernel, first, model->row);
-    model->units = floats(kernel, units, (Py_ssize_t)(model->layers + 1) * model->row);
+    model->first = floats(&kernel->views, first, model->row);
+    model->units = floats(&kernel->views, units, (Py_ssize_t)(model->layers + 1) * model->row);
     if (!model->first || !model->units) return 0;
     for (int layer = 0; layer < model->layers; layer++) {
-        model->weight[layer] = floats(kernel, PyList_GetItem(weights, layer), (Py_ssize_t)model->hidden * model->row);
-        model->bias[layer] = floats(kernel, PyList_GetItem(biases, layer), model->row);
+        model->weight[layer] = floats(&kernel->views, PyList_GetItem(weights, layer), (Py_ssize_t)model->hidden * model->row);
+        model->bias[layer] = floats(&kernel->views, PyList_GetItem(biases, layer), model->row);
         if (!model->weight[layer] || !model->bias[layer]) return 0;
     }
     for (int p = 0; p < model->positions; p++)
@@ -248,10 +226,14 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
 static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
+    {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
+    {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shift, roots) -> tree"},
+    {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},
+    {"text_positions", text_positions, METH_VARARGS, "text_positions(tree, out)"},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernel", "The compiled particle walk.", -1, METHODS,
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernel", "The compiled walks.", -1, METHODS,
                                     NULL,                  NULL,      NULL,                         NULL};
 
 PyMODINIT_FUNC PyInit__kernel(void) { return PyModule_Create(&MODULE); }

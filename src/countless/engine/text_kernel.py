@@ -1,0 +1,141 @@
+"""Trees of tokens in the compiled module: :mod:`countless.engine.text_tree` in C.
+
+It reads the same arrays, laid out anew. The scale and shift of a normalisation go into the linear map that follows; a
+matrix lies in panels of one vector's columns; a head is padded to whole vectors.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.kernel import FAR_BELOW, LANES
+from countless.spec import TextSpec
+
+
+class TextKernel:
+    """A text model in the compiled module's hands. Safe to share by threads, and it does not hold the lock."""
+
+    def __init__(self, module: ModuleType, spec: TextSpec, weights: dict[str, Weights]) -> None:
+        self._module, self._spec = module, spec
+        sizes = (spec.symbols, spec.length, spec.width, spec.heads, spec.inner, spec.blocks, spec.buckets)
+        self._model = module.text_load(sizes, np.array(spec.grams, dtype=np.int64), _arrays(spec, weights))
+        self._base = None if spec.context else self._planted(None)
+
+    def tree(self, shift: Weights | None) -> CompiledTree:
+        """A tree with its roots; ``shift`` (width) is what a context adds to every token."""
+        if self._base is None:
+            tree, roots = self._planted(shift)
+        else:
+            base, roots = self._base
+            tree = self._module.text_tree(self._model, base, None, None)
+        return CompiledTree(self._module, tree, roots, self._spec)
+
+    def _planted(self, shift: Weights | None) -> tuple[object, Weights]:
+        roots = np.empty((self._spec.length + 1, self._spec.symbols), dtype=np.float32)
+        tree: object = self._module.text_tree(self._model, None, shift, roots)
+        roots.setflags(write=False)
+        return tree, roots
+
+
+class CompiledTree:
+    """A :class:`~countless.engine.text.Tree` in the compiled module's hands."""
+
+    def __init__(self, module: ModuleType, tree: object, roots: Weights, spec: TextSpec) -> None:
+        self._module, self._tree, self._spec = module, tree, spec
+        self._extend, self._symbols = module.text_extend, spec.symbols
+        self.roots = roots
+        self._size = len(roots)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def positions(self) -> IntArray:
+        found = np.empty(self._size, dtype=np.int64)
+        self._module.text_positions(self._tree, found)
+        return found
+
+    def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
+        parents = np.ascontiguousarray(parents, dtype=np.int64)
+        out = np.empty((len(parents), self._symbols), dtype=np.float32)
+        self._size = self._extend(self._tree, parents, np.ascontiguousarray(tokens, dtype=np.int64), None, out)
+        return out
+
+    def masked(self, parents: ArrayLike, positions: ArrayLike) -> Weights:
+        parents, positions = (
+            np.ascontiguousarray(parents, dtype=np.int64),
+            np.ascontiguousarray(positions, dtype=np.int64),
+        )
+        out = np.empty((len(parents), self._symbols), dtype=np.float32)
+        tokens = np.full(len(parents), self._spec.mask, dtype=np.int64)
+        self._size = self._extend(self._tree, parents, tokens, positions, out)
+        return out
+
+
+def _arrays(spec: TextSpec, weights: dict[str, Weights]) -> list[Weights]:
+    """The arrays in the order and layout that the compiled module takes."""
+    tied = _folded(
+        weights["embedding"][: spec.symbols], weights["bias"], weights["final.weight"], weights["final.bias"]
+    )
+    found = [_rows(weights[name]) for name in ("embedding", "positions", "grams")]
+    found += _panels(*tied, fill=FAR_BELOW)
+    for block in range(spec.blocks):
+        own = {name: weights[f"blocks.{block}.{name}"] for name in _names()}
+        found += _block(spec, own)
+    return found
+
+
+def _names() -> list[str]:
+    maps = ("attention_norm", "qkv", "out", "feed_norm", "up", "down")
+    return [f"{name}.{part}" for name in maps for part in ("weight", "bias")]
+
+
+def _block(spec: TextSpec, own: dict[str, Weights]) -> list[Weights]:
+    weight, bias = _folded(
+        own["qkv.weight"], own["qkv.bias"], own["attention_norm.weight"], own["attention_norm.bias"]
+    )  # (3 width, width), (3 width)
+    head = spec.width // spec.heads
+    weight[: spec.width] /= np.sqrt(head)  # the scale of the scores
+    bias[: spec.width] /= np.sqrt(head)
+    weight = _rows(weight.reshape(3, spec.heads, head, spec.width).swapaxes(2, 3)).swapaxes(2, 3)
+    bias = _rows(bias.reshape(3, spec.heads, head))
+    out = _rows(own["out.weight"].reshape(spec.width, spec.heads, head)).reshape(spec.width, -1)
+    up = _folded(own["up.weight"], own["up.bias"], own["feed_norm.weight"], own["feed_norm.bias"])
+    return [
+        *_panels(weight[0].reshape(-1, spec.width), bias[0].reshape(-1)),
+        *_panels(weight[1:].reshape(-1, spec.width), bias[1:].reshape(-1)),
+        *_panels(out, own["out.bias"]),
+        *_panels(*up),
+        *_panels(own["down.weight"], own["down.bias"]),
+    ]
+
+
+def _folded(weight: Weights, bias: Weights, scale: Weights, shift: Weights) -> tuple[FloatArray, FloatArray]:
+    """A linear map that takes in the scale and shift of the normalisation before it."""
+    wide = weight.astype(np.float64)
+    return wide * scale, bias + wide @ shift.astype(np.float64)
+
+
+def _panels(weight: Weights | FloatArray, bias: Weights | FloatArray, fill: float = 0.0) -> list[Weights]:
+    """A linear map (out, in) as panels (out / LANES, in, LANES), and its bias; what pads ``out`` has bias ``fill``."""
+    columns = _rows(weight.T)  # (in, out padded)
+    panels = columns.reshape(len(columns), -1, LANES).swapaxes(0, 1)
+    padded = _rows(bias)
+    padded[len(bias) :] = fill
+    return [np.ascontiguousarray(panels), padded]
+
+
+def _rows(array: Weights | FloatArray) -> Weights:
+    """The array in float32, its last axis padded with zeros to whole vectors."""
+    width = array.shape[-1]
+    padded = -(-width // LANES) * LANES
+    if padded == width:
+        return np.array(array, dtype=np.float32, order="C")
+    found = np.zeros((*array.shape[:-1], padded), dtype=np.float32)
+    found[..., :width] = array
+    return found

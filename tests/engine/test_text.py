@@ -1,0 +1,320 @@
+"""Trees of tokens: NumPy against the definition, and the compiled ones against NumPy."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countless.arrays import FloatArray
+from countless.engine import kernel
+from countless.engine.text import TextRuntime, Tree, shapes
+from countless.engine.text_kernel import CompiledTree, TextKernel, _arrays
+from countless.errors import ModelFileError
+from countless.spec import TextSpec
+
+SMALL = TextSpec(characters=5, length=12, width=8, blocks=2, heads=2, inner=12, buckets=31)
+CLOSE = {"rtol": 2e-4, "atol": 2e-6}
+
+
+def arrays(spec: TextSpec, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    found = {name: 0.4 * rng.standard_normal(shape) for name, shape in shapes(spec).items()}
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def plain(spec: TextSpec, weights: dict[str, Any]) -> TextRuntime:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernel.SWITCH_OFF, "1")
+        return TextRuntime(spec, weights)
+
+
+def fast(spec: TextSpec, weights: dict[str, Any]) -> TextRuntime:
+    runtime = TextRuntime(spec, weights)
+    assert runtime.compiled, "the compiled kernel was not built: run pip install again with a C compiler"
+    return runtime
+
+
+RUNTIMES = pytest.mark.parametrize("make", [plain, fast])
+
+
+def defined(
+    spec: TextSpec, weights: dict[str, Any], string: list[tuple[int, int]], context: FloatArray | None
+) -> FloatArray:
+    """Probabilities after the last token of a string of (token, position), in float64, a token at a time."""
+    w = {name: array.astype(np.float64) for name, array in weights.items()}
+
+    def norm(name: str, x: FloatArray) -> FloatArray:
+        deviation = np.sqrt(x.var() + 1e-5)
+        return np.asarray((x - x.mean()) / deviation * w[f"{name}.weight"] + w[f"{name}.bias"])
+
+    def linear(name: str, x: FloatArray) -> FloatArray:
+        return np.asarray(w[f"{name}.weight"] @ x + w[f"{name}.bias"])
+
+    stream = []
+    for index, (token, position) in enumerate(string):
+        x = w["embedding"][token] + w["positions"][position]
+        for gram, length in enumerate(spec.grams):
+            value = 2166136261
+            for back in range(length):
+                value = (value ^ (string[index - back][0] if back <= index else spec.mask)) * 16777619 % 2**32
+            x = x + w["grams"][gram, (value >> 7) % spec.buckets]
+        stream.append(x if context is None else x + w["context.weight"] @ context)
+    size = spec.width // spec.heads
+    for block in (f"blocks.{index}" for index in range(spec.blocks)):
+        qkv = [np.split(linear(f"{block}.qkv", norm(f"{block}.attention_norm", x)), 3) for x in stream]
+        for index in range(len(stream)):
+            found = np.zeros(spec.width)
+            for head in (slice(start, start + size) for start in range(0, spec.width, size)):
+                scores = np.array([qkv[index][0][head] @ key[head] for _, key, _ in qkv[: index + 1]]) / np.sqrt(size)
+                chances = np.exp(scores - scores.max())
+                found[head] = chances / chances.sum() @ np.array([value[head] for *_, value in qkv[: index + 1]])
+            stream[index] = stream[index] + linear(f"{block}.out", found)
+            inside = linear(f"{block}.up", norm(f"{block}.feed_norm", stream[index]))
+            stream[index] = stream[index] + linear(f"{block}.down", np.maximum(inside, 0))
+    logits = w["embedding"][: spec.symbols] @ norm("final", stream[-1]) + w["bias"]
+    chances = np.exp(logits - logits.max())
+    return np.asarray(chances / chances.sum())
+
+
+def random_nodes(spec: TextSpec, count: int, rng: np.random.Generator) -> list[tuple[int, int, int]]:
+    """(parent, token, position) of nodes after the roots, parents anywhere before that leave room."""
+    positions = list(range(spec.length + 1))
+    nodes = []
+    for _ in range(count):
+        room = [node for node, position in enumerate(positions) if position < spec.length]
+        parent = int(rng.choice(room[-6:] if rng.random() < 0.8 else room))
+        masked = rng.random() < 0.2
+        position = int(rng.integers(positions[parent] + 1, spec.length + 1)) if masked else positions[parent] + 1
+        nodes.append((parent, spec.mask if masked else int(rng.integers(spec.symbols)), position))
+        positions.append(position)
+    return nodes
+
+
+def grown(tree: Tree, nodes: list[tuple[int, int, int]], cuts: list[int]) -> FloatArray:
+    """The nodes appended in pieces: those that are MASK by ``masked``, the others by ``extend``."""
+    kinds = [token == tree.roots.shape[1] for _, token, _ in nodes]
+    turns = [index for index in range(1, len(nodes)) if kinds[index] != kinds[index - 1]]
+    edges = sorted({0, len(nodes), *turns, *(cut for cut in cuts if cut < len(nodes))})
+    found = [np.empty((0, tree.roots.shape[1]), dtype=np.float32)]
+    for start, stop in pairwise(edges):
+        parents, tokens, positions = (list(part) for part in zip(*nodes[start:stop], strict=True))
+        found.append(tree.masked(parents, positions) if kinds[start] else tree.extend(parents, tokens))
+    return np.concatenate(found)
+
+
+def string_of(spec: TextSpec, nodes: list[tuple[int, int, int]], index: int) -> list[tuple[int, int]]:
+    """The tokens and positions from the root to a node."""
+    string: list[tuple[int, int]] = []
+    node = index + spec.length + 1
+    while node > spec.length:
+        parent, token, position = nodes[node - spec.length - 1]
+        string.insert(0, (token, position))
+        node = parent
+    return [(spec.mask, node), *string]
+
+
+@pytest.mark.parametrize("spec", [SMALL, TextSpec(3, 9, width=6, heads=3, blocks=1, inner=5, grams=(), context=4)])
+@RUNTIMES
+def test_a_tree_is_as_defined(make: Any, spec: TextSpec) -> None:
+    rng = np.random.default_rng(1)
+    weights = arrays(spec)
+    context = rng.standard_normal(spec.context) if spec.context else None
+    tree: Tree = make(spec, weights).tree(context)
+    nodes = random_nodes(spec, 40, rng)
+    found = grown(tree, nodes, [3, 17])
+    for root in range(spec.length + 1):
+        np.testing.assert_allclose(tree.roots[root], defined(spec, weights, [(spec.mask, root)], context), **CLOSE)
+    for index in range(len(nodes)):
+        string = string_of(spec, nodes, index)
+        np.testing.assert_allclose(found[index], defined(spec, weights, string, context), **CLOSE)
+    assert tree.size == spec.length + 41
+    assert tree.positions.tolist() == [*range(spec.length + 1), *(position for *_, position in nodes)]
+
+
+specs = st.builds(
+    lambda heads, size, **rest: TextSpec(heads=heads, width=heads * size, **rest),
+    st.integers(1, 5),
+    st.integers(1, 40),
+    characters=st.integers(0, 40),
+    length=st.integers(1, 40),
+    blocks=st.integers(1, 3),
+    inner=st.integers(1, 50),
+    grams=st.sampled_from([(), (2,), (2, 3, 4), (3, 7)]),
+    buckets=st.integers(1, 50),
+    context=st.sampled_from([0, 0, 3]),
+)
+
+
+@given(specs, st.integers(0, 2**32), st.integers(0, 250), st.lists(st.integers(1, 250)))
+@settings(deadline=None, max_examples=60)
+def test_the_compiled_tree_is_the_plain_one(spec: TextSpec, seed: int, count: int, cuts: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    weights = arrays(spec, seed)
+    context = rng.standard_normal(spec.context) if spec.context else None
+    nodes = random_nodes(spec, count, rng)
+    runtime = fast(spec, weights)
+    tree, twin = runtime.tree(context), plain(spec, weights).tree(context)
+    found = grown(tree, nodes, cuts)
+    np.testing.assert_allclose(tree.roots, twin.roots, rtol=2e-3, atol=2e-5)
+    np.testing.assert_allclose(found, grown(twin, nodes, []), rtol=2e-3, atol=2e-5)
+    np.testing.assert_array_equal(tree.positions, twin.positions)
+    np.testing.assert_array_equal(found, grown(runtime.tree(context), nodes, []))  # in other pieces: to the last bit
+
+
+@RUNTIMES
+def test_a_string_at_once_or_token_by_token(make: Any) -> None:
+    runtime: TextRuntime = make(SMALL, arrays(SMALL))
+    tokens = np.random.default_rng(2).integers(0, SMALL.symbols, SMALL.length)
+    tree = runtime.tree()
+    at_once = tree.extend([0, *range(tree.size, tree.size + SMALL.length - 1)], tokens)
+    tree, parent = runtime.tree(), 0
+    for index, token in enumerate(tokens):
+        found = tree.extend([parent], [token])
+        np.testing.assert_allclose(found[0], at_once[index], rtol=1e-5, atol=1e-7)
+        parent = tree.size - 1
+
+
+@RUNTIMES
+def test_trees_of_one_model_do_not_touch_each_other(make: Any) -> None:
+    spec = TextSpec(3, 9, width=6, heads=3, blocks=2, inner=5, context=2)
+    contexts = np.random.default_rng(3).standard_normal((3, 2))
+    runtime: TextRuntime = make(spec, arrays(spec))
+    expected = [runtime.tree(context).extend([0, 2], [1, 2]) for context in contexts]
+    trees = [runtime.tree(context) for context in contexts]
+    found = [tree.extend([0, 2], [1, 2]) for tree in trees]
+    np.testing.assert_array_equal(found, expected)
+    assert not np.allclose(found[0], found[1])
+
+
+def test_threads_with_trees_of_their_own() -> None:
+    spec = TextSpec(20, 60, width=32, heads=4, inner=64, buckets=99)
+    runtime = fast(spec, arrays(spec))
+    nodes = random_nodes(spec, 300, np.random.default_rng(4))
+    expected = grown(runtime.tree(), nodes, [])
+    found: dict[int, list[FloatArray]] = {}
+
+    def work(number: int) -> None:
+        found[number] = [grown(runtime.tree(), nodes, list(range(1, 300, number + 3))) for _ in range(10)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert all(np.array_equal(one, expected) for each in found.values() for one in each)
+
+
+def test_a_tree_outlives_its_runtime() -> None:
+    tree = fast(SMALL, arrays(SMALL)).tree()
+    assert tree.extend([0], [1]).sum() == pytest.approx(1.0, rel=1e-5)
+
+
+@RUNTIMES
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("parents", "tokens", "match"),
+        [
+            ([-1], [0], "parent"),
+            ([13], [0], "parent"),
+            ([13, 0], [0, 0], "parent"),
+            ([2**40], [0], "parent"),
+            ([0], [-1], "token"),
+            ([0], [10], "token"),
+            ([0], [2**40], "token"),
+            ([12], [0], "position"),
+            ([11, 13], [0, 0], "position"),
+            ([0, 0], [0], "expected|every node"),
+        ],
+    )
+    def test_nodes_that_cannot_be(self, make: Any, parents: list[int], tokens: list[int], match: str) -> None:
+        tree: Tree = make(SMALL, arrays(SMALL)).tree()
+        with pytest.raises(ValueError, match=match):
+            tree.extend(parents, tokens)
+        assert tree.size == SMALL.length + 1
+        assert len(tree.extend([0], [0])) == 1
+
+    @pytest.mark.parametrize(
+        ("parents", "positions"), [([3], [3]), ([3], [2]), ([3], [13]), ([3], [-1]), ([3], [2**40])]
+    )
+    def test_masks_that_cannot_be(self, make: Any, parents: list[int], positions: list[int]) -> None:
+        tree: Tree = make(SMALL, arrays(SMALL)).tree()
+        with pytest.raises(ValueError, match="position"):
+            tree.masked(parents, positions)
+
+    def test_no_nodes(self, make: Any) -> None:
+        tree: Tree = make(SMALL, arrays(SMALL)).tree()
+        assert tree.extend([], []).shape == tree.masked([], []).shape == (0, SMALL.symbols)
+        assert tree.size == SMALL.length + 1
+
+    def test_contexts(self, make: Any) -> None:
+        spec = TextSpec(3, 9, width=6, heads=3, blocks=1, inner=5, context=4)
+        for runtime, context in (
+            (make(spec, arrays(spec)), None),
+            (make(spec, arrays(spec)), np.zeros(3)),
+            (make(SMALL, arrays(SMALL)), np.zeros(3)),
+        ):
+            with pytest.raises(ValueError, match="context"):
+                runtime.tree(context)
+
+    def test_damaged_arrays(self, make: Any) -> None:
+        good = arrays(SMALL)
+        name = "blocks.1.up.weight"
+        with pytest.raises(ModelFileError, match="missing"):
+            make(SMALL, {key: array for key, array in good.items() if key != name})
+        with pytest.raises(ModelFileError, match="shape"):
+            make(SMALL, {**good, name: good[name].T})
+        with pytest.raises(ModelFileError, match="finite"):
+            make(SMALL, {**good, name: np.full_like(good[name], np.nan)})
+
+
+class TestTheModule:
+    """What the compiled module is handed is checked: a mistake of ours is an exception, not a crash."""
+
+    def test_outputs_that_do_not_fit(self) -> None:
+        tree = fast(SMALL, arrays(SMALL)).tree()
+        assert isinstance(tree, CompiledTree)
+        node = np.zeros(1, dtype=np.int64)
+        wrong = [np.empty(8, dtype=np.float32), np.empty(9), np.empty(10, dtype=np.float32)]
+        for out in wrong:
+            with pytest.raises(ValueError, match="expected"):
+                tree._module.text_extend(tree._tree, node, node, None, out)
+        with pytest.raises(ValueError, match="expected"):
+            tree._module.text_extend(tree._tree, node, node.astype(np.int32), None, wrong[0])
+        with pytest.raises((ValueError, BufferError)):
+            tree._module.text_extend(tree._tree, node, node, None, tree.roots[0])
+        with pytest.raises(ValueError, match="expected"):
+            tree._module.text_positions(tree._tree, np.empty(3, dtype=np.int64))
+
+    def test_capsules_of_another_kind(self) -> None:
+        tree, other = fast(SMALL, arrays(SMALL)).tree(), fast(SMALL, arrays(SMALL))
+        assert isinstance(tree, CompiledTree)
+        assert isinstance(other._trees, TextKernel)
+        node = np.zeros(1, dtype=np.int64)
+        with pytest.raises(ValueError, match="PyCapsule"):
+            tree._module.text_extend(other._trees._model, node, node, None, np.empty(9, dtype=np.float32))
+        with pytest.raises(ValueError, match="another model"):
+            tree._module.text_tree(other._trees._model, tree._tree, None, None)
+
+    @pytest.mark.parametrize("changed", [{0: 0}, {1: -1}, {3: 3}, {5: 1}, {2: 2**30}, {6: 30}])
+    def test_sizes_that_do_not_fit(self, changed: dict[int, int]) -> None:
+        module = kernel.compiled()
+        assert module is not None
+        weights, grams = _arrays(SMALL, arrays(SMALL)), np.array(SMALL.grams)
+        sizes = [SMALL.symbols, SMALL.length, SMALL.width, SMALL.heads, SMALL.inner, SMALL.blocks, SMALL.buckets]
+        module.text_load(tuple(sizes), grams, weights)
+        for index, value in changed.items():
+            sizes[index] = value
+        with pytest.raises(ValueError, match=r"range|fit|expected"):
+            module.text_load(tuple(sizes), grams, weights)
+
+
+def test_without_the_compiled_module_numpy_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernel.SWITCH_OFF, "1")
+    assert not TextRuntime(SMALL, arrays(SMALL)).compiled
