@@ -143,15 +143,17 @@ class Automaton:
         counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
         first, kind = same_columns(self.next)
         following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
-        ending = letters.stop * (self.accepts[following] @ chances)
+        ending: FloatArray = letters.stop * (self.accepts[following] @ chances)
         if len(ending) <= MOST_SOLVED:
             steps = np.zeros((len(ending), len(ending)))
             np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)
-            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - letters.stop) * steps, ending)
+            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - letters.stop) * steps, ending).astype(
+                np.float64
+            )
         else:
             weights = ending / letters.stop
             for _ in range(MOST_STEPS):
-                weights = ending + (1 - letters.stop) * (weights[following] @ chances)
+                weights = np.add(ending, (1 - letters.stop) * (weights[following] @ chances), dtype=np.float64)
         weights = np.clip(weights, 0.0, 1.0)
         weights[self.dead], weights[self.full] = 0.0, 1.0
         return weights
