@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.machines import distance, explore, minimal, same_columns
+
+MOST_SOLVED = 1_000  # states of a system of equations that is solved at once; a larger one is approached step by step
+MOST_STEPS = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +32,14 @@ class Letters:
     stop: float
 
 
+class Reading(NamedTuple):
+    """How an automaton reads symbols: letters of one symbol that lead to the same states are one column."""
+
+    symbols: IntArray  # (columns,)
+    shares: FloatArray  # (columns,) the part of its symbol that each column is
+    next: IntArray  # (states, columns)
+
+
 @dataclass(frozen=True, eq=False)
 class Automaton:
     """A set of strings: a complete deterministic automaton whose state 0 is the start.
@@ -34,6 +51,131 @@ class Automaton:
     letters: Letters
     next: IntArray
     accepts: BoolArray
+
+    @classmethod
+    def constant(cls, letters: Letters, value: bool) -> Automaton:
+        """Every string, or none."""
+        return cls(letters, np.zeros((1, len(letters.characters)), dtype=np.int64), np.array([value]))
+
+    def __and__(self, other: Automaton) -> Automaton:
+        return self._joined(other, np.logical_and)
+
+    def __or__(self, other: Automaton) -> Automaton:
+        return self._joined(other, np.logical_or)
+
+    def __invert__(self) -> Automaton:
+        return Automaton(self.letters, self.next, ~self.accepts)
+
+    def minimal(self) -> Automaton:
+        """The same strings in the fewest states."""
+        return Automaton(self.letters, *minimal(self.next, self.accepts))
+
+    @cached_property
+    def dead(self) -> BoolArray:
+        """Of each state: whether no string is accepted from there."""
+        dead: BoolArray = distance(self.next, self.accepts) == len(self.accepts)
+        return dead
+
+    @cached_property
+    def full(self) -> BoolArray:
+        """Of each state: whether every string is accepted from there."""
+        full: BoolArray = distance(self.next, ~self.accepts) == len(self.accepts)
+        return full
+
+    def any(self) -> bool:
+        """Whether it has a string at all."""
+        return not self.dead[0]
+
+    def all(self) -> bool:
+        """Whether it has every string."""
+        return bool(self.full[0])
+
+    def accepts_string(self, text: str) -> bool:
+        """Whether ``text`` is one of the strings; none has a character that is not a letter."""
+        state = 0
+        for character in text:
+            letter = self.letters.characters.find(character)
+            if letter < 0:
+                return False
+            state = int(self.next[state, letter])
+        return bool(self.accepts[state])
+
+    def is_left_ideal(self) -> bool:
+        """Whether a string that ends in one of these strings is always one of them, as of ``LIKE '%abc%'``."""
+        first, _ = same_columns(self.next)
+        table = self.next[:, first].tolist()
+        pairs = dict.fromkeys((0, after) for after in table[0])
+        todo = list(pairs)
+        for here, there in todo:
+            if here == there or self.dead[here] or self.full[there]:
+                continue
+            if self.accepts[here] and not self.accepts[there]:
+                return False
+            for pair in zip(table[here], table[there], strict=True):
+                if pair not in pairs:
+                    pairs[pair] = None
+                    todo.append(pair)
+        return True
+
+    def last(self) -> Automaton:
+        """Of a left ideal: its strings that are no longer in it without their first character.
+
+        Every string of the ideal ends in exactly one of these, unless the ideal has the empty string, and so all.
+        """
+        first, kind = same_columns(self.next)
+        table = self.next[:, first].tolist()
+
+        def after(pair: tuple[int, int] | None) -> list[tuple[int, int] | None]:
+            if pair is None:
+                return [(state, 0) for state in table[0]]
+            return list(zip(table[pair[0]], table[pair[1]], strict=True))
+
+        pairs, following = explore(None, after)
+        accepts = [pair is not None and self.accepts[pair[0]] and not self.accepts[pair[1]] for pair in pairs]
+        return Automaton(self.letters, following[:, kind], np.array(accepts, dtype=bool)).minimal()
+
+    def cut_weights(self) -> FloatArray:
+        """Of each state: the probability to accept a string that goes on for at least one more character.
+
+        Characters come one by one by their frequencies, and after each the string ends with probability ``stop``.
+        """
+        letters = self.letters
+        counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
+        first, kind = same_columns(self.next)
+        following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
+        ending: FloatArray = letters.stop * (self.accepts[following] @ chances)
+        if len(ending) <= MOST_SOLVED:
+            steps = np.zeros((len(ending), len(ending)))
+            np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)
+            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - letters.stop) * steps, ending).astype(
+                np.float64
+            )
+        else:
+            weights = ending / letters.stop
+            for _ in range(MOST_STEPS):
+                weights = np.add(ending, (1 - letters.stop) * (weights[following] @ chances), dtype=np.float64)
+        weights = np.clip(weights, 0.0, 1.0)
+        weights[self.dead], weights[self.full] = 0.0, 1.0
+        return weights
+
+    def reading(self) -> Reading:
+        """The tables in terms of the model's symbols."""
+        first, kind = same_columns(self.letters.symbols[None], self.next)
+        return Reading(
+            self.letters.symbols[first], np.bincount(kind, self.letters.shares).astype(np.float64), self.next[:, first]
+        )
+
+    def _joined(self, other: Automaton, join: Callable[[Any, Any], Any]) -> Automaton:
+        first, kind = same_columns(self.next, other.next)
+        one, two = self.next[:, first].tolist(), other.next[:, first].tolist()
+
+        def after(pair: tuple[int, int]) -> list[tuple[int, int]]:
+            return list(zip(one[pair[0]], two[pair[1]], strict=True))
+
+        pairs, following = explore((0, 0), after)
+        places = np.array(pairs)
+        accepts = join(self.accepts[places[:, 0]], other.accepts[places[:, 1]])
+        return Automaton(self.letters, following[:, kind], accepts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +189,20 @@ class Language:
     strings: Automaton
     null: bool
     has_null: bool  # whether the column has NULLs at all
+
+    def __and__(self, other: Language) -> Language:
+        return Language((self.strings & other.strings).minimal(), self.null and other.null, self.has_null)
+
+    def __or__(self, other: Language) -> Language:
+        return Language((self.strings | other.strings).minimal(), self.null or other.null, self.has_null)
+
+    def __invert__(self) -> Language:
+        return Language(~self.strings, self.has_null and not self.null, self.has_null)
+
+    def any(self) -> bool:
+        """Whether there is a value in it."""
+        return self.null or self.strings.any()
+
+    def all(self) -> bool:
+        """Whether it has every string, and NULL too if the column has NULLs."""
+        return self.strings.all() and self.null >= self.has_null

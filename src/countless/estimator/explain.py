@@ -71,6 +71,8 @@ class Explanation:
 
 def _kept(item: Comparison) -> str:
     """How much of its column a comparison keeps, and how that is known."""
+    if item.values is None:
+        return f"strings of {item.column} (by an automaton of {item.states:,} state{'s' if item.states != 1 else ''})"
     if item.cells is None or item.how == "search":
         return f"{item.values:,} of {item.of:,} values of {item.column} (by {item.how})"
     text = f"about {100 * item.values / item.of:.3g}% of the {item.of:,} values of {item.column}, "

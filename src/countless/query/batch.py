@@ -12,7 +12,7 @@ import re
 from countless.errors import QueryError
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import Where
-from countless.region import Box, Filter, Region
+from countless.region import Box, Filter, Region, TextFilter
 
 TOKENS = re.compile(r"""(?P<prefix>\w+)?'(?:[^']|'')*' | "(?:[^"]|"")*" | --|/\*|-> | \w+ | [^\w\s]""", re.VERBOSE)
 # Where one of these stands an outer AND may mean something else, or nothing: comments, other quotes, several
@@ -58,7 +58,7 @@ class Batch:
 
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
-        self._pieces: dict[str, tuple[Filter, ...] | None] = {}
+        self._pieces: dict[str, Box | None] = {}
 
     def compile(self, where: Where) -> Question:
         """The region of ``where``."""
@@ -70,23 +70,30 @@ class Batch:
         if pieces is None:
             return None
         found: dict[tuple[int, ...], Filter] = {}
+        texts: dict[int, TextFilter] = {}
         for piece in pieces:
             if piece not in self._pieces:
-                self._pieces[piece] = self._filters(piece)
-            filters = self._pieces[piece]
-            if filters is None:
+                self._pieces[piece] = self._piece(piece)
+            box = self._pieces[piece]
+            if box is None:
                 return None
-            for item in filters:
+            for item in box.filters:
                 if item.positions in found:  # two pieces about one column: only together do they say what is asked
                     return None
                 found[item.positions] = item
-        return Box(tuple(found[positions] for positions in sorted(found)))
+            for text in box.texts:
+                if text.column in texts:
+                    return None
+                texts[text.column] = text
+        return Box(
+            tuple(found[positions] for positions in sorted(found)), tuple(texts[column] for column in sorted(texts))
+        )
 
-    def _filters(self, piece: str) -> tuple[Filter, ...] | None:
-        """The filters of a piece that is one box; None for any other, and for one with an error or a doubt in it."""
+    def _piece(self, piece: str) -> Box | None:
+        """The box of a piece that is one; None for any other, and for one with an error or a doubt in it."""
         try:
             question = self._compiler.compile(piece)
         except QueryError:
             return None  # the whole clause has the same error, and shows where
         boxes = question.region.boxes
-        return boxes[0].filters if len(boxes) == 1 and question.certain else None
+        return boxes[0] if len(boxes) == 1 and question.certain else None

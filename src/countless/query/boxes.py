@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from countless.arrays import BoolArray
 from countless.errors import QueryTooLargeError
+from countless.query.dictionary import Codes
 from countless.query.formula import All, Formula, Leaf
 
 MOST_BOXES = 256
 
-CodeBox = dict[int, BoolArray]  # column -> its allowed codes: some, never all or none
+CodeBox = dict[int, Codes]  # column -> its allowed values: some, never all or none
 
 
 def cover(formula: Formula) -> list[CodeBox]:

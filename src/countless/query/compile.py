@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from countless.arrays import BoolArray
 from countless.data.schema import Column, Schema
+from countless.data.text import TextColumn
 from countless.errors import (
     ColumnLeftOutError,
     QueryError,
@@ -19,13 +19,14 @@ from countless.errors import (
     UnsupportedQueryError,
 )
 from countless.query.boxes import CodeBox, cover, disjoint
-from countless.query.dictionary import Dictionary, Truth
+from countless.query.dictionary import Codes, Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.gridded import Lines, Survey
 from countless.query.parse import parse, span_of
 from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
 from countless.query.search import Search
-from countless.region import Box, DigitSet, Filter, Region, ValueSet
+from countless.query.texts import Texts
+from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,13 @@ class Comparison:
 
     column: str
     sql: str
-    values: int  # how many values satisfy it, NULL counted as one; of a column with a grid, about
+    values: int | None  # how many values satisfy it, NULL counted as one; with a grid, about; None of a text column
     of: int
-    how: str  # "search", "duckdb"; for a grid "interpolation", "knots"
+    how: str  # "search", "duckdb"; for a grid "interpolation", "knots"; of a text column "automaton"
     unseen: tuple[str, ...]  # literals of = and IN that the column does not hold
     cells: int | None = None  # of the column's grid, if it has one
     equality: bool = False  # whether it looks for values whose counts are not known, but for their cell's mean
+    states: int | None = None  # of the automaton that reads the column's strings, if it is a text column
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Compiler:
         self.dictionary = Dictionary(schema)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
+        self.texts = Texts(schema, self.dictionary)
 
     def compile(self, where: Where, *, detail: bool = False) -> Question:
         """The region of ``where``; with ``detail``, also the comparisons it is made of."""
@@ -103,15 +106,21 @@ class _Descent:
         leaves = []
         for node in _leaves(condition):
             columns = list(self._columns(node))
-            if len(columns) == 1 and self.schema.columns[columns[0]].grid:
+            if len(columns) == 1 and not self._is_text(columns[0]) and self.schema.columns[columns[0]].grid:
                 leaves.append((columns[0], node))
         self.surveyed = Survey(self.compiler.lines, leaves)
 
     def box(self, box: CodeBox) -> Box:
         """The box in terms of the model's positions."""
-        return Box(tuple(self._filter(column, box[column]) for column in sorted(box)))
+        filters = tuple(self._filter(column, box[column]) for column in sorted(box) if not self._is_text(column))
+        texts = (column for column in sorted(box) if self._is_text(column))
+        return Box(filters, tuple(TextFilter(column - len(self.schema.columns), box[column]) for column in texts))
 
-    def _filter(self, index: int, codes: BoolArray) -> Filter:
+    def _is_text(self, index: int) -> bool:
+        """Text columns are numbered after the others."""
+        return index >= len(self.schema.columns)
+
+    def _filter(self, index: int, codes: Codes) -> Filter:
         column = self.schema.columns[index]
         weights = codes if column.grid is None else self.surveyed.weights(index, codes)
         constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
@@ -142,6 +151,8 @@ class _Descent:
         if index is None:
             truth = self._run(None, node)
             return EVERY_ROW if want.codes(truth)[0] else NO_ROW
+        if self._is_text(index):
+            return self._on_text(node, index, want)
         column = self.schema.columns[index]
         if column.grid is not None:
             return self._on_grid(node, index, column, want)
@@ -176,19 +187,44 @@ class _Descent:
             )
         return leaf(index, satisfied)
 
+    def _on_text(self, node: exp.Expr, index: int, want: Want) -> Formula:
+        truth, how = self._truth(index, node)
+        satisfied = want.codes(truth)
+        if self.detail:
+            column = self.schema.texts[index - len(self.schema.columns)]
+            self.comparisons.append(
+                Comparison(
+                    column.name,
+                    node.sql(dialect=DIALECT),
+                    None,
+                    column.distinct + column.has_null,
+                    how,
+                    self._unseen(index, node),
+                    states=len(satisfied.strings.accepts),
+                )
+            )
+        return leaf(index, satisfied)
+
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
+        if self._is_text(index):
+            return self._run(index, node), "automaton"
         found = self.compiler.search.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:
         try:
+            if index is not None and self._is_text(index):
+                return self.compiler.texts.truth(index - len(self.schema.columns), node)
             return self.compiler.dictionary.truth(index, node)
         except QueryError as error:
             if index is not None:
-                column = self.schema.columns[index]
+                column = self._column(index)
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
+
+    def _column(self, index: int) -> Column | TextColumn:
+        return [*self.schema.columns, *self.schema.texts][index]
 
     def _unseen(self, index: int, node: exp.Expr) -> tuple[str, ...]:
         """The literals that ``node`` looks for and the column does not hold."""
@@ -212,13 +248,16 @@ class _Descent:
         index = self.schema.find(column.name)
         if index is not None:
             return index
+        text = self.schema.find_text(column.name)
+        if text is not None:
+            return len(self.schema.columns) + text
         span = span_of(column.this, self.clause)
         left_out = self.schema.find_left_out(column.name)
         if left_out is not None:
             raise ColumnLeftOutError(
                 f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span
             )
-        names = [item.name for item in self.schema.columns]
+        names = [item.name for item in (*self.schema.columns, *self.schema.texts)]
         close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
         match = next((name for name in names if close and name.casefold() == close[0]), None)
         if match:
@@ -230,7 +269,7 @@ class _Descent:
         raise UnknownColumnError(f'unknown column "{column.name}": {hint}', self.clause, span)
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
-        names = " and ".join(f'"{self.schema.columns[index].name}"' for index in sorted(columns))
+        names = " and ".join(f'"{self._column(index).name}"' for index in sorted(columns))
         return UnsupportedQueryError(
             f"one comparison is about the columns {names}: compare each column with values instead",
             self.clause,

@@ -8,24 +8,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import numpy as np
 from sqlglot import exp
 
-from countless.arrays import BoolArray
 from countless.data.schema import Column, Schema
 from countless.data.source import connect, first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
 from countless.query.predicate import DIALECT
+
+Codes = Any  # a set of a column's values: a BoolArray over its codes, or the Language of a text column
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
     """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL."""
 
-    true: BoolArray
-    false: BoolArray
+    true: Codes
+    false: Codes
 
 
 class Dictionary:
@@ -78,6 +80,12 @@ class Dictionary:
             except duckdb.Error:
                 return None
         return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
+
+    def folded(self, function: str, characters: Sequence[str]) -> list[str]:
+        """What ``function`` (lower or upper) makes of each character."""
+        with self._lock:
+            rows = self._connect().execute(f"SELECT {function}(unnest($1::VARCHAR[]))", [list(characters)]).fetchall()
+        return [row[0] for row in rows]
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from countless.arrays import BoolArray
-from countless.query.dictionary import Truth
+from countless.query.dictionary import Codes, Truth
 
 
 class Want(Enum):
@@ -46,7 +45,7 @@ class Want(Enum):
         """Whether AND stays AND: ``p AND q`` is true if both are, but false if either is."""
         return self in (Want.TRUE, Want.NOT_FALSE)
 
-    def codes(self, truth: Truth) -> BoolArray:
+    def codes(self, truth: Truth) -> Codes:
         """The codes for which this holds."""
         match self:
             case Want.TRUE:
@@ -64,7 +63,7 @@ class Leaf:
     """Rows whose code in ``column`` is in the set."""
 
     column: int
-    codes: BoolArray
+    codes: Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ def any_of(parts: Iterable[Formula]) -> Formula:
     return _joined(Any, All, parts)
 
 
-def leaf(column: int, codes: BoolArray) -> Formula:
+def leaf(column: int, codes: Codes) -> Formula:
     """The set as a formula; a set of all codes or of none is a constant."""
     if codes.all():
         return EVERY_ROW
@@ -106,7 +105,7 @@ def _joined(kind: type[All] | type[Any], other: type[All] | type[Any], parts: It
     flat: list[Formula] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, kind) else [part])
-    sets: dict[int, BoolArray] = {}
+    sets: dict[int, Codes] = {}
     rest: list[Formula] = []
     for part in flat:
         if isinstance(part, other) and not part.parts:

@@ -91,6 +91,26 @@ class ColumnReference:
         """LIKE without regard to case."""
         return self._compare(exp.ILike, pattern)
 
+    def contains(self, text: str) -> Predicate:
+        """Has ``text`` somewhere."""
+        return self._call(exp.Contains, text)
+
+    def starts_with(self, text: str) -> Predicate:
+        """Starts with ``text``."""
+        return self._call(exp.StartsWith, text)
+
+    def ends_with(self, text: str) -> Predicate:
+        """Ends with ``text``."""
+        return self._call(exp.EndsWith, text)
+
+    def matches(self, pattern: str) -> Predicate:
+        """DuckDB's regexp_matches: the regular expression ``pattern`` matches somewhere.
+
+        >>> col("url").matches("^https?://")
+        Predicate(REGEXP_MATCHES("url", '^https?://'))
+        """
+        return self._call(exp.RegexpLike, pattern)
+
     def is_null(self) -> Predicate:
         """NULL."""
         return Predicate(exp.Is(this=self._column(), expression=exp.null()))
@@ -114,6 +134,11 @@ class ColumnReference:
 
     def __invert__(self) -> Predicate:
         return ~self.as_predicate()
+
+    def _call(self, function: type[exp.Expr], value: str) -> Predicate:
+        if not isinstance(value, str):
+            raise QueryTypeError(f"a part of a text, or a pattern, is a str, not a {type(value).__name__}")
+        return Predicate(function(this=self._column(), expression=literal(value)))
 
     def _column(self) -> exp.Column:
         return exp.column(exp.to_identifier(self.name, quoted=True))

@@ -1,0 +1,91 @@
+"""Tables of deterministic machines: explored from a start, merged letter by letter, made minimal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from countless.arrays import BoolArray, IntArray
+from countless.errors import QueryTooLargeError
+
+MOST_STATES = 10_000
+
+State = TypeVar("State", bound=Hashable)
+
+
+def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[list[State], IntArray]:
+    """The states that are reached from ``start``, which comes first, and the table of what follows on each.
+
+    ``after`` has the states that follow on one state, letter by letter.
+
+    >>> explore("idle", lambda state: ["busy", state])
+    (['idle', 'busy'], array([[1, 0],
+           [1, 1]]))
+    """
+    number = {start: 0}
+    order = [start]
+    rows = []
+    for state in order:
+        row = []
+        for following in after(state):
+            if following not in number:
+                number[following] = len(order)
+                order.append(following)
+            row.append(number[following])
+        rows.append(row)
+        if len(order) > MOST_STATES:
+            raise QueryTooLargeError(
+                f"the patterns of one text column need more than {MOST_STATES:,} states together: simplify them"
+            )
+    return order, np.array(rows, dtype=np.int64)
+
+
+def same_columns(*tables: IntArray) -> tuple[IntArray, IntArray]:
+    """The first of each kind of column that the tables have, and each column's kind.
+
+    >>> same_columns(np.array([[1, 0, 1], [2, 2, 2]]))
+    (array([0, 1]), array([0, 1, 0]))
+    """
+    columns = np.ascontiguousarray(np.vstack(tables).T)
+    kinds: dict[bytes, int] = {}
+    kind = np.array([kinds.setdefault(column.tobytes(), len(kinds)) for column in columns], dtype=np.int64)
+    first = np.zeros(len(kinds), dtype=np.int64)
+    first[kind[::-1]] = np.arange(len(kind))[::-1]
+    return first, kind
+
+
+def distance(following: IntArray, goal: BoolArray) -> IntArray:
+    """How many letters lead from each state to one of ``goal`` at least; the number of states if none ever do."""
+    far = np.where(goal, 0, len(goal))
+    while True:
+        closer = np.minimum(far, far[following].min(axis=1, initial=len(goal)) + 1)
+        if np.array_equal(closer, far):
+            return far
+        far = closer
+
+
+def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArray]:
+    """The least machine of the same strings: unreachable states dropped, and those merged that nothing tells apart."""
+    if not following.shape[1]:
+        return np.zeros((1, 0), dtype=np.int64), accepts[:1].copy()
+    first, kind = same_columns(following)
+    order, table = explore(0, following[:, first].tolist().__getitem__)
+    ends = accepts[order]
+    # Moore's refinement, from a partition that is fine already: equivalent states are equally far from either end.
+    block = _numbered(np.stack([distance(table, ends), distance(table, ~ends)], axis=1))
+    while True:
+        finer = _numbered(np.concatenate([block[:, None], block[table]], axis=1))
+        if finer.max() == block.max():
+            break
+        block = finer
+    chosen = np.zeros(block.max() + 1, dtype=np.int64)
+    chosen[block[::-1]] = np.arange(len(block))[::-1]
+    return block[table[chosen]][:, kind], ends[chosen]
+
+
+def _numbered(rows: IntArray) -> IntArray:
+    """Equal rows by equal numbers, in the order in which they first occur."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(rows)])

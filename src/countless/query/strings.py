@@ -1,0 +1,114 @@
+"""The strings that compare with a text, match a LIKE, or have a length, as automata made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlglot import exp
+
+from countless.automaton import Automaton, Letters
+from countless.errors import QueryTooLargeError
+from countless.machines import MOST_STATES, explore
+
+ANY_TEXT, ANY_CHARACTER = "%", "_"
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """The letters of a column as a predicate reads them: as they are, or in lower or upper case."""
+
+    letters: Letters
+    characters: tuple[str, ...]
+
+
+def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
+    """The strings that compare so with ``text``, by code points.
+
+    A state for each prefix of ``text`` that a string may have, then one for the smaller strings and one for the larger.
+    """
+    count = len(text)
+    less, more = count + 1, count + 2
+    following = np.repeat(np.array([*[more] * (count + 1), less, more])[:, None], len(script.characters), axis=1)
+    characters = np.array([ord(character) for character in script.characters], dtype=np.int64)
+    for place, character in enumerate(text):
+        following[place, characters < ord(character)] = less
+        following[place, characters == ord(character)] = place + 1
+    order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
+    accepts = {
+        exp.EQ: order == 0,
+        exp.NEQ: order != 0,
+        exp.LT: order < 0,
+        exp.LTE: order <= 0,
+        exp.GT: order > 0,
+        exp.GTE: order >= 0,
+    }
+    return Automaton(script.letters, following, accepts[operator]).minimal()
+
+
+def one_of(script: Script, texts: Collection[str]) -> Automaton:
+    """The strings that are one of ``texts``."""
+    if sum(map(len, texts)) > 100 * MOST_STATES:
+        raise QueryTooLargeError("the list of texts is too long for one clause: ask for parts of it")
+    prefixes: set[str | None] = {text[:end] for text in texts for end in range(len(text) + 1)} or {""}
+    kinds, kind = _kinds(script, "".join(texts))
+
+    def after(prefix: str | None) -> list[str | None]:
+        if prefix is None:
+            return [None] * len(kinds)
+        longer = (None if one is None else prefix + one for one in kinds)
+        return [each if each in prefixes else None for each in longer]
+
+    start: str | None = ""
+    states, following = explore(start, after)
+    wanted = set(texts)
+    return Automaton(script.letters, following[:, kind], np.array([state in wanted for state in states])).minimal()
+
+
+def like(script: Script, pattern: str, escape: str = "") -> Automaton:
+    """The strings that match a LIKE pattern: ``%`` is any text, ``_`` any character.
+
+    A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
+    """
+    wanted: list[str] = []
+    stays = 0  # the places where any text may come
+    plain = False
+    for character in pattern:
+        if character == escape and not plain:
+            plain = True
+        elif character == ANY_TEXT and not plain:
+            stays |= 1 << len(wanted)
+        else:
+            wanted.append("" if character == ANY_CHARACTER and not plain else character)
+            plain = False
+    kinds, kind = _kinds(script, "".join(wanted))
+    fits = [sum(1 << place for place, each in enumerate(wanted) if each in ("", one)) for one in kinds]
+    end = 1 << len(wanted)
+    full = stays & end
+
+    def after(places: int) -> list[int]:
+        if places & full:  # whatever follows, it matches
+            return [places] * len(fits)
+        return [(places & fit) << 1 | (places & stays) for fit in fits]
+
+    states, following = explore(1, after)
+    return Automaton(script.letters, following[:, kind], np.array([state & end > 0 for state in states])).minimal()
+
+
+def of_length(letters: Letters, wanted: Sequence[bool]) -> Automaton:
+    """The strings of the lengths for which ``wanted`` holds; the last speaks for all longer ones too."""
+    if len(wanted) > MOST_STATES:
+        raise QueryTooLargeError(f"a length is compared with more than {MOST_STATES:,}: ask for shorter strings")
+    following = np.minimum(np.arange(len(wanted)) + 1, len(wanted) - 1)
+    accepts = np.array(wanted, dtype=bool)
+    return Automaton(letters, np.repeat(following[:, None], len(letters.characters), axis=1), accepts).minimal()
+
+
+def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
+    """The characters of ``used`` that are in the script, and None for the others; which of them each letter is."""
+    known = set(used)
+    read = [character if character in known else None for character in script.characters]
+    kinds = list(dict.fromkeys(read))
+    number = {character: place for place, character in enumerate(kinds)}
+    return kinds, [number[character] for character in read]
