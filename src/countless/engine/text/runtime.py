@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from countless.arrays import FloatArray, IntArray, Weights
 from countless.engine.kernel import compiled
-from countless.engine.text_kernel import TextKernel
-from countless.engine.text_tree import Network, PlainTree
+from countless.engine.text.kernel import TextKernel
+from countless.engine.text.tree import Network, PlainTree
 from countless.errors import ModelFileError
 from countless.spec import TextSpec
 
