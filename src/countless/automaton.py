@@ -22,7 +22,7 @@ class Letters:
 
     ``symbols`` has the model's symbol of each letter. Several letters may share one (UNKNOWN): ``shares`` says which
     part of it each is. ``frequencies`` has how often each occurs in the table, and ``stop`` is the probability that a
-    string ends after another character beyond the length at which strings are cut.
+    string ends after another character beyond the length at which strings are cut; 0 if none is cut.
     """
 
     characters: str
@@ -140,6 +140,8 @@ class Automaton:
         Characters come one by one by their frequencies, and after each the string ends with probability ``stop``.
         """
         letters = self.letters
+        if not letters.stop:
+            return np.zeros(len(self.accepts))
         counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
         first, kind = same_columns(self.next)
         following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())

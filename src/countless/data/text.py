@@ -54,7 +54,7 @@ class TextColumn:
         symbols = np.array([*range(len(self.characters)), *[len(self.characters)] * len(told)], dtype=np.int64)
         shares = np.ones(len(symbols))
         shares[len(self.characters) :] = [count / unknown for _, count in told]
-        stop = 1.0 / max(1.0, self.beyond)
+        stop = 1.0 / max(1.0, self.beyond) if self.cut else 0.0
         return Letters(self.characters + "".join(character for character, _ in told), symbols, shares, counts, stop)
 
     def to_json(self) -> dict[str, Any]:

@@ -35,12 +35,13 @@ class Machine:
         self.ending = np.zeros((len(self.next), spec.symbols))  # the weight of symbols after which there is no other
         self.ending[:, spec.end] = automaton.accepts
         self.ending[:, spec.cut] = automaton.cut_weights()
+        self.cuts = automaton.letters.stop > 0  # whether any string was cut
         self._spelled: dict[int, Spelling] = {}
 
     @cached_property
     def forced(self) -> BoolArray:
-        """Of each state: whether there is only one way on."""
-        forced: BoolArray = ((self.weights > 0).sum(axis=1) == 1) & ~self.ending.any(axis=1) & ~self.full
+        """Of each state: whether there is only one way on, until the string may be cut."""
+        forced: BoolArray = ((self.weights > 0).sum(axis=1) == 1) & ~self.accepting & ~self.full
         return forced
 
     def spelled(self, state: int) -> Spelling:

@@ -53,13 +53,15 @@ class Walk:
         """Spell out what is forced. Prefixes from which all is accepted leave, and their mass is told."""
         settled = 0.0
         machine = self.machine
-        spelled = []
+        parts = [prefixes.at(np.flatnonzero(~machine.forced[prefixes.states]))]
         for state in np.unique(prefixes.states[machine.forced[prefixes.states]]).tolist():
             group = prefixes.at(np.flatnonzero(prefixes.states == state))
-            spelled.append(self._spell(group, state))
-        if spelled:
-            kept = prefixes.at(np.flatnonzero(~machine.forced[prefixes.states]))
-            prefixes = _joined([kept, *spelled])
+            room = machine.spec.length - self.tree.positions[group.nodes]
+            fits = room >= len(machine.spelled(state).symbols)
+            parts.append(self._spell(group.at(np.flatnonzero(fits)), state))
+            if machine.cuts:  # the others go on step by step, for they may be cut on the way
+                parts.append(group.at(np.flatnonzero(~fits)))
+        prefixes = _joined(parts)
         done = machine.full[prefixes.states]
         if done.any():
             settled = float(prefixes.masses[done].sum())
@@ -91,8 +93,7 @@ class Walk:
         """The group after the symbols that must follow; all of it is in ``state``."""
         spelling = self.machine.spelled(state)
         count = len(spelling.symbols)
-        fits = self.tree.positions[group.nodes] + count <= self.machine.spec.length
-        group = group.at(np.flatnonzero(fits & (group.following[:, spelling.symbols[0]] > 0)))
+        group = group.at(np.flatnonzero(group.following[:, spelling.symbols[0]] > 0))
         masses = group.masses * spelling.weight * group.following[:, spelling.symbols[0]]
         read = count - 1 if self.machine.full[spelling.state] else count  # of the last one nobody asks what follows
         nodes, following = group.nodes, group.following
