@@ -33,9 +33,12 @@ class RowSample(Baseline):
         self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
-        size = self._sample.rows
-        share = count_codes(self._sample, region) / size
-        z2 = Z90 * Z90 / size
-        center = (share + z2 / 2) / (1 + z2)
-        spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
-        return share, max(0.0, center - spread), min(1.0, center + spread)
+        return wilson(count_codes(self._sample, region) / self._sample.rows, self._sample.rows)
+
+
+def wilson(share: float, size: int) -> tuple[float, float, float]:
+    """A share of a sample of so many rows, and the bounds of Wilson's interval at 90%."""
+    z2 = Z90 * Z90 / size
+    center = (share + z2 / 2) / (1 + z2)
+    spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
+    return share, max(0.0, center - spread), min(1.0, center + spread)

@@ -11,8 +11,10 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless import workload
+from countless.baselines.duckdb_guess import DuckDbGuess
 from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
+from countless.baselines.sample_scan import SampleScan
 from countless.cli import show
 from countless.cli.options import json_option, method_options, model_argument
 from countless.data.table import EncodeOptions, Table
@@ -25,13 +27,19 @@ from countless.estimator.evaluate import evaluate as evaluate_answers
 @click.command(
     epilog="\b\nExamples:\n"
     "  countless evaluate people.countless people.parquet --queries 1000 --save workload.jsonl\n"
-    "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json"
+    "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json\n"
+    "  countless evaluate urls.countless urls.txt --patterns mix"
 )
 @model_argument
 @click.argument("table")
 @click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="How many random queries.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random queries.")
-@method_options("independence", "row-sample")
+@method_options("independence", "row-sample", "duckdb-guess")
+@click.option(
+    "--patterns",
+    type=click.Choice(["contains", "mix"]),
+    help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
+)
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
 )
@@ -46,15 +54,17 @@ def evaluate(
     seed: int,
     method: str,
     particles: int | None,
+    patterns: str | None,
     save_to: Path | None,
     workload_file: Path | None,
     as_json: bool,
 ) -> None:
     """Measure MODEL against true counts on TABLE.
 
-    Draws the paper's random queries (5 to 12 filters with the literals of a random row), takes the truth from DuckDB,
-    and reports q-errors, latency and how often the error bar holds the truth. Two methods that need the table stand
-    beside the model's: independence (per-column histograms, multiplied) and row-sample (1% of the rows).
+    Draws the paper's random queries (5 to 12 filters with the literals of a random row; of text, whether it contains a
+    piece of 3 to 5 characters), takes the truth from DuckDB, and reports q-errors, latency and how often the error bar
+    holds the truth. Methods that need the table stand beside the model's: independence (per-column histograms,
+    multiplied; not for text), row-sample (1% of the rows), and duckdb-guess, what DuckDB's optimizer expects.
     """
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
@@ -65,7 +75,7 @@ def evaluate(
         asked = workload.load(workload_file)
     else:
         console.print(f"counting {queries:,} random queries on {table} ...")
-        asked = random_workload(estimator.schema, table, queries, seed)
+        asked = random_workload(estimator.schema, table, queries, seed, patterns)
     if save_to is not None:
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
@@ -80,6 +90,10 @@ def evaluate(
 
 def _answerer(estimator: Estimator, table: str, method: str, particles: int | None) -> Callable[[str], Estimate]:
     """The chosen method's ``estimate``."""
+    if method == "duckdb-guess":
+        return DuckDbGuess(table).estimate
+    if method == "row-sample" and estimator.schema.texts:
+        return SampleScan(table).estimate
     if method in ("independence", "row-sample"):
         encoded = Table.encode(table, EncodeOptions(columns=estimator.columns))
         return (Independence(encoded) if method == "independence" else RowSample(encoded)).estimate
@@ -93,6 +107,12 @@ def _show(found: Evaluation) -> None:
     table.add_row(*(show.factor(value) for value in facts["q_error"].values()))
     console.print(f"{facts['queries']:,} queries, method {facts['method']}; q-error:")
     console.print(table)
+    if facts["by_class"]:
+        classes = TextTable("class", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
+        for kind, quantiles in facts["by_class"].items():
+            errors = [show.factor(quantiles[name]) for name in facts["q_error"]]
+            classes.add_row(kind, f"{quantiles['queries']:,}", *errors)
+        console.print(classes)
     latency = facts["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,8 +10,8 @@ import click
 from countless.cli import show
 from countless.cli.fitting import checkpoint_of, fit_and_save
 from countless.cli.options import Duration, Names
-from countless.data.table import MAX_DISTINCT
-from countless.estimator.fit import DTYPES, Network
+from countless.data.table import MAX_DISTINCT, MOST_LENGTH
+from countless.estimator.fit import DTYPES, TEXT_MASKINGS, TEXT_PRESETS, Network
 from countless.store import is_model
 
 
@@ -18,6 +19,7 @@ from countless.store import is_model
     epilog="\b\nExamples:\n"
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
+    "  countless fit urls.txt -o urls.countless --max-length 100\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
 @click.argument("table")
@@ -57,6 +59,27 @@ from countless.store import is_model
     show_default=True,
     help="Store columns with more values as a quantile grid.",
 )
+@click.option("--text", type=Names(), default=(), help="Model these columns of strings character by character.")
+@click.option("--no-text", type=Names(), default=(), help="Do not model these as text, however long and many.")
+@click.option(
+    "--max-length",
+    type=click.IntRange(1, MOST_LENGTH),
+    help="Characters of a string to model  [default: as many as 99% of the strings have, up to 256]",
+)
+@click.option(
+    "--text-preset",
+    type=click.Choice([*TEXT_PRESETS]),
+    default="default",
+    show_default=True,
+    help="The Transformer for text: the default trains in minutes; the paper's is deeper.",
+)
+@click.option(
+    "--text-masking",
+    type=click.Choice(TEXT_MASKINGS),
+    default="prefix",
+    show_default=True,
+    help="What text is trained to skip: prefixes; gaps inside strings too (spans); nothing.",
+)
 @click.option(
     "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."
 )
@@ -76,11 +99,17 @@ def fit(
     blocks: int,
     embedding: int,
     max_distinct: int,
+    text: tuple[str, ...],
+    no_text: tuple[str, ...],
+    max_length: int | None,
+    text_preset: str,
+    text_masking: str,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
 
-    TABLE is a CSV, Parquet or JSON file, or a glob in quotes. Ctrl-C stops training after the current step and keeps
+    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes. A column of long,
+    mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and keeps
     the best model so far; --resume goes on from there.
     """
     console = show.progress()
@@ -109,6 +138,10 @@ def fit(
         batch=batch,
         network=Network(hidden, blocks, embedding),
         max_distinct=max_distinct,
+        text=text,
+        no_text=no_text,
+        max_length=max_length,
+        text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

@@ -12,12 +12,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from countless.bench.memory import peak_memory
-from countless.cli.show import duration, factor, plural, size, storage
+from countless.cli.show import characters, duration, factor, plural, size, storage
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
-from countless.estimator.estimator import Estimator
+from countless.estimator.estimator import COLUMNS_MODEL, Estimator, text_model
 from countless.estimator.fit import Listener, fit
+from countless.estimator.fit import checkpoint_of as model_checkpoint
 from countless.store import is_model
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ class FitView(Listener):
         self._task = self._bar.add_task(name, total=1.0, text="")
 
     def table(self, schema: Schema) -> None:
-        self.console.print(f"{plural(schema.rows, 'row')}, {plural(len(schema.columns), 'column')}")
+        texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
+        columns = f", {plural(len(schema.columns), 'column')}" if schema.columns or not texts else ""
+        self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
+        for text in schema.texts:
+            self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
         for column in schema.left_out:
             if column.reason == EXCLUDED:
                 continue
@@ -70,7 +75,7 @@ class FitView(Listener):
         if progress.masked_bits is not None and progress.unmasked_bits is not None:
             held_out = f", held-out {progress.masked_bits:.2f} masked {progress.unmasked_bits:.2f} unmasked"
         text = (
-            f"epoch {progress.epoch}{epochs}  bits/row {progress.train_bits:.2f}{held_out}  "
+            f"epoch {progress.epoch}{epochs}  bits/{progress.unit} {progress.train_bits:.2f}{held_out}  "
             f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
         )
         self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
@@ -95,7 +100,8 @@ def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:
-        checkpoint.unlink(missing_ok=True)
+        for name in (COLUMNS_MODEL, *map(text_model, range(len(estimator.schema.texts)))):
+            model_checkpoint(checkpoint, name).unlink(missing_ok=True)
     return estimator
 
 
@@ -131,6 +137,9 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
                 estimator.rows, column.size, len(column.radices), None if column.grid is None else column.grid.cells
             ),
         )
+    for text in estimator.schema.texts:
+        nulls = "yes" if text.has_null else ""
+        table.add_row(text.name, text.type, f"{text.distinct:,}", nulls, f"text, {characters(text)}")
     console.print(table)
     excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
     if excluded:
@@ -139,8 +148,12 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         if left_out.reason != EXCLUDED:
             console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
     report, info = estimator.report, estimator.info()
-    console.print(f"{plural(report['epochs'], 'epoch')} in {duration(report['seconds'])}; {_bits(report)}")
-    if report["epochs"] < FEW_EPOCHS:
+    for name, text_report in report["texts"].items():
+        trained = f"{plural(text_report['epochs'], 'epoch')} in {duration(text_report['seconds'])}"
+        console.print(f"text of {name}: {trained}; {_bits(text_report)}")
+    if estimator.schema.columns:
+        console.print(f"{plural(report['epochs'], 'epoch')} in {duration(report['seconds'])}; {_bits(report)}")
+    if estimator.schema.columns and report["epochs"] < FEW_EPOCHS:
         hint = (
             f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
         )
@@ -157,14 +170,16 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
 
 def _holds(schema: Schema) -> str:
     """What of the table's values the file tells."""
-    if not any(column.grid for column in schema.columns):
-        return "it holds every distinct value of the fitted columns"
-    return "it holds every distinct value of the fitted columns, but of a grid only its knots"
+    holds = "it holds every distinct value of the fitted columns"
+    less = [("a grid only its knots", any(column.grid for column in schema.columns))]
+    less.append(("text only what its model learned", bool(schema.texts)))
+    rest = [f"of {what}" for what, so in less if so]
+    return f"{holds}, but {' and '.join(rest)}" if rest else holds
 
 
 def _bits(report: dict[str, Any]) -> str:
     """How well the model knows the table's rows, and rows it has not seen."""
-    text = f"bits a row: {report['train_bits']:.2f} on training rows"
+    text = f"bits a {report['unit']}: {report['train_bits']:.2f} on training rows"
     if report["held_out_rows"]:
         text += f", held-out {report['masked_bits']:.2f} masked {report['unmasked_bits']:.2f} unmasked"
     return text

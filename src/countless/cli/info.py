@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
@@ -26,9 +27,8 @@ def info(model: Path, as_json: bool) -> None:
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
     console = show.results()
-    console.print(
-        f"{model}: {facts['rows']:,} rows, {len(facts['columns'])} columns, {show.size(model.stat().st_size)}"
-    )
+    count = len(facts["columns"]) + len(facts["texts"])
+    console.print(f"{model}: {facts['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}")
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in facts["columns"]:
         table.add_row(
@@ -38,26 +38,42 @@ def info(model: Path, as_json: bool) -> None:
             "yes" if column["has_null"] else "",
             show.storage(facts["rows"], column["codes"], column["digits"], column["grid_cells"]),
         )
+    for text in estimator.schema.texts:
+        nulls = "yes" if text.has_null else ""
+        table.add_row(text.name, text.type, f"{text.distinct:,}", nulls, f"text, {show.characters(text)}")
     console.print(table)
     for column in facts["left_out"]:
         console.print(f"left out  {column['name']}: {column['reason']}")
     network = facts["model"]
-    console.print(
-        f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}, "
-        f"{facts['parameters']:,} parameters"
-    )
-    training = facts["training"]
-    if training:
+    if network:
         console.print(
-            f"training  {training['epochs']:g} epochs in {show.duration(training['seconds'])}, "
-            f"{training['train_bits']:.2f} bits a row masked"
+            f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
         )
+    for text in facts["texts"]:
+        sizes = text["model"]
+        console.print(
+            f"model     of {text['name']}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
+            f"{sizes['width']}, inner {sizes['inner']}, {show.plural(sizes['heads'], 'head')}, "
+            f"n-grams {', '.join(map(str, sizes['grams'])) or 'none'}"
+        )
+    console.print(f"size      {facts['parameters']:,} parameters")
+    training = facts["training"]
+    if training.get("epochs"):
+        console.print(f"training  {_training(training)}, {training['train_bits']:.2f} bits a row masked")
+    for name, text in training.get("texts", {}).items():
+        bits = text["unmasked_bits"]
+        held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"
+        console.print(f"training  of {name}: {_training(text)}{held_out}")
     interval = facts["interval"]
     if interval["factor"] is not None:
         level, queries = interval["level"], interval["queries"]
         console.print(f"interval  a factor of {show.factor(interval['factor'])} at {level:.0%}, from {queries} queries")
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
+
+
+def _training(report: dict[str, Any]) -> str:
+    return f"{report['epochs']:g} epochs in {show.duration(report['seconds'])}"
 
 
 def _engine(compiled: bool) -> str:

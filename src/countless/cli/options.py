@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from countless.engine.density import METHODS
+from countless.engine.text.density import TEXT_METHODS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE)
@@ -59,10 +60,10 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         )
         method = click.option(
             "--method",
-            type=click.Choice([*METHODS, *extra]),
+            type=click.Choice([*dict.fromkeys([*METHODS, *TEXT_METHODS, *extra])]),
             default="particles",
             show_default=True,
-            help="How to answer.",
+            help="How to answer; naive is for text only.",
         )
         return method(particles(command))
 

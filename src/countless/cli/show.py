@@ -10,11 +10,12 @@ from typing import TextIO
 
 from rich.console import Console
 
+from countless.data.text import TextColumn
 from countless.estimator.estimate import format_rows as rows
 
 NARROWEST = 120
 
-__all__ = ["duration", "factor", "plural", "progress", "results", "rows", "size", "storage"]
+__all__ = ["characters", "duration", "factor", "plural", "progress", "results", "rows", "size", "storage"]
 
 
 def results() -> Console:
@@ -69,6 +70,18 @@ def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     if cells is not None:
         return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
     return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def characters(text: TextColumn) -> str:
+    """What of a text column's strings is modelled.
+
+    >>> characters(TextColumn("t", "VARCHAR", "abc", 100, False, 9, (("é", 2),), (9, 9, 9), cut=3))
+    '3 characters (1 rarer one as unknown), up to 100 of a string (3 strings are cut there)'
+    """
+    rare = f" ({plural(len(text.rare), 'rarer one')} as unknown)" if text.rare else ""
+    cut = f" ({plural(text.cut, 'string')} are cut there)" if text.cut else ""
+    cut = cut.replace("string are", "string is")
+    return f"{plural(len(text.characters), 'character')}{rare}, up to {text.length} of a string{cut}"
 
 
 def size(count: int) -> str:

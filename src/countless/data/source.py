@@ -28,7 +28,10 @@ READERS = {
     ".json": "read_json",
     ".jsonl": "read_json",
     ".ndjson": "read_json",
+    ".txt": "read_csv",
 }
+# One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
+LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
 
 
 class Source:
@@ -89,6 +92,20 @@ class Source:
         """The number of rows."""
         return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
 
+    def sampled(self, size: int, seed: int) -> Source:
+        """A random sample of so many rows, kept in a table of its own."""
+        name = f"{self.name}_sample"
+        kept = quote_identifier(name)
+        place = quote_identifier(f"{self.name}_place")
+        order = f"hash({place} + {int(seed) * 1_000_003})"
+        numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
+        rows = f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
+        if self._connection is None:
+            assert self._relation is not None
+            return Source(name, None, self._relation.query(self.name, rows))
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {kept} AS {rows}")
+        return Source(name, self._connection, None)
+
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
         try:
             if self._connection is not None:
@@ -140,4 +157,6 @@ def _scan(path: str) -> str:
         known = ", ".join(sorted(READERS))
         raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
     quoted = "'" + path.replace("'", "''") + "'"
+    if suffixes[-1] == ".txt":
+        return f"(SELECT coalesce(line, '') AS line FROM read_csv({quoted}, {LINES}, null_padding = true))"
     return f"{reader}({quoted})"

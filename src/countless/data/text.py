@@ -93,7 +93,7 @@ class TextColumn:
             and all(len(character) == 1 for character, _ in column.rare)
             and len(set(every)) == len(every)
             and min([1, *column.frequencies, *(count for _, count in column.rare)]) > 0
-            and 1 <= column.length
+            and column.length >= 1
             and 0 <= column.beyond < float("inf")
         )
         if not whole:

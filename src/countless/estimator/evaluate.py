@@ -12,7 +12,7 @@ from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.errors import DataError
 from countless.estimator.estimate import Estimate, q_error
-from countless.workload import Query, paper_clauses
+from countless.workload import Query, contains_clauses, paper_clauses, pattern_clauses
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 
@@ -42,12 +42,23 @@ class Evaluation:
         """The summary as plain data."""
         errors, times = self.q_errors, [estimate.ms for estimate in self.estimates]
         return {
-            "q_error": {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()},
+            "q_error": _quantiles(errors),
             "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
             "coverage": self.coverage,
             "queries": len(self.queries),
             "method": self.method,
+            "by_class": {
+                kind: {"queries": len(errors), **_quantiles(errors)} for kind, errors in self._by_class().items()
+            },
         }
+
+    def _by_class(self) -> dict[str, list[float]]:
+        """The q-errors of each class of questions, if they have classes."""
+        found: dict[str, list[float]] = {}
+        for query, error in zip(self.queries, self.q_errors, strict=True):
+            if query.kind:
+                found.setdefault(query.kind, []).append(error)
+        return dict(sorted(found.items()))
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
         """The queries with the largest q-errors."""
@@ -55,17 +66,33 @@ class Evaluation:
         return ranked[:count]
 
 
-def random_workload(schema: Schema, table: Any, count: int, seed: int) -> list[Query]:
-    """``count`` of the paper's random queries on ``table``, with their true counts."""
+def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None) -> list[Query]:
+    """``count`` of the paper's random queries on ``table``, with their true counts.
+
+    They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
+    paper's pieces of 3 to 5 characters, or ``mix``, patterns of many kinds.
+    """
     source = Source.open(table)
     present = {name.casefold() for name, _ in source.columns()}
-    missing = [column.name for column in schema.columns if column.name.casefold() not in present]
+    missing = [column.name for column in (*schema.columns, *schema.texts) if column.name.casefold() not in present]
     if missing:
         raise DataError(
             f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"
         )
-    clauses = paper_clauses(schema, source, count, seed)
-    return [Query(where, rows) for where, rows in zip(clauses, source.counts(clauses), strict=True)]
+    if patterns is not None and not schema.texts:
+        raise DataError("the model has no text column to draw patterns from: leave out --patterns")
+    if patterns is None and schema.columns:
+        asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
+    else:
+        draw = pattern_clauses if patterns == "mix" else contains_clauses
+        shares = [draw(column, source, -(-count // len(schema.texts)), seed) for column in schema.texts]
+        asked = [clause for share in shares for clause in share][:count]
+    counts = source.counts([where for where, _ in asked])
+    return [Query(where, rows, kind) for (where, kind), rows in zip(asked, counts, strict=True)]
+
+
+def _quantiles(errors: Sequence[float]) -> dict[str, float]:
+    return {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
 
 
 def evaluate(

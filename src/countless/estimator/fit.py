@@ -82,6 +82,7 @@ class TextNetwork:
         return TextSpec(len(column.characters), column.length, *sizes)
 
 
+TEXT_MASKINGS = ("prefix", "spans", "none")
 TEXT_PRESETS = {
     "default": TextNetwork(),
     "paper": TextNetwork(width=32, blocks=8, heads=4, inner=256, grams=()),

@@ -268,4 +268,3 @@ class _Run:
 
     def _copy_of_model(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
-

@@ -18,7 +18,7 @@ from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
 from countless.train.task import BITS, Inputs
 
-MASKINGS = ("prefix", "spans", "none")
+MASKINGS = ("prefix", "spans", "none")  # as the estimator names them
 DEFAULT_SYMBOLS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (1, 20)
 TOKENS_PER_STEP = 8_192
@@ -169,4 +169,3 @@ def _after_gaps(strings: Strings, spec: TextSpec) -> Tensor:
         counts[place] = np.bincount(present, minlength=spec.symbols)
         counts[place, spec.end] += rows - len(present)
     return torch.from_numpy(counts / rows).float()
-

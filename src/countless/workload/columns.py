@@ -16,6 +16,7 @@ from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
 from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
+from countless.workload.text import pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
@@ -51,15 +52,25 @@ def paper_filters(
 def mixed_clauses(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 16)
 ) -> list[str]:
-    """Queries of all operators with literals from random rows, for calibration."""
+    """Queries of all operators with literals from random rows, for calibration.
+
+    Of a table with text columns, every clause but for one in three asks about text, or about text too.
+    """
     rng = np.random.default_rng(seed)
     columns = schema.columns
+    texts_asked = [pattern_clauses(column, source, count, seed) for column in schema.texts]
+    if not columns:
+        return [texts_asked[row % len(texts_asked)][row][0] for row in range(count)]
     texts = list(zip(*random_rows(schema, source, rng, count), strict=True))  # by column, then by row
     clauses = []
     for row in range(count):
         most = min(filters[1], len(columns))
         chosen = rng.choice(len(columns), size=rng.integers(filters[0], most + 1), replace=False)
-        clauses.append(" AND ".join(_mixed_filter(columns[i], texts[i], row, rng) for i in sorted(chosen.tolist())))
+        parts = [_mixed_filter(columns[i], texts[i], row, rng) for i in sorted(chosen.tolist())]
+        if texts_asked and row % 3:
+            pattern = texts_asked[row % len(texts_asked)][row][0]
+            parts = [*parts, pattern] if row % 3 == 1 else [pattern]
+        clauses.append(" AND ".join(parts))
     return clauses
 
 

@@ -1,0 +1,40 @@
+"""A random sample of rows, scanned by DuckDB: any clause, and text as it is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from countless.baselines.row_sample import wilson
+from countless.data.source import Source
+from countless.estimator.calibration import LEVEL
+from countless.estimator.estimate import Estimate
+
+
+class SampleScan:
+    """The share of matching rows in a sample that is kept in memory, with Wilson's interval around it."""
+
+    method = "row-sample"
+
+    def __init__(self, table: Any, share: float = 0.01, seed: int = 0) -> None:
+        source = Source.open(table)
+        self.rows = source.count()
+        self.size = max(1, round(self.rows * share))
+        self._sample = source.sampled(self.size, seed)
+
+    def estimate(self, where: str) -> Estimate:
+        """The number of rows that ``where`` keeps."""
+        started = time.perf_counter()
+        (found,) = self._sample.counts([where])
+        share, low, high = wilson(found / self.size, self.size)
+        return Estimate(
+            where=where,
+            rows=share * self.rows,
+            selectivity=share,
+            low=low * self.rows,
+            high=high * self.rows,
+            level=LEVEL,
+            method=self.method,
+            exact=False,
+            ms=(time.perf_counter() - started) * 1e3,
+        )
