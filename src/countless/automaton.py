@@ -143,7 +143,7 @@ class Automaton:
         counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
         first, kind = same_columns(self.next)
         following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
-        ending: FloatArray = letters.stop * (self.accepts[following] @ chances)
+        ending = letters.stop * np.asarray(self.accepts[following] @ chances, dtype=np.float64)
         if len(ending) <= MOST_SOLVED:
             steps = np.zeros((len(ending), len(ending)))
             np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)
