@@ -71,15 +71,19 @@ class Automaton:
         return Automaton(self.letters, *minimal(self.next, self.accepts))
 
     @cached_property
+    def _merged(self) -> IntArray:
+        return self.next[:, same_columns(self.next)[0]]
+
+    @cached_property
     def dead(self) -> BoolArray:
         """Of each state: whether no string is accepted from there."""
-        dead: BoolArray = distance(self.next, self.accepts) == len(self.accepts)
+        dead: BoolArray = distance(self._merged, self.accepts) == len(self.accepts)
         return dead
 
     @cached_property
     def full(self) -> BoolArray:
         """Of each state: whether every string is accepted from there."""
-        full: BoolArray = distance(self.next, ~self.accepts) == len(self.accepts)
+        full: BoolArray = distance(self._merged, ~self.accepts) == len(self.accepts)
         return full
 
     def any(self) -> bool:

@@ -293,7 +293,12 @@ CLAUSES = st.recursive(
 
 @cache
 def rows() -> tuple[duckdb.DuckDBPyConnection, list[dict[str, str | None]]]:
-    domain = {"n": ["1", "2", None], "s": ["", "a", "b"], "t": ["", "a", "b", "ab", "é", None], "u": ["", "a", "ab"]}
+    domain: dict[str, list[str | None]] = {
+        "n": ["1", "2", None],
+        "s": ["", "a", "b"],
+        "t": ["", "a", "b", "ab", "é", None],
+        "u": ["", "a", "ab"],
+    }
     table = [dict(zip(domain, values, strict=True)) for values in product(*domain.values())]
     connection = duckdb.connect()
     connection.execute("CREATE TABLE rows (place INTEGER, n INTEGER, s VARCHAR, t VARCHAR, u VARCHAR)")

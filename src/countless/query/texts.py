@@ -217,6 +217,8 @@ class _Judge:
     def _numbers(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[float | Fraction | None]:
         if any(node.find(exp.Column) for node in nodes):
             raise self._unsupported(whole)
+        if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
+            return [Fraction(node.this) for node in nodes]
         found = self.texts.dictionary.constants("BIGINT", nodes)
         try:
             assert found is not None
