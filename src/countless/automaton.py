@@ -71,15 +71,19 @@ class Automaton:
         return Automaton(self.letters, *minimal(self.next, self.accepts))
 
     @cached_property
+    def _merged(self) -> IntArray:
+        return self.next[:, same_columns(self.next)[0]]
+
+    @cached_property
     def dead(self) -> BoolArray:
         """Of each state: whether no string is accepted from there."""
-        dead: BoolArray = distance(self.next, self.accepts) == len(self.accepts)
+        dead: BoolArray = distance(self._merged, self.accepts) == len(self.accepts)
         return dead
 
     @cached_property
     def full(self) -> BoolArray:
         """Of each state: whether every string is accepted from there."""
-        full: BoolArray = distance(self.next, ~self.accepts) == len(self.accepts)
+        full: BoolArray = distance(self._merged, ~self.accepts) == len(self.accepts)
         return full
 
     def any(self) -> bool:
@@ -145,7 +149,7 @@ class Automaton:
         counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
         first, kind = same_columns(self.next)
         following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
-        ending: FloatArray = letters.stop * (self.accepts[following] @ chances)
+        ending = letters.stop * np.asarray(self.accepts[following] @ chances, dtype=np.float64)
         if len(ending) <= MOST_SOLVED:
             steps = np.zeros((len(ending), len(ending)))
             np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)

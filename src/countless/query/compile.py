@@ -224,7 +224,8 @@ class _Descent:
             raise error from None
 
     def _column(self, index: int) -> Column | TextColumn:
-        return [*self.schema.columns, *self.schema.texts][index]
+        count = len(self.schema.columns)
+        return self.schema.texts[index - count] if index >= count else self.schema.columns[index]
 
     def _unseen(self, index: int, node: exp.Expr) -> tuple[str, ...]:
         """The literals that ``node`` looks for and the column does not hold."""
@@ -257,7 +258,7 @@ class _Descent:
             raise ColumnLeftOutError(
                 f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span
             )
-        names = [item.name for item in (*self.schema.columns, *self.schema.texts)]
+        names = [self._column(index).name for index in range(len(self.schema.columns) + len(self.schema.texts))]
         close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
         match = next((name for name in names if close and name.casefold() == close[0]), None)
         if match:

@@ -13,7 +13,10 @@ from countless.errors import UnsupportedQueryError
 
 LEAD, BEGIN, END, ELSE = FRAME = "\ufdd0\ufdd1\ufdd2\ufdd3"  # no characters, says Unicode
 FRAME_CLASS = r"[\x{fdd0}-\x{fdd3}]"
-ANYTHING = "(?s:.*)"
+TEXT = r"[^\x{fdd0}-\x{fdd3}]*"
+ASSERTIONS = re.compile(r"(?:\^|\$|\\[AzbB])+(?![*+?{])")
+ONE_ASSERTION = re.compile(r"\^|\$|\\[AzbB]")
+SPARE = 4  # times that ^ or $ may hold beyond those written, as in (?:^a|b)+
 ESCAPED = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 CLASSES = {"d": "0-9", "s": r"\t\n\f\r ", "w": "0-9A-Za-z_"}  # of ASCII, as in RE2
 COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
@@ -37,12 +40,12 @@ class Regex:
 
 def search(pattern: str, flags: str = "") -> Regex:
     """The texts in which ``pattern`` matches somewhere."""
-    return _framed(pattern, flags, ANYTHING, ANYTHING)
+    return _framed(pattern, flags, TEXT, TEXT)
 
 
 def full_match(pattern: str, flags: str = "") -> Regex:
     """The texts that ``pattern`` matches from begin to end."""
-    return _framed(pattern, flags, f"{BEGIN}*", f"{END}*")
+    return _framed(pattern, flags, "", "")
 
 
 def _framed(pattern: str, flags: str, before: str, after: str) -> Regex:
@@ -55,8 +58,8 @@ def _framed(pattern: str, flags: str, before: str, after: str) -> Regex:
     written = "".join(map(_character, pattern)) if literal else writer.rewrite()
     body = f"(?i:{written})" if ignore_case else f"(?:{written})"
     # The second branch gives every state somewhere to go: the library refuses expressions with dead ends.
-    text = f"{LEAD}{before}{body}{after}{LEAD}|{ANYTHING}{ELSE}"
-    return Regex(text, max(1, writer.begins), max(1, writer.ends), writer.levels[0].weight)
+    text = f"{LEAD}{BEGIN}*{before}{body}{after}{END}*{LEAD}|(?s:.*){ELSE}"
+    return Regex(text, writer.begins, writer.ends, writer.levels[0].weight)
 
 
 @dataclass
@@ -81,13 +84,15 @@ class _Rewriter:
 
     pattern: str
     dot_all: bool
-    begins: int = 0
-    ends: int = 0
+    begins: int = SPARE
+    ends: int = SPARE
     place: int = 0
     levels: list[_Level] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.levels.append(_Level(self.dot_all))
+
     def rewrite(self) -> str:
-        self.levels = [_Level(self.dot_all)]
         written = []
         while self.place < len(self.pattern):
             written.append(self._token())
@@ -98,6 +103,9 @@ class _Rewriter:
         return self.pattern[self.place - length : self.place]
 
     def _token(self) -> str:
+        run = ASSERTIONS.match(self.pattern, self.place)
+        if run is not None:
+            return self._assertions(run[0])
         character, level = self.pattern[self.place], self.levels[-1]
         if character == "(":
             return self._open()
@@ -113,6 +121,9 @@ class _Rewriter:
             if character != "?" or self.pattern[self.place - 1] not in "*+?}":  # lazy or not, it matches the same
                 level.last += 1
             return self._take(1)
+        one = ONE_ASSERTION.match(self.pattern, self.place)
+        if one is not None:
+            return f"(?:{self._assertions(one[0])})"
         if character == "\\":
             return self._escape()
         if character == "[":
@@ -124,16 +135,17 @@ class _Rewriter:
             return _without_frame("[^]" if level.dot_all else r"[^\n]")
         level.atom(0)
         self.place += 1
-        return self._anchor(character) or _character(character)
+        return _character(character)
 
-    def _anchor(self, character: str) -> str:
-        if character == "^":
-            self.begins += 1
-            return BEGIN
-        if character == "$":
-            self.ends += 1
-            return END
-        return ""
+    def _assertions(self, run: str) -> str:
+        """Assertions about one place, whose order does not matter: ``^`` first and ``$`` last, as the frame is."""
+        self.place += len(run)
+        self.levels[-1].atom(0)
+        found = {{"A": "^", "z": "$"}.get(one[-1], one) for one in ONE_ASSERTION.findall(run)}
+        begin, end = BEGIN * ("^" in found), END * ("$" in found)
+        self.begins += len(begin)
+        self.ends += len(end)
+        return begin + "".join(f"(?-u:{one})" for one in sorted(found - {"^", "$"})) + end
 
     def _open(self) -> str:
         level = self.levels[-1]
@@ -171,11 +183,6 @@ class _Rewriter:
             self.place += 2
             return ""
         self.levels[-1].atom(int(kind.lower() in CLASSES or kind in ("p", "P")))
-        if kind in ("A", "z"):
-            self.place += 2
-            return self._anchor("^" if kind == "A" else "$")
-        if kind in ("b", "B"):
-            return f"(?-u:{self._take(2)})"
         if kind == "C":
             raise UnsupportedQueryError(r"\C is a byte, and texts are read by characters: write . instead")
         return _without_frame(f"[{self._member()}]") if self.levels[-1].last else self._member()
@@ -185,7 +192,7 @@ class _Rewriter:
         self.place += 1
         negated = self.pattern.startswith("^", self.place)
         self.place += negated
-        members = []
+        members: list[str] = []
         while self.place < len(self.pattern) and (self.pattern[self.place] != "]" or not members):
             posix = POSIX.match(self.pattern, self.place)
             if posix is not None:

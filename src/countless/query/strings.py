@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from sqlglot import exp
 
+from countless.arrays import BoolArray
 from countless.automaton import Automaton, Letters
-from countless.errors import QueryTooLargeError
+from countless.errors import QueryTooLargeError, QueryTypeError
 from countless.machines import MOST_STATES, explore
 
 ANY_TEXT, ANY_CHARACTER = "%", "_"
@@ -36,7 +37,7 @@ def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
         following[place, characters < ord(character)] = less
         following[place, characters == ord(character)] = place + 1
     order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
-    accepts = {
+    accepts: dict[type[exp.Expr], BoolArray] = {
         exp.EQ: order == 0,
         exp.NEQ: order != 0,
         exp.LT: order < 0,
@@ -82,6 +83,8 @@ def like(script: Script, pattern: str, escape: str = "") -> Automaton:
         else:
             wanted.append("" if character == ANY_CHARACTER and not plain else character)
             plain = False
+    if plain:
+        raise QueryTypeError("the pattern ends with its ESCAPE character: write that twice, to mean itself")
     kinds, kind = _kinds(script, "".join(wanted))
     fits = [sum(1 << place for place, each in enumerate(wanted) if each in ("", one)) for one in kinds]
     end = 1 << len(wanted)

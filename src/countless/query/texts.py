@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
+from typing import Any
 
 from sqlglot import exp
 
@@ -25,7 +27,7 @@ ASKED = (
     "= <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, starts_with, ends_with, contains, regexp_matches, "
     "regexp_full_match, IS NULL, and length(), lower() or upper() in these"
 )
-NUMBERS: dict[type[exp.Expr], Callable[[object, object], bool]] = {
+NUMBERS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.LT: operator.lt,
@@ -104,7 +106,7 @@ class _Judge:
         if kind in NODES:
             return self._function(NODES[kind], node.this, node.expression, node)
         if isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS and len(node.expressions) == 2:
-            return self._function(node.name.lower(), *node.expressions, node)
+            return self._function(node.name.lower(), node.expressions[0], node.expressions[1], node)
         raise self._unsupported(node)
 
     def _comparison(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Truth:
@@ -148,8 +150,8 @@ class _Judge:
         pattern, mark = (*(constant or "" for constant in constants), "")[:2]
         if len(pattern) > MOST_CHARACTERS:
             raise QueryTooLargeError(f"the pattern has more than {MOST_CHARACTERS:,} characters: simplify it")
-        if escape is not None:
-            self._run(node.parent or node, "the pattern cannot be read: ")
+        if len(mark) > 1:
+            raise QueryTypeError(f"an ESCAPE is one character, or none, and not {mark!r}")
         if isinstance(node, exp.ILike):
             pattern = "".join(self.texts.folded("lower", tuple(pattern)))
             script = Script(script.letters, self.texts.folded("lower", script.characters))
@@ -172,9 +174,14 @@ class _Judge:
         pattern, options = (*(constant or "" for constant in constants), "")[:2]
         if len(pattern) > MOST_CHARACTERS:
             raise QueryTooLargeError(f"the pattern has more than {MOST_CHARACTERS:,} characters: simplify it")
-        regex = REGEXES[type(node)](pattern, options)
-        self._run(node, "the pattern cannot be read: ")
-        return self._known(matching(script, regex))
+        read = REGEXES[type(node)]
+        try:
+            self._run(node, "the pattern cannot be read: ")
+        except QueryError:
+            with suppress(IndexError, TypeError, ValueError):
+                read(pattern, options)  # knows better what is wrong with a pattern that is not regular
+            raise
+        return self._known(matching(script, read(pattern, options)))
 
     def _script(self, node: exp.Expr, whole: exp.Expr) -> Script:
         """The letters as ``node`` has them: the column, or its lower() or upper()."""
@@ -210,6 +217,8 @@ class _Judge:
     def _numbers(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[float | Fraction | None]:
         if any(node.find(exp.Column) for node in nodes):
             raise self._unsupported(whole)
+        if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
+            return [Fraction(node.this) for node in nodes]
         found = self.texts.dictionary.constants("BIGINT", nodes)
         try:
             assert found is not None
