@@ -24,9 +24,10 @@ from countless.engine.resmade import ResMadeRuntime
 from countless.engine.runtime import softmax
 from countless.engine.thinning import inclusion_probabilities
 from countless.engine.walk import States, Step, walk
-from countless.estimator.estimator import Estimator
+from countless.estimator.estimator import COLUMNS_MODEL, Estimator
 from countless.estimator.evaluate import random_workload
 from countless.region import Box
+from countless.spec import ModelSpec
 
 BUDGETS = (16, 64, 256, 1024)
 REFERENCE = 20_000  # particles of the walk that stands for the model's own answer
@@ -120,7 +121,8 @@ def main() -> None:
     table, model = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 2000
     estimator = Estimator.load(model)
-    runtime = ResMadeRuntime(estimator._runtime.spec, dict(estimator._model.arrays))
+    model_of_columns = estimator._models[COLUMNS_MODEL]
+    runtime = ResMadeRuntime(ModelSpec.from_json(model_of_columns.spec), dict(model_of_columns.arrays))
     queries = random_workload(estimator.schema, table, count, 0)
     boxes = [box for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
     hard, truths = screened(runtime, boxes, 1 / estimator.rows)

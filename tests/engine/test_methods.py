@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from countless.engine.answer import Answer
 from countless.engine.budget import offsets
-from countless.engine.density import METHODS, densities
+from countless.engine.density import METHODS, Runtimes, densities
 from countless.engine.exact import exact
 from countless.engine.paper import draw
 from countless.engine.particles import particles
@@ -29,7 +29,7 @@ def ask(method: str, runtime: MockRuntime, box: Box, budget: int, seed: int) -> 
 
 
 def density(runtime: MockRuntime, region: Region, method: str, budget: int | None, seed: int) -> float:
-    return densities(runtime, [region], method, budget, seed)[0].value
+    return densities(Runtimes(runtime), [region], method, budget, seed)[0].value
 
 
 def random_joint(seed: int, sizes: tuple[int, ...] = (4, 3, 5, 2)) -> JointRuntime:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from countless.bench.synthetic import Synthetic
-from countless.workload import FEW_VALUES
+from countless.workload.columns import FEW_VALUES
 
 OPERATORS = ("=", "<=", ">=")
 

@@ -109,8 +109,8 @@ def fit(
     """Learn TABLE and write a model file.
 
     TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes. A column of long,
-    mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and keeps
-    the best model so far; --resume goes on from there.
+    mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
+    keeps the best model so far; --resume goes on from there.
     """
     console = show.progress()
     checkpoint = checkpoint_of(output)

@@ -101,6 +101,11 @@ class Schema:
     texts: tuple[TextColumn, ...] = ()
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every column that can be asked about, text last."""
+        return (*(column.name for column in self.columns), *(column.name for column in self.texts))
+
+    @cached_property
     def groups(self) -> tuple[int, ...]:
         """Positions per column."""
         return tuple(len(column.radices) for column in self.columns)
@@ -170,17 +175,16 @@ class Schema:
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the schema is damaged ({error!r}): fit the model again") from None
-        for column in (*schema.columns, *schema.texts):
-            if stored_type(column.type) != column.type:  # the type becomes part of SQL: let nothing else in
+        for kind in (*(column.type for column in schema.columns), *(column.type for column in schema.texts)):
+            if stored_type(kind) != kind:  # the type becomes part of SQL: let nothing else in
                 raise ModelFileError(
-                    f"the schema has a column of unknown type {column.type!r}: upgrade Countless, or fit again"
+                    f"the schema has a column of unknown type {kind!r}: upgrade Countless, or fit again"
                 )
         if not all(
             min(column.radices) >= 1 and column.size <= math.prod(column.radices) <= 2 * column.size
             for column in schema.columns
         ):
             raise ModelFileError("the schema is damaged (a column does not fit its positions): fit the model again")
-        columns = (*schema.columns, *schema.texts)
-        if schema.rows < 1 or not columns or any(column.size < 1 for column in schema.columns):
+        if schema.rows < 1 or not schema.names or any(column.size < 1 for column in schema.columns):
             raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
         return schema

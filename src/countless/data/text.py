@@ -112,7 +112,7 @@ class Strings:
 def read_text(
     source: Source, name: str, kind: str, length: int | None = None, tell: Callable[[str], None] = lambda stage: None
 ) -> tuple[TextColumn, Strings]:
-    """The column ``name`` with its alphabet, and its rows in the source's order. ``length`` is where strings are cut."""
+    """The column ``name`` with its alphabet, and its rows in the source's order; strings are cut at ``length``."""
     value = f"CAST({quote_identifier(name)} AS VARCHAR)"
     tell(f"reading the alphabet of {name}")
     rows, present, distinct, usual, longest = source.rows(

@@ -83,7 +83,7 @@ class Estimator:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that can be asked about."""
-        return tuple(column.name for column in (*self.schema.columns, *self.schema.texts))
+        return self.schema.names
 
     def estimate(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.

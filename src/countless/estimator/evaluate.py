@@ -74,7 +74,7 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns:
     """
     source = Source.open(table)
     present = {name.casefold() for name, _ in source.columns()}
-    missing = [column.name for column in (*schema.columns, *schema.texts) if column.name.casefold() not in present]
+    missing = [name for name in schema.names if name.casefold() not in present]
     if missing:
         raise DataError(
             f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"

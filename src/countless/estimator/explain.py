@@ -88,9 +88,10 @@ def explanation(
     boxes = []
     for answer in found.answers:
         columns = dict.fromkeys(schema.columns[schema.column_of(position)].name for position in answer.visited)
+        texts = [schema.texts[index].name for index in answer.texts]
         boxes.append(
             BoxExplanation(
-                tuple(columns),
+                (*columns, *texts),
                 answer.density,
                 answer.exact,
                 answer.particles,
@@ -99,12 +100,11 @@ def explanation(
             )
         )
     asked = {name for box in boxes for name in box.visited}
-    names = [column.name for column in schema.columns]
     return Explanation(
         estimate=estimate,
         comparisons=question.comparisons,
         boxes=tuple(boxes),
-        visited=tuple(name for name in names if name in asked),
-        skipped=tuple(name for name in names if name not in asked),
+        visited=tuple(name for name in schema.names if name in asked),
+        skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
     )

@@ -21,10 +21,14 @@ class Task(Protocol):
     """
 
     unit: str
-    spec: ModelSpec | TextSpec
     rows: int
     epochs: int | None  # passes over the rows; None when only the time budget ends the run
     batch: int  # rows per step
+
+    @property
+    def spec(self) -> ModelSpec | TextSpec:
+        """The model's description."""
+        ...
 
     @property
     def model(self) -> nn.Module:

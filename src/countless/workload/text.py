@@ -84,8 +84,8 @@ def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng
         case "regex":
             return f"regexp_matches({name}, {sql_literal(_regex(piece, rng), 'VARCHAR')})"
         case "length":
-            low, high = sorted((len(text), len(other)))
-            return f"length({name}) BETWEEN {low} AND {high}"
+            shorter, longer = sorted((len(text), len(other)))
+            return f"length({name}) BETWEEN {shorter} AND {longer}"
         case _:  # absent: characters of the alphabet in an order of their own
             letters = rng.choice(list(column.characters), size=6)
             return f"{name} LIKE {_like('%', ''.join(letters), '%')}"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from countless.arrays import FloatArray
 from countless.engine import kernel
-from countless.engine.text.runtime import TextRuntime, Tree, shapes
 from countless.engine.text.kernel import CompiledTree, TextKernel, _arrays
+from countless.engine.text.runtime import TextRuntime, Tree, shapes
 from countless.errors import ModelFileError
 from countless.spec import TextSpec
 

@@ -44,9 +44,9 @@ def text_density(runtime: TextRuntime, language: Language, method: str, budget: 
 class Plan:
     """How strings of a set are found: by skipping to any offset, if a match may begin anywhere; else from the start.
 
-    To skip, the set must be closed under characters put before its strings, as that of ``LIKE '%abc%'`` is. Then each of
-    its strings has a last offset from which it matches; the plan's automaton accepts what stands from there on, so that
-    every string is counted once, however often it matches.
+    To skip, the set must be closed under characters put before its strings, as that of ``LIKE '%abc%'`` is. Then each
+    of its strings has a last offset from which it matches; the plan's automaton accepts what stands from there on, so
+    that every string is counted once, however often it matches.
     """
 
     def __init__(self, runtime: TextRuntime, strings: Automaton) -> None:

@@ -47,7 +47,8 @@ class Machine:
     def spelled(self, state: int) -> Spelling:
         """What must follow a forced ``state``, as far as it is forced and fits a string."""
         if state not in self._spelled:
-            symbols, weight, here = [], 1.0, state
+            symbols: list[int] = []
+            weight, here = 1.0, state
             while self.forced[here] and len(symbols) <= self.spec.length:
                 column = int(np.argmax(self.weights[here]))
                 symbols.append(int(self.symbols[column]))
