@@ -10,7 +10,7 @@
 
 #include "arithmetic.h"
 
-#if defined(__x86_64__)
+#if defined(CLONES) || defined(__AVX2__)
 #define PIECE 8
 #else
 #define PIECE 4

@@ -115,7 +115,8 @@ static int tree_reserve(const TextModel *model, Tree *tree, int nodes) {
 FAST static void embed(const TextModel *model, const Tree *tree, int node, float *out) {
     const float *token = model->embedding + (size_t)tree->token[node] * model->row;
     const float *position = model->positions + (size_t)tree->position[node] * model->row;
-    for (int c = 0; c < model->row; c += LANES) store(out + c, load(token + c) + load(position + c) + load(tree->shift + c));
+    const float *shift = tree->shift;
+    for (int c = 0; c < model->row; c += LANES) store(out + c, load(token + c) + load(position + c) + load(shift + c));
     uint32_t hash = 2166136261u;
     for (int g = 0, length = 0; g < model->grams; g++) {
         for (; length < model->gram[g]; length++) {
