@@ -10,6 +10,7 @@
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define CLONES
 #define FAST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define FAST
@@ -65,24 +66,27 @@ FAST static void product(int rows, int columns, const float *in, int in_stride, 
     }
 }
 
-/* e to the x, within two units in the last place; x at most 0. */
-INLINE vec exponential(vec x) {
-    const vec magic = {0};
-    vec low = magic - 87.0f;
-    x = (vec)(((ivec)x & (x > low)) | ((ivec)low & ~(x > low)));
-    vec shifted = x * 1.44269504f + 12582912.0f; /* the nearest integer ends up in the lowest bits */
-    ivec power = (ivec)shifted - 0x4B400000;
-    vec whole = shifted - 12582912.0f;
-    vec r = x - whole * 0.693359375f;
-    r = r + whole * 2.12194440e-4f;
-    vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    return (vec)((ivec)p + (power << 23));
+/* e to the x, within two units in the last place; x at most 0. For vectors of any length. */
+#define EXPONENTIAL(name, vec, ivec)                                                                                   \
+INLINE vec name(vec x) {                                                                                               \
+    const vec zero = {0};                                                                                              \
+    vec low = zero - 87.0f;                                                                                            \
+    x = (vec)(((ivec)x & (x > low)) | ((ivec)low & ~(x > low)));                                                       \
+    vec shifted = x * 1.44269504f + 12582912.0f; /* the nearest integer ends up in the lowest bits */                  \
+    ivec power = (ivec)shifted - 0x4B400000;                                                                           \
+    vec whole = shifted - 12582912.0f;                                                                                 \
+    vec r = x - whole * 0.693359375f;                                                                                  \
+    r = r + whole * 2.12194440e-4f;                                                                                    \
+    vec p = r * 1.9875691500e-4f + 1.3981999507e-3f;                                                                   \
+    p = p * r + 8.3334519073e-3f;                                                                                      \
+    p = p * r + 4.1665795894e-2f;                                                                                      \
+    p = p * r + 1.6666665459e-1f;                                                                                      \
+    p = p * r + 5.0000001201e-1f;                                                                                      \
+    p = p * r * r + r + 1.0f;                                                                                          \
+    return (vec)((ivec)p + (power << 23));                                                                             \
 }
+
+EXPONENTIAL(exponential, vec, ivec)
 
 /* out = exp(logits - their maximum), of which the sum is returned. Logits of the padding are far below all others. */
 FAST static double exponentials(int width, const float *logits, float *out) {

@@ -1,14 +1,31 @@
-/* The parts of a Transformer: linear maps in panels, and attention along a path. */
+/* The parts of a Transformer: linear maps in panels, normalisation, and attention along a path.
+ *
+ * They compute in pieces of a vector. A compiler keeps a piece in one register of whatever it compiles for, where it
+ * would keep a whole vector in memory on machines whose registers are shorter.
+ */
 #ifndef COUNTLESS_ATTENTION_H
 #define COUNTLESS_ATTENTION_H
 
+#include <math.h>
+
 #include "arithmetic.h"
 
-#define FAR_BELOW -1e30f
+#if defined(CLONES) || defined(__AVX2__)
+#define PIECE 8
+#else
+#define PIECE 4
+#endif
+#define PIECES (LANES / PIECE)
+#define UNROLLED _Pragma("GCC unroll 16")
 
-/* Four floats: half a shuffle's work, and every instruction set has them. */
-typedef float quad __attribute__((vector_size(16), aligned(4)));
-typedef int32_t iquad __attribute__((vector_size(16), aligned(4)));
+typedef float piece __attribute__((vector_size(PIECE * sizeof(float))));
+typedef int32_t ipiece __attribute__((vector_size(PIECE * sizeof(int32_t))));
+typedef float piece_at __attribute__((vector_size(PIECE * sizeof(float)), aligned(4), may_alias)); /* in memory */
+
+/* Four floats: every instruction set can shuffle them. */
+typedef float quad __attribute__((vector_size(16)));
+typedef int32_t iquad __attribute__((vector_size(16)));
+typedef float quad_at __attribute__((vector_size(16), aligned(4), may_alias));
 
 #if defined(__clang__)
 #define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
@@ -16,43 +33,53 @@ typedef int32_t iquad __attribute__((vector_size(16), aligned(4)));
 #define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (iquad){i, j, k, l})
 #endif
 
-INLINE quad load4(const float *p) {
-    quad v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
+#define FAR_BELOW -1e30f
 
-INLINE vec larger(vec a, vec b) { return (vec)(((ivec)a & (a > b)) | ((ivec)b & ~(a > b))); }
+INLINE piece get(const float *p) { return *(const piece_at *)p; }
 
-INLINE float total_of(vec v) {
-    quad part[4];
-    memcpy(part, &v, sizeof v);
-    quad sum = (part[0] + part[1]) + (part[2] + part[3]);
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
+INLINE void put(float *p, piece v) { *(piece_at *)p = v; }
 
-INLINE quad larger4(quad a, quad b) { return (quad)(((iquad)a & (a > b)) | ((iquad)b & ~(a > b))); }
+EXPONENTIAL(exponential_piece, piece, ipiece)
 
-INLINE float most_of(vec v) {
-    quad part[4];
-    memcpy(part, &v, sizeof v);
-    quad most = larger4(larger4(part[0], part[1]), larger4(part[2], part[3]));
-    most = larger4(most, PICK(most, most, 2, 3, 0, 1));
-    return most[0] > most[1] ? most[0] : most[1];
+INLINE quad load4(const float *p) { return *(const quad_at *)p; }
+
+INLINE float total_of(piece v) {
+    float sum = 0;
+    UNROLLED
+    for (int lane = 0; lane < PIECE; lane++) sum += v[lane];
+    return sum;
 }
 
 /* The scores become probabilities. Those of the padding are far below all others. */
 INLINE void softmax(int width, float *scores) {
-    vec most = load(scores), sum = {0};
-    for (int c = LANES; c < width; c += LANES) most = larger(load(scores + c), most);
-    float highest = most_of(most);
-    for (int c = 0; c < width; c += LANES) {
-        vec e = exponential(load(scores + c) - highest);
-        store(scores + c, e);
+    piece most = get(scores), sum = {0};
+    for (int c = PIECE; c < width; c += PIECE) {
+        piece v = get(scores + c);
+        most = (piece)(((ipiece)v & (v > most)) | ((ipiece)most & ~(v > most)));
+    }
+    float highest = most[0];
+    for (int lane = 1; lane < PIECE; lane++) highest = most[lane] > highest ? most[lane] : highest;
+    for (int c = 0; c < width; c += PIECE) {
+        piece e = exponential_piece(get(scores + c) - highest);
+        put(scores + c, e);
         sum += e;
     }
     float scale = 1.0f / total_of(sum);
-    for (int c = 0; c < width; c += LANES) store(scores + c, load(scores + c) * scale);
+    for (int c = 0; c < width; c += PIECE) put(scores + c, get(scores + c) * scale);
+}
+
+/* out = (in - its mean) / its deviation, row by row. The padding is 0 and stays so. */
+FAST static void normalise(int rows, int width, const float *in, float *out, int stride) {
+    for (int r = 0; r < rows; r++, in += stride, out += stride) {
+        piece sum = {0}, squares = {0};
+        for (int c = 0; c < stride; c += PIECE) sum += get(in + c);
+        float mean = total_of(sum) / width;
+        for (int c = 0; c < stride; c += PIECE) put(out + c, get(in + c) - mean);
+        for (int c = width; c < stride; c++) out[c] = 0;
+        for (int c = 0; c < stride; c += PIECE) squares += get(out + c) * get(out + c);
+        float scale = 1.0f / sqrtf(total_of(squares) / width + 1e-5f);
+        for (int c = 0; c < stride; c += PIECE) put(out + c, get(out + c) * scale);
+    }
 }
 
 /* ---- linear maps ---- */
@@ -62,20 +89,34 @@ enum { SET, RELU, ADD };
 /* out = in @ w + bias for a few rows and panels; a panel is LANES columns of w, (depth, LANES) in one piece. */
 INLINE void panel(int rows, int panels, const float *in, int in_stride, int depth, const float *w, const float *bias,
                   int mode, float *out, int out_stride) {
-    vec sum[TILE];
-    for (int r = 0; r < rows; r++)
-        for (int p = 0; p < panels; p++) sum[r * panels + p] = load(bias + p * LANES);
+    const int pieces = panels * PIECES;
+    piece sum[TILE * PIECES];
+    UNROLLED
+    for (int r = 0; r < rows; r++) {
+        UNROLLED
+        for (int p = 0; p < pieces; p++) sum[r * pieces + p] = get(bias + p * PIECE);
+    }
     for (int i = 0; i < depth; i++) {
-        for (int p = 0; p < panels; p++) {
-            vec weight = load(w + ((size_t)p * depth + i) * LANES);
-            for (int r = 0; r < rows; r++) sum[r * panels + p] += in[(size_t)r * in_stride + i] * weight;
+        piece weight[4 * PIECES];
+        UNROLLED
+        for (int p = 0; p < pieces; p++)
+            weight[p] = get(w + ((size_t)(p / PIECES) * depth + i) * LANES + p % PIECES * PIECE);
+        UNROLLED
+        for (int r = 0; r < rows; r++) {
+            float x = in[(size_t)r * in_stride + i];
+            UNROLLED
+            for (int p = 0; p < pieces; p++) sum[r * pieces + p] += x * weight[p];
         }
     }
+    UNROLLED
     for (int r = 0; r < rows; r++) {
-        for (int p = 0; p < panels; p++) {
-            float *o = out + (size_t)r * out_stride + p * LANES;
-            vec v = sum[r * panels + p];
-            store(o, mode == RELU ? relu(v) : mode == ADD ? load(o) + v : v);
+        UNROLLED
+        for (int p = 0; p < pieces; p++) {
+            float *o = out + (size_t)r * out_stride + p * PIECE;
+            piece v = sum[r * pieces + p];
+            if (mode == RELU) v = (piece)((ipiece)v & (v > 0));
+            if (mode == ADD) v += get(o);
+            put(o, v);
         }
     }
 }
@@ -127,14 +168,20 @@ INLINE quad dots(int head, const float *query, const float *const *key, int offs
 /* out = the values along the path, weighed by their scores, in a few vectors of columns from `column` on. */
 INLINE void mix(int vectors, int column, int head, int count, const int32_t *path, const float *values, size_t stride,
                 const float *scores, int room, float *out) {
-    vec sum[4] = {{0}, {0}, {0}, {0}};
+    const int pieces = vectors * PIECES;
+    piece sum[4 * PIECES];
     const float *score[4];
+    UNROLLED
+    for (int p = 0; p < pieces; p++) sum[p] = (piece){0};
+    UNROLLED
     for (int v = 0; v < vectors; v++) score[v] = scores + (size_t)((column + v * LANES) / head) * room;
     for (int j = 0; j < count; j++) {
         const float *value = values + path[j] * stride + column;
-        for (int v = 0; v < vectors; v++) sum[v] += score[v][j] * load(value + v * LANES);
+        UNROLLED
+        for (int p = 0; p < pieces; p++) sum[p] += score[p / PIECES][j] * get(value + p * PIECE);
     }
-    for (int v = 0; v < vectors; v++) store(out + column + v * LANES, sum[v]);
+    UNROLLED
+    for (int p = 0; p < pieces; p++) put(out + column + p * PIECE, sum[p]);
 }
 
 /* One node's query becomes what it finds along its path. `keys` holds each node's keys and then its values. */
@@ -147,7 +194,7 @@ FAST static void attend(int heads, int head, int count, const int32_t *path, con
         for (int i = 0; i < 4; i++) key[i] = keys + path[j + i < count ? j + i : count - 1] * stride;
         for (int h = 0; h < heads; h++) {
             quad found = head == LANES ? dots(LANES, query, key, h * LANES) : dots(head, query, key, h * head);
-            memcpy(scores + (size_t)h * room + j, &found, sizeof found);
+            *(quad_at *)(scores + (size_t)h * room + j) = found;
         }
     }
     for (int h = 0; h < heads; h++) {

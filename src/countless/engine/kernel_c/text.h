@@ -9,7 +9,6 @@
 #ifndef COUNTLESS_TEXT_H
 #define COUNTLESS_TEXT_H
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "arithmetic.h"
@@ -116,7 +115,8 @@ static int tree_reserve(const TextModel *model, Tree *tree, int nodes) {
 FAST static void embed(const TextModel *model, const Tree *tree, int node, float *out) {
     const float *token = model->embedding + (size_t)tree->token[node] * model->row;
     const float *position = model->positions + (size_t)tree->position[node] * model->row;
-    for (int c = 0; c < model->row; c += LANES) store(out + c, load(token + c) + load(position + c) + load(tree->shift + c));
+    const float *shift = tree->shift;
+    for (int c = 0; c < model->row; c += LANES) store(out + c, load(token + c) + load(position + c) + load(shift + c));
     uint32_t hash = 2166136261u;
     for (int g = 0, length = 0; g < model->grams; g++) {
         for (; length < model->gram[g]; length++) {
@@ -126,23 +126,6 @@ FAST static void embed(const TextModel *model, const Tree *tree, int node, float
         size_t bucket = (hash >> 7) % (uint32_t)model->buckets;
         const float *row = model->hashed + ((size_t)g * model->buckets + bucket) * model->row;
         for (int c = 0; c < model->row; c += LANES) store(out + c, load(out + c) + load(row + c));
-    }
-}
-
-/* out = (in - its mean) / its deviation, row by row; the padding is left as it comes. */
-FAST static void normalise(int rows, int width, const float *in, float *out, int stride) {
-    const ivec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    for (int r = 0; r < rows; r++, in += stride, out += stride) {
-        vec sum = {0}, squares = {0};
-        for (int c = 0; c < width; c += LANES) sum += load(in + c); /* the padding is 0 */
-        float mean = total_of(sum) / width;
-        for (int c = 0; c < width; c += LANES) {
-            vec off = (vec)((ivec)(load(in + c) - mean) & (lane < width - c));
-            squares += off * off;
-            store(out + c, off);
-        }
-        float scale = 1.0f / sqrtf(total_of(squares) / width + 1e-5f);
-        for (int c = 0; c < width; c += LANES) store(out + c, load(out + c) * scale);
     }
 }
 

@@ -43,7 +43,8 @@ static int map_of(Views *views, PyObject *arrays, int *next, Py_ssize_t depth, P
 static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
     TextModel *model = &kernel->model;
     Views *views = &kernel->views;
-    int sizes[] = {model->symbols, model->length, model->width, model->heads, model->inner, model->blocks, model->buckets};
+    int sizes[] = {model->symbols, model->length, model->width,  model->heads,
+                   model->inner,   model->blocks, model->buckets};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (sizes[i] < 1 || sizes[i] > MOST_NODES) {
             PyErr_SetString(PyExc_ValueError, "a size of the model is out of range");
@@ -75,7 +76,8 @@ static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
     model->positions = floats(views, PyList_GetItem(arrays, 1), (model->length + 1) * row);
     if (!model->positions) return 0;
     model->hashed = floats(views, PyList_GetItem(arrays, 2), (Py_ssize_t)model->grams * model->buckets * row);
-    if (!model->hashed || !map_of(views, arrays, &next, width, padded(model->symbols), &model->tied, &model->bias)) return 0;
+    if (!model->hashed) return 0;
+    if (!map_of(views, arrays, &next, width, padded(model->symbols), &model->tied, &model->bias)) return 0;
     for (int b = 0; b < model->blocks; b++) {
         Block *block = &model->block[b];
         if (!map_of(views, arrays, &next, width, attention, &block->query, &block->query_bias) ||
@@ -94,8 +96,8 @@ static PyObject *text_load(PyObject *self, PyObject *args) {
     TextKernel *kernel = calloc(1, sizeof(TextKernel));
     if (!kernel) return PyErr_NoMemory();
     TextModel *model = &kernel->model;
-    if (PyArg_ParseTuple(args, "(iiiiiii)OO", &model->symbols, &model->length, &model->width, &model->heads, &model->inner,
-                         &model->blocks, &model->buckets, &grams, &arrays)) {
+    if (PyArg_ParseTuple(args, "(iiiiiii)OO", &model->symbols, &model->length, &model->width, &model->heads,
+                         &model->inner, &model->blocks, &model->buckets, &grams, &arrays)) {
         if (!PyList_Check(arrays))
             PyErr_SetString(PyExc_TypeError, "the arrays are a list");
         else if (load_text(kernel, grams, arrays))
@@ -147,14 +149,16 @@ static Tree *tree_of(PyObject *capsule) {
 }
 
 static int raise_for(int status) {
+    static const char *const messages[] = {
+        [TREE_TOO_LARGE] = "the tree is too large",
+        [BAD_PARENT] = "a parent is not a node that comes before",
+        [BAD_TOKEN] = "a token is neither a symbol nor MASK",
+        [BAD_POSITION] = "a position is beyond the model's length, or not after its parent's",
+    };
     if (status == TREE_NO_MEMORY)
         PyErr_NoMemory();
     else if (status != GROWN)
-        PyErr_SetString(PyExc_ValueError, status == BAD_PARENT     ? "a parent is not a node that comes before"
-                                          : status == BAD_TOKEN    ? "a token is neither a symbol nor MASK"
-                                          : status == BAD_POSITION ? "a position is beyond the model's length, or not after "
-                                                                     "its parent's"
-                                                                   : "the tree is too large");
+        PyErr_SetString(PyExc_ValueError, messages[status]);
     return status == GROWN;
 }
 
@@ -168,10 +172,8 @@ static int plant(TextKernel *kernel, Tree *tree, PyObject *base_capsule, PyObjec
             PyErr_SetString(PyExc_ValueError, "the base is another model's tree, or has a context");
             return 0;
         }
-        if (tree->rooted)
-            tree->size = model->length + 1;
-        else
-            return raise_for(tree_copy_roots(model, tree, base));
+        if (!tree->rooted) return raise_for(tree_copy_roots(model, tree, base));
+        tree->size = model->length + 1;
         return 1;
     }
     Py_buffer shift, roots;

@@ -102,13 +102,14 @@ def _block(spec: TextSpec, own: dict[str, Weights]) -> list[Weights]:
     head = spec.width // spec.heads
     weight[: spec.width] /= np.sqrt(head)  # the scale of the scores
     bias[: spec.width] /= np.sqrt(head)
-    weight = _rows(weight.reshape(3, spec.heads, head, spec.width).swapaxes(2, 3)).swapaxes(2, 3)
-    bias = _rows(bias.reshape(3, spec.heads, head))
+    heads = _rows(weight.reshape(3, spec.heads, head, spec.width).swapaxes(2, 3)).swapaxes(2, 3)
+    query, *keys = heads.reshape(3, -1, spec.width)  # each head padded to whole vectors
+    query_bias, *key_bias = _rows(bias.reshape(3, spec.heads, head)).reshape(3, -1)
     out = _rows(own["out.weight"].reshape(spec.width, spec.heads, head)).reshape(spec.width, -1)
     up = _folded(own["up.weight"], own["up.bias"], own["feed_norm.weight"], own["feed_norm.bias"])
     return [
-        *_panels(weight[0].reshape(-1, spec.width), bias[0].reshape(-1)),
-        *_panels(weight[1:].reshape(-1, spec.width), bias[1:].reshape(-1)),
+        *_panels(query, query_bias),
+        *_panels(np.concatenate(keys), np.concatenate(key_bias)),
         *_panels(out, own["out.bias"]),
         *_panels(*up),
         *_panels(own["down.weight"], own["down.bias"]),

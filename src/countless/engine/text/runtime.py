@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from countless.arrays import FloatArray, IntArray, Weights
 from countless.engine.kernel import compiled
 from countless.engine.text.kernel import TextKernel
-from countless.engine.text.tree import Network, PlainTree
+from countless.engine.text.tree import Network
 from countless.errors import ModelFileError
 from countless.spec import TextSpec
 
@@ -59,11 +59,9 @@ class TextRuntime:
     def __init__(self, spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> None:
         self.spec = spec
         weights = _checked(spec, arrays)
-        self._context = weights.get("context.weight")
+        self._context = weights.get("context.weight", np.empty((spec.width, 0), dtype=np.float32))
         module = compiled()
-        self._trees: TextKernel | Network = (
-            Network(spec, weights) if module is None else TextKernel(module, spec, weights)
-        )
+        self._trees = Network(spec, weights) if module is None else TextKernel(module, spec, weights)
 
     @property
     def compiled(self) -> bool:
@@ -72,12 +70,13 @@ class TextRuntime:
 
     def tree(self, context: FloatArray | None = None) -> Tree:
         """A tree that has nothing but its roots; ``context`` (spec.context) is for the models that take one."""
-        if (context is None) != (self._context is None) or (
-            context is not None and context.shape != (self.spec.context,)
-        ):
-            raise ValueError(f"the model takes a context of {self.spec.context} numbers")
-        shift = None if context is None else (self._context @ context).astype(np.float32)
-        return self._trees.tree(shift) if isinstance(self._trees, TextKernel) else PlainTree(self._trees, shift)
+        size = 0 if context is None else context.size
+        if size != self.spec.context:
+            raise ValueError(f"the model takes a context of {self.spec.context} numbers, not {size}")
+        shift: Weights | None = None
+        if context is not None:
+            shift = (self._context @ context).astype(np.float32)
+        return self._trees.tree(shift)
 
 
 def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:

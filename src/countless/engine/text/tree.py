@@ -27,6 +27,10 @@ class Network:
         if not spec.context:
             self.base = PlainTree(self, None)
 
+    def tree(self, shift: Weights | None) -> PlainTree:
+        """A tree with its roots; ``shift`` (width) is what a context adds to every token."""
+        return PlainTree(self, shift)
+
     def linear(self, name: str, x: Weights) -> Weights:
         found: Weights = x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
         return found
@@ -156,5 +160,5 @@ class PlainTree:
         keys, values = self._keys[block, 0, there], self._keys[block, 1, there]  # (B, D, heads, width of a head)
         scores = np.einsum("bhe,bdhe->bhd", query, keys) / np.sqrt(np.float32(query.shape[-1]))
         scores = np.where((path == NOBODY)[:, None, :], -np.inf, scores)
-        found = np.einsum("bhd,bdhe->bhe", softmax(scores).astype(np.float32), values)
+        found: Weights = np.einsum("bhd,bdhe->bhe", softmax(scores).astype(np.float32), values)
         return found.reshape(len(path), -1)
