@@ -97,14 +97,15 @@ class _Search:
     def before(self, target: BoolArray, most: int) -> Piece:
         """What every string has read just before it first comes to a ``target``: up to ``most`` letters a place."""
         early = self.reached(target)
-        goal, piece = target, []
+        goal: BoolArray = target
+        piece: Piece = []
         while not goal[0] and len(piece) < MOST_LETTERS:
             arriving = early[:, None] & goal[self.next]
             columns = np.flatnonzero(arriving.any(axis=0))
             if not 1 <= self.sizes[columns].sum() <= most:
                 break
             piece.append(np.flatnonzero(np.isin(self.kind, columns)))
-            goal = arriving.any(axis=1)
+            goal = np.asarray(arriving.any(axis=1))
         return piece[::-1]
 
     def avoids(self, target: BoolArray) -> bool:
