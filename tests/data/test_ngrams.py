@@ -140,8 +140,7 @@ def test_damage_is_told(data: st.DataObject) -> None:
         arrays[name] = ngrams._packed(np.array(data.draw(st.lists(number, min_size=count, max_size=count))))
     try:
         found = NGrams.from_arrays(arrays, 2)
-    except ModelFileError as error:
-        assert "fit the model again" in str(error)
+    except ModelFileError:
         return
     assert all(np.all(np.diff(codes) > 0) for codes in found.codes)
     assert all(np.all((counts >= found.threshold) & (counts <= found.rows)) for counts in found.counts)
@@ -149,7 +148,7 @@ def test_damage_is_told(data: st.DataObject) -> None:
 
 
 def test_another_alphabet() -> None:
-    with pytest.raises(ModelFileError):
+    with pytest.raises(ModelFileError, match="fit the model again"):
         NGrams.from_arrays(WHOLE.arrays(), 3)
 
 

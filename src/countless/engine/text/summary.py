@@ -52,7 +52,7 @@ def refine(strings: Automaton, summary: NGrams, estimate: Callable[[Automaton], 
 
 def contained(strings: Automaton) -> IntArray | None:
     """The letters of a text, if ``strings`` are all those that contain it; else None."""
-    if strings.accepts[0]:
+    if strings.accepts[0] or not strings.full.any():
         return None
     search = _Search(strings)
     piece = search.before(strings.accepts, 1)
