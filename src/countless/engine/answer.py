@@ -12,7 +12,7 @@ class Answer:
     ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
     of particles (or samples) held at once, ``forward_rows`` the rows of logits computed in all. ``sampling_error`` is
     the relative standard error that sampling adds, where independent replicates have told it. ``texts`` are the text
-    columns that were asked.
+    columns that were asked. ``counted`` says that the density is the table's own, from rows that were counted.
     """
 
     density: float
@@ -22,3 +22,4 @@ class Answer:
     forward_rows: int
     sampling_error: float | None = None
     texts: tuple[int, ...] = ()
+    counted: bool = False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from countless.arrays import IntArray
 from countless.automaton import Automaton, Language
+from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.budget import offsets as random_numbers
 from countless.engine.text.exact import exact
@@ -15,6 +17,7 @@ from countless.engine.text.machine import Machine
 from countless.engine.text.paper import naive, progressive
 from countless.engine.text.particles import Budget, particles
 from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.summary import refine
 from countless.engine.text.walk import Walk
 from countless.errors import CountlessError
 
@@ -23,22 +26,39 @@ PAPER_SAMPLES = 1000
 Method = Callable[[TextRuntime, Automaton, int | None, int], Answer]
 
 
-def text_density(runtime: TextRuntime, language: Language, method: str, budget: int | None, seed: int) -> Answer:
+def text_density(
+    runtime: TextRuntime,
+    language: Language,
+    method: str,
+    budget: int | None,
+    seed: int,
+    summary: NGrams | None = None,
+) -> Answer:
     """The probability that a row's string is in ``language``, or that it is NULL and NULL is.
 
-    ``budget`` is a number of particles or samples; None is the method's own choice.
+    ``budget`` is a number of particles or samples; None is the method's own choice. A ``summary`` of the same column
+    makes the answers of the method ``particles`` better, and some of them exact.
     """
     if method not in TEXT_METHODS:
         raise CountlessError(f"unknown method {method!r} for text: choose one of {', '.join(TEXT_METHODS)}")
-    null = float(runtime.tree().roots[0, runtime.spec.null]) if language.has_null else 0.0
+    if summary is not None and (method != "particles" or not summary.rows):
+        summary = None
+    if summary is not None:
+        null = summary.nulls / summary.rows
+    else:
+        null = float(runtime.tree().roots[0, runtime.spec.null]) if language.has_null else 0.0
     strings = language.strings
+
+    def estimate(asked: Automaton) -> Answer:
+        return TEXT_METHODS[method](runtime, asked, budget, seed)
+
     if strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
-        found = Answer(share, exact=True, particles=1, visited=(), forward_rows=0)
+        counted = summary is not None and not summary.cut  # beyond the cut there may be letters that nobody knows
+        found = Answer(share, exact=True, particles=1, visited=(), forward_rows=0, counted=counted)
     else:
-        found = TEXT_METHODS[method](runtime, strings, budget, seed)
-    density = min(found.density, 1.0 - null) + (null if language.null else 0.0)
-    return Answer(density, found.exact, found.particles, found.visited, found.forward_rows, found.sampling_error)
+        found = estimate(strings) if summary is None else refine(strings, summary, estimate)
+    return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
 
 
 class Plan:

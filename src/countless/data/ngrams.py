@@ -1,0 +1,247 @@
+"""How many rows of a text column contain each frequent n-gram of its characters: a summary that is exact.
+
+An n-gram has no more rows than any part of it. So whatever falls below the threshold falls with all that contains it;
+and in the file an n-gram is the number of its beginning and one more character, and its rows are what is missing to
+the least of its two parts.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import BoolArray, IntArray
+from countless.errors import ModelFileError
+
+LONGEST_GRAM = 5
+MOST_ENTRIES = 250_000  # n-grams that are kept
+MOST_BASE = 2_000  # characters of an alphabet whose n-grams fit a code
+LEAST_THRESHOLD = 2
+ROWS_AT_ONCE = 20_000
+PENDING = 1_000_000  # n-grams of blocks that wait to be merged
+LARGEST = 1 << 40  # of the numbers in a file
+NUMBER = np.dtype("<i8")  # as which they are written, a plane for each byte
+
+
+@dataclass(frozen=True, eq=False)
+class NGrams:
+    """The n-grams of 1 to 5 characters that at least ``threshold`` of the ``rows`` contain, and how many do.
+
+    A row counts once, however often it has the n-gram. ``codes`` has the n-grams of each length in ascending order, as
+    numbers in base ``characters``, and ``counts`` their rows. ``nulls`` rows are NULL. ``cut`` rows were cut, and of
+    these only what comes before the cut is counted.
+
+    >>> symbols = np.array([[0, 1, 0, 1, 3], [1, 0, 3, 3, 3], [1, 2, 1, 3, 3], [5, 3, 3, 3, 3]])  # abab, ba, b?b, NULL
+    >>> summary = count_ngrams(symbols, characters=2)
+    >>> summary.count([1]), summary.count([1, 0]), summary.count([0, 1])
+    (3, 2, None)
+    """
+
+    characters: int
+    rows: int
+    nulls: int
+    cut: int
+    threshold: int
+    codes: tuple[IntArray, ...]
+    counts: tuple[IntArray, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.codes))
+
+    def count(self, symbols: Sequence[int] | IntArray) -> int | None:
+        """The rows that contain these 1 to 5 characters in a row; None if they are fewer than the threshold."""
+        code = 0
+        for symbol in symbols:
+            if not 0 <= symbol < self.characters:
+                raise ValueError(f"the symbol {symbol} is no character")
+            code = code * self.characters + int(symbol)
+        found, there = self.find(len(symbols), np.array([code]))
+        return int(found[0]) if there[0] else None
+
+    def find(self, length: int, codes: IntArray) -> tuple[IntArray, BoolArray]:
+        """The rows that contain each n-gram, and whether the summary has it; if not, the most rows it may have."""
+        if not 1 <= length <= LONGEST_GRAM:
+            raise ValueError(f"the n-grams have 1 to {LONGEST_GRAM} characters, not {length}")
+        places, there = _places(self.codes[length - 1], codes)
+        found = np.full(len(codes), self.threshold - 1)
+        found[there] = self.counts[length - 1][places[there]]
+        return found, there
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Compact arrays for the model file."""
+        sizes = [len(codes) for codes in self.codes]
+        head = [self.characters, self.rows, self.nulls, self.cut, self.threshold, *sizes]
+        ways, missing = [], []
+        for length in range(1, LONGEST_GRAM + 1):
+            begins, ends, most = self._parts(length)
+            ways.append(np.diff(begins * self.characters + ends, prepend=0))
+            missing.append(most - self.counts[length - 1])
+        return {
+            "ngrams.sizes": np.array(head, dtype=np.int64),
+            "ngrams.codes": _packed(np.concatenate(ways)),
+            "ngrams.counts": _packed(np.concatenate(missing)),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], characters: int) -> NGrams:
+        """The summary that :meth:`arrays` wrote, of an alphabet of so many characters."""
+        names = ("ngrams.sizes", "ngrams.codes", "ngrams.counts")
+        kinds = ((np.int64, (5 + LONGEST_GRAM,)), (np.uint8, None), (np.uint8, None))
+        for name, (kind, shape) in zip(names, kinds, strict=True):
+            array = arrays.get(name)
+            if array is None or array.dtype != kind or array.ndim != 1 or (shape and array.shape != shape):
+                raise _damaged()
+        base, rows, nulls, cut, threshold, *sizes = map(int, arrays[names[0]])
+        if not (
+            base == characters <= MOST_BASE
+            and 0 <= rows <= LARGEST
+            and min(nulls, cut, *sizes) >= 0
+            and nulls + cut <= rows
+            and LEAST_THRESHOLD <= threshold <= LARGEST
+            and sum(sizes) <= MOST_ENTRIES
+        ):
+            raise _damaged()
+        ways, missing = (_unpacked(arrays[name], sum(sizes)) for name in names[1:])
+        summary = cls(base, rows, nulls, cut, threshold, (), ())
+        for length, end in enumerate(np.cumsum(sizes).tolist(), 1):
+            own = slice(end - sizes[length - 1], end)
+            summary = summary._longer(ways[own], missing[own])
+        return summary
+
+    def _longer(self, ways: IntArray, missing: IntArray) -> NGrams:
+        """With the n-grams of the next length, as the file has them."""
+        before = self.codes[-1] if self.codes else np.zeros(1, dtype=np.int64)
+        if len(ways) and (ways[0] < 0 or ways[1:].min(initial=1) < 1 or ways.max() > LARGEST):
+            raise _damaged()
+        places = np.cumsum(ways)
+        if len(ways) and not places[-1] < len(before) * self.characters:
+            raise _damaged()
+        begins, ends = np.divmod(places, max(1, self.characters))
+        wider = replace(self, codes=(*self.codes, before[begins] * self.characters + ends))
+        _, _, most = wider._parts(len(wider.codes))
+        counts = most - missing
+        if missing.min(initial=0) < 0 or counts.min(initial=self.threshold) < self.threshold:
+            raise _damaged()
+        return replace(wider, counts=(*self.counts, counts))
+
+    def _parts(self, length: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Of each n-gram: the place of its beginning, its last character, and the rows of the rarer of its parts."""
+        codes = self.codes[length - 1]
+        if length == 1:
+            return np.zeros(len(codes), dtype=np.int64), codes, np.full(len(codes), self.rows - self.nulls)
+        shorter, counts = self.codes[length - 2], self.counts[length - 2]
+        begins, begun = _places(shorter, codes // max(1, self.characters))
+        ends, ended = _places(shorter, codes % max(1, self.characters ** (length - 1)))
+        if not (begun.all() and ended.all()):
+            raise _damaged()
+        return begins, codes % max(1, self.characters), np.minimum(counts[begins], counts[ends])
+
+
+def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
+    """The summary of rows of symbols (:class:`~countless.data.text.Strings`), of which ``characters`` are characters.
+
+    It keeps the n-grams of at least ``threshold`` rows, which is the least one that leaves no more than MOST_ENTRIES.
+    """
+    if characters > MOST_BASE:
+        raise ValueError(f"an alphabet of {characters:,} characters is too large for n-grams")
+    threshold = LEAST_THRESHOLD
+    codes: list[IntArray] = []
+    counts: list[IntArray] = []
+    for length in range(1, LONGEST_GRAM + 1):
+        merged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        pending: list[tuple[IntArray, IntArray]] = []
+        for block in _blocks(symbols):
+            found, rows = _distinct(block, characters, length)
+            if length > 1:  # an n-gram has no more rows than its parts
+                whole = _places(codes[-1], found // characters)[1]
+                whole &= _places(codes[-1], found % characters ** (length - 1))[1]
+                found, rows = found[whole], rows[whole]
+            pending.append((found, rows))
+            if sum(len(part) for part, _ in pending) > max(PENDING, len(merged[0])):
+                merged, pending = _merged([merged, *pending]), []
+        merged = _merged([merged, *pending])
+        codes.append(merged[0])
+        counts.append(merged[1])
+        threshold = _threshold(np.concatenate(counts), threshold)
+        kept = [rows >= threshold for rows in counts]
+        codes = [each[keep] for each, keep in zip(codes, kept, strict=True)]
+        counts = [each[keep] for each, keep in zip(counts, kept, strict=True)]
+    null = int((symbols[:, 0] == characters + 3).sum()) if len(symbols) else 0
+    cut = int((symbols[:, -1] == characters + 2).sum()) if len(symbols) else 0
+    return NGrams(characters, len(symbols), null, cut, threshold, tuple(codes), tuple(counts))
+
+
+def _blocks(symbols: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for first in range(0, len(symbols), ROWS_AT_ONCE):
+        yield symbols[first : first + ROWS_AT_ONCE]
+
+
+def _distinct(symbols: NDArray[Any], characters: int, length: int) -> tuple[IntArray, IntArray]:
+    """The n-grams of some rows, ascending, and how many of the rows contain each."""
+    known = symbols < characters
+    width = int(np.flatnonzero(known.any(axis=0)).max(initial=-1)) + 1 - (length - 1)
+    if width <= 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    codes = np.zeros((len(symbols), width), dtype=np.int64)
+    whole = np.ones(codes.shape, dtype=bool)
+    for place in range(length):
+        codes *= characters
+        codes += symbols[:, place : place + width]
+        whole &= known[:, place : place + width]
+    codes[~whole] = -1
+    codes.sort(axis=1)
+    new = codes >= 0
+    new[:, 1:] &= codes[:, 1:] != codes[:, :-1]
+    found, rows = np.unique(codes[new], return_counts=True)
+    return found, rows.astype(np.int64)
+
+
+def _merged(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    codes = np.concatenate([part for part, _ in parts])
+    counts = np.concatenate([part for _, part in parts])
+    order = np.argsort(codes, kind="stable")
+    codes, counts = codes[order], counts[order]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    return codes[first], np.add.reduceat(counts, first) if len(first) else counts
+
+
+def _threshold(counts: IntArray, least: int) -> int:
+    """The least threshold, from ``least`` on, that no more than MOST_ENTRIES of the counts reach."""
+    if len(counts) <= MOST_ENTRIES:
+        return least
+    place = len(counts) - MOST_ENTRIES - 1
+    return max(least, int(np.partition(counts, place)[place]) + 1)
+
+
+def _places(sorted_codes: IntArray, codes: IntArray) -> tuple[IntArray, BoolArray]:
+    """Where each of ``codes`` is among the sorted ones, and whether it is."""
+    places = np.minimum(np.searchsorted(sorted_codes, codes), max(0, len(sorted_codes) - 1))
+    there: BoolArray = sorted_codes[places] == codes if len(sorted_codes) else np.zeros(len(codes), dtype=bool)
+    return places, there
+
+
+def _packed(numbers: IntArray) -> NDArray[Any]:
+    planes = np.ascontiguousarray(numbers.astype(NUMBER)).view(np.uint8).reshape(-1, NUMBER.itemsize).T
+    return np.frombuffer(zlib.compress(planes.tobytes(), 9), dtype=np.uint8)
+
+
+def _unpacked(data: NDArray[Any], count: int) -> IntArray:
+    size = count * NUMBER.itemsize
+    reader = zlib.decompressobj()
+    try:
+        found = reader.decompress(np.ascontiguousarray(data).tobytes(), size + 1)
+    except zlib.error:
+        raise _damaged() from None
+    if len(found) != size or not reader.eof or reader.unused_data:
+        raise _damaged()
+    planes = np.frombuffer(found, dtype=np.uint8).reshape(NUMBER.itemsize, count)
+    return np.ascontiguousarray(planes.T).view(NUMBER).reshape(count).astype(np.int64)
+
+
+def _damaged() -> ModelFileError:
+    return ModelFileError("the model file is damaged: its n-grams do not fit together; fit the model again")
