@@ -40,6 +40,7 @@ from countless.estimator.evaluate import evaluate as evaluate_answers
     type=click.Choice(["contains", "mix"]),
     help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
 )
+@click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
 )
@@ -55,6 +56,7 @@ def evaluate(
     method: str,
     particles: int | None,
     patterns: str | None,
+    summary: bool,
     save_to: Path | None,
     workload_file: Path | None,
     as_json: bool,
@@ -70,7 +72,7 @@ def evaluate(
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
     console = show.progress()
     estimator = Estimator.load(model)
-    answer = _answerer(estimator, table, method, particles)
+    answer = _answerer(estimator, table, method, particles, summary)
     if workload_file is not None:
         asked = workload.load(workload_file)
     else:
@@ -88,7 +90,9 @@ def evaluate(
         _show(found)
 
 
-def _answerer(estimator: Estimator, table: str, method: str, particles: int | None) -> Callable[[str], Estimate]:
+def _answerer(
+    estimator: Estimator, table: str, method: str, particles: int | None, summary: bool
+) -> Callable[[str], Estimate]:
     """The chosen method's ``estimate``."""
     if method == "duckdb-guess":
         return DuckDbGuess(table).estimate
@@ -97,7 +101,7 @@ def _answerer(estimator: Estimator, table: str, method: str, particles: int | No
     if method in ("independence", "row-sample"):
         encoded = Table.encode(table, EncodeOptions(columns=estimator.columns))
         return (Independence(encoded) if method == "independence" else RowSample(encoded)).estimate
-    return lambda where: estimator.estimate(where, method=method, particles=particles)
+    return lambda where: estimator.estimate(where, method=method, particles=particles, summary=summary)
 
 
 def _show(found: Evaluation) -> None:

@@ -81,6 +81,12 @@ from countless.store import is_model
     help="What text is trained to skip: prefixes; gaps inside strings too (spans); nothing.",
 )
 @click.option(
+    "--summary/--no-summary",
+    default=True,
+    show_default=True,
+    help="Store how many rows contain each frequent n-gram of text, some 400 kB: short patterns become exact.",
+)
+@click.option(
     "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."
 )
 def fit(
@@ -104,6 +110,7 @@ def fit(
     max_length: int | None,
     text_preset: str,
     text_masking: str,
+    summary: bool,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
@@ -142,6 +149,7 @@ def fit(
         no_text=no_text,
         max_length=max_length,
         text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
+        summary=summary,
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

@@ -56,6 +56,12 @@ def info(model: Path, as_json: bool) -> None:
             f"{sizes['width']}, inner {sizes['inner']}, {show.plural(sizes['heads'], 'head')}, "
             f"n-grams {', '.join(map(str, sizes['grams'])) or 'none'}"
         )
+        if text["summary"]:
+            counted = text["summary"]
+            console.print(
+                f"summary   of {text['name']}: {counted['ngrams']:,} n-grams that occur in at least "
+                f"{counted['threshold']} rows, {show.size(counted['bytes'])}"
+            )
     console.print(f"size      {facts['parameters']:,} parameters")
     training = facts["training"]
     if training.get("epochs"):

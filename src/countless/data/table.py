@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.data.alphabet import read_text
 from countless.data.digits import to_digits
 from countless.data.domains import Domains
 from countless.data.quantiles import CELLS, read_grid
 from countless.data.schema import LeftOut, Schema
 from countless.data.source import Source
-from countless.data.text import Strings, read_text
+from countless.data.text import Strings
 from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import DataError, EmptyTableError
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.budget import adaptive, fixed
 from countless.engine.exact import exact
@@ -26,10 +27,18 @@ PAPER_SAMPLES = 1000
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """The models of a table: one of all its columns, if it has any but text, and one of each text column."""
+    """The models of a table: one of all its columns, if it has any but text, and one of each text column.
+
+    ``summaries`` has the counts of n-grams that stand beside each text model, None where there are none.
+    """
 
     columns: Runtime[Any] | None
     texts: tuple[TextRuntime, ...] = ()
+    summaries: tuple[NGrams | None, ...] = ()
+
+    def without_summaries(self) -> Runtimes:
+        """The same models on their own."""
+        return Runtimes(self.columns, self.texts, (None,) * len(self.texts))
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ def densities(
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int | None, seed: int) -> list[Answer]:
     """Each box's density: that of its columns, times that of each text column it asks about."""
-    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)
+    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True)
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
     if asking:
@@ -75,7 +84,8 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int 
             answers[index] = answer
     for index, box in enumerate(boxes):
         for item in box.texts:
-            text = text_density(runtimes.texts[item.column], item.language, method, budget, seed)
+            runtime, summary = runtimes.texts[item.column], runtimes.summaries[item.column]
+            text = text_density(runtime, item.language, method, budget, seed, summary)
             answers[index] = _both(answers[index], text, item.column)
     return answers
 
@@ -90,6 +100,7 @@ def _both(answer: Answer, text: Answer, column: int) -> Answer:
         answer.forward_rows + text.forward_rows,
         answer.sampling_error if text.exact else None,
         (*answer.texts, column),
+        answer.counted and text.counted,
     )
 
 

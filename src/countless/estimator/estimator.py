@@ -13,6 +13,7 @@ from typing import Any
 
 from countless import store
 from countless._version import __version__
+from countless.data.ngrams import NGrams
 from countless.data.schema import Schema
 from countless.engine.density import Density, Runtimes, densities
 from countless.engine.kernel import compiled
@@ -52,7 +53,8 @@ class Estimator:
         self.report = report or {}
         self.library = library
         self._models = dict(models)
-        self._runtimes = Runtimes(_columns_runtime(schema, models), _text_runtimes(schema, models))
+        texts = _text_runtimes(schema, models)
+        self._runtimes = Runtimes(_columns_runtime(schema, models), texts, _summaries(schema, models))
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
@@ -85,15 +87,18 @@ class Estimator:
         """Names of the columns that can be asked about."""
         return self.schema.names
 
-    def estimate(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Estimate:
+    def estimate(
+        self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None, summary: bool = True
+    ) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
-        ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``; ``particles`` fixes how many prefixes
-        (or samples) it may hold.
+        ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``, and for text also ``naive``;
+        ``particles`` fixes how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts of n-grams
+        beside text models alone.
         """
         started = time.perf_counter()
         question = self._compiler.compile(where)
-        (found,) = self._densities([question], method, particles)
+        (found,) = self._densities([question], method, particles, summary)
         return self._estimate(question, found, method, _since(started))
 
     def estimate_many(
@@ -192,11 +197,17 @@ class Estimator:
                     "length": column.length,
                     "cut": column.cut,
                     "model": self._models[text_model(index)].spec,
+                    "summary": _summary_facts(self._runtimes.summaries[index], self._models.get(summary_of(index))),
                 }
                 for index, column in enumerate(self.schema.texts)
             ],
             "model": None if self._runtimes.columns is None else self._models[COLUMNS_MODEL].spec,
-            "parameters": sum(array.size for model in self._models.values() for array in model.arrays.values()),
+            "parameters": sum(
+                array.size
+                for model in self._models.values()
+                for array in model.arrays.values()
+                if model.spec["kind"] != "ngrams"
+            ),
             "interval": {
                 "level": self.calibration.level,
                 "factor": self._factor,
@@ -214,13 +225,15 @@ class Estimator:
     def _factor(self) -> float:
         return self.calibration.factor
 
-    def _densities(self, questions: list[Question], method: str, particles: int | None) -> list[Density]:
-        return densities(self._runtimes, [question.region for question in questions], method, particles, self._seed)
+    def _densities(
+        self, questions: list[Question], method: str, particles: int | None, summary: bool = True
+    ) -> list[Density]:
+        runtimes = self._runtimes if summary else self._runtimes.without_summaries()
+        return densities(runtimes, [question.region for question in questions], method, particles, self._seed)
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        asked = any(answer.visited or answer.texts for answer in found.answers)
-        certain = question.certain and not asked  # no row, or every row
+        certain = question.certain and all(answer.counted for answer in found.answers)
         low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
         return Estimate(
             where=question.where,
@@ -241,6 +254,13 @@ def _without_history(report: dict[str, Any]) -> dict[str, Any]:
     if "texts" in report:
         short["texts"] = {name: _without_history(text) for name, text in report["texts"].items()}
     return short
+
+
+def _summary_facts(summary: NGrams | None, model: store.StoredModel | None) -> dict[str, Any] | None:
+    if summary is None or model is None:
+        return None
+    size = sum(array.nbytes for array in model.arrays.values())
+    return {"ngrams": sum(map(len, summary.counts)), "threshold": summary.threshold, "bytes": size}
 
 
 def _done(result: list[Density]) -> Future[list[Density]]:
@@ -267,6 +287,11 @@ def text_model(index: int) -> str:
     return f"text-{index}"
 
 
+def summary_of(index: int) -> str:
+    """The name under which the counts of n-grams of that text column are stored."""
+    return f"ngrams-{index}"
+
+
 def _columns_runtime(schema: Schema, models: Mapping[str, store.StoredModel]) -> ResMadeRuntime | None:
     if not schema.columns:
         return None
@@ -286,6 +311,14 @@ def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> t
             raise _mismatch()
         runtimes.append(TextRuntime(spec, dict(model.arrays)))
     return tuple(runtimes)
+
+
+def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[NGrams | None, ...]:
+    found = []
+    for index, column in enumerate(schema.texts):
+        model = models.get(summary_of(index))
+        found.append(None if model is None else NGrams.from_arrays(dict(model.arrays), len(column.characters)))
+    return tuple(found)
 
 
 def _stored(models: Mapping[str, store.StoredModel], name: str) -> store.StoredModel:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from countless import store
+from countless.data.ngrams import count_ngrams
 from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.data.text import TextColumn
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.estimator import COLUMNS_MODEL, Estimator, text_model
+from countless.estimator.estimator import COLUMNS_MODEL, Estimator, summary_of, text_model
 from countless.spec import ModelSpec, TextSpec
 from countless.workload import mixed_clauses
 
@@ -118,6 +119,7 @@ def fit(
     no_text: Iterable[str] = (),
     max_length: int | None = None,
     text_network: TextNetwork | str = "default",
+    summary: bool = True,
     max_distinct: int = MAX_DISTINCT,
     dtype: str = "float32",
     checkpoint: str | os.PathLike[str] | None = None,
@@ -134,6 +136,8 @@ def fit(
     if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
     name columns that are, and are not). Strings are cut at ``max_length`` characters, by default where 99% have ended.
     ``text_network`` is a preset, ``default`` or ``paper``, or a :class:`TextNetwork`. ``budget`` is shared out evenly.
+    With ``summary``, how many rows contain each frequent n-gram of text is stored too: some 400 KB, and short patterns
+    are answered exactly.
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
@@ -197,6 +201,10 @@ def fit(
         listener.stage(f"training on the text of {column.name}")
         task = TextTask(strings, text_network.spec(column), options, text_network.masking)
         found[text_model(index)], text_report = learned(task, text_model(index))
+        if summary:
+            listener.stage(f"counting n-grams of {column.name}")
+            counts = count_ngrams(strings.symbols, len(column.characters))
+            found[summary_of(index)] = store.StoredModel({"kind": "ngrams"}, counts.arrays())
         report["texts"][column.name] = text_report
         report["interrupted"] |= text_report["interrupted"]
     stopped = "stopped early, calibrating before the model is kept"
