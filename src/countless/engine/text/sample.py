@@ -64,7 +64,7 @@ def _drawn(runtime: TextRuntime, language: Language, count: int, rng: np.random.
     if not strings.total:
         density = text_density(runtime, language, "particles", None, 0).density
         raise CountlessError(
-            f"no string that matches was found: the model gives the pattern a probability of about {density:.0e}"
+            f"no string that matches was found: the model gives the pattern a probability of about {density:.1g}"
         )
     return strings.draw(count, rng)
 
@@ -105,9 +105,9 @@ class _Strings:
         machine = Machine(self.automaton, spec)
         machine.full = np.zeros_like(machine.full)  # every string is read to its end
         walk = Walk(self.runtime.tree(), machine)
-        if self.language.null:
-            chance = walk.tree.roots[:1, spec.null].astype(np.float64)
-            self._end(np.array([NOBODY]), np.array([spec.null]), chance, np.log(chance))
+        null = walk.tree.roots[:1, spec.null].astype(np.float64)
+        if self.language.null and null[0] > 0:
+            self._end(np.array([NOBODY]), np.array([spec.null]), null, np.log(null))
         prefixes, logs = walk.roots(np.array([0])), np.zeros(1)
         while len(prefixes):
             for symbol in (spec.end, spec.cut):
