@@ -167,5 +167,5 @@ def test_nothing_to_draw() -> None:
 def test_giving_up() -> None:
     runtime = MODELS["plain"]
     long = Language(like(script_of(runtime.letters), "a" * 50), False, False)
-    with pytest.raises(CountlessError, match="no string that matches was found: .* a probability of about 0"):
+    with pytest.raises(CountlessError, match=r"no string that matches was found: .* a probability of about 0"):
         sample(runtime, long, 1, np.random.default_rng(0))

@@ -109,8 +109,8 @@ class _Strings:
         if self.language.null and null[0] > 0:
             self._end(np.array([NOBODY]), np.array([spec.null]), null, np.log(null))
         prefixes, logs = walk.roots(np.array([0])), np.zeros(1)
-        while len(prefixes):
-            for symbol in (spec.end, spec.cut):
+        for position in range(spec.length + 1):
+            for symbol in (spec.end, spec.cut) if position == spec.length else (spec.end,):
                 chances = prefixes.following[:, symbol].astype(np.float64)
                 masses = prefixes.masses * chances * machine.ending[prefixes.states, symbol]
                 here = np.flatnonzero(masses)
@@ -124,6 +124,8 @@ class _Strings:
             self.parents.append(prefixes.nodes[parents])
             self.columns.append(columns)
             self.thinned.append(masses > children.masses[chosen])
+            if not len(chosen):
+                break
             prefixes = walk.grow(prefixes, children, chosen, masses)
 
     def suffice(self, count: int) -> bool:
