@@ -17,6 +17,7 @@ COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "estimate": "How many rows match a WHERE clause?",
     "explain": "How is a WHERE clause answered?",
+    "sample": "Which rows would a model write?",
     "evaluate": "Measure a model against true counts.",
     "info": "What does a model file hold?",
     "bench": "Measure speed, and how it grows.",

@@ -23,6 +23,7 @@ from countless.errors import CountlessError, ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import ColumnReference, Predicate, Where
@@ -166,6 +167,14 @@ class Estimator:
         return explanation(
             self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()}
         )
+
+    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> list[Sample]:
+        """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
+
+        For tables whose columns are all text. The same ``seed`` gives the same rows.
+        """
+        region = EVERY_ROW if where is None else self._compiler.compile(where).region
+        return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""

@@ -24,7 +24,7 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
     for position in range(spec.length + 1):
         symbols = draw(following, rng)
         accepted += float(machine.ending[states, symbols].sum())
-        going_on = symbols <= spec.unknown
+        going_on = np.isin(symbols, machine.symbols)  # what no letter stands for is in no set
         if position == spec.length or not going_on.any():
             break
         nodes, states, symbols = nodes[going_on], states[going_on], symbols[going_on]
@@ -94,7 +94,7 @@ def _column(columns: dict[int, IntArray], machine: Machine, symbols: IntArray, r
     """A column of each symbol; of one that has several, any of them by its share."""
     found = np.empty(len(symbols), dtype=np.int64)
     for symbol in np.unique(symbols).tolist():
-        choice = columns.get(symbol, np.array([0]))
+        choice = columns[symbol]
         here = symbols == symbol
         shares = machine.shares[choice]
         found[here] = choice if len(choice) == 1 else rng.choice(choice, size=int(here.sum()), p=shares / shares.sum())

@@ -1,0 +1,57 @@
+"""``countless sample``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Run, run
+from tests.texts import NOTE, URL, random_estimator
+
+__all__ = ["run"]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_estimator(URL).save(tmp_path_factory.mktemp("pages") / "pages.countless")
+
+
+def test_a_string_per_line(run: Run, pages: Path) -> None:
+    done = run("sample", pages)
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 10
+    assert run("sample", pages).out == done.out
+
+
+def test_a_clause_a_count_and_a_seed(run: Run, pages: Path) -> None:
+    done = run("sample", pages, "--where", "url LIKE 'w%a%'", "--count", 3, "--seed", 5)
+    lines = done.out.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("w") and "a" in line for line in lines)
+
+
+def test_json(run: Run, pages: Path) -> None:
+    rows = [json.loads(line) for line in run("sample", pages, "--count", 4, "--json").out.splitlines()]
+    assert len(rows) == 4
+    assert all(list(row) == ["row", "probability", "cut"] and list(row["row"]) == ["url"] for row in rows)
+
+
+def test_tabs_and_nulls(run: Run, tmp_path: Path) -> None:
+    model = random_estimator(URL, NOTE).save(tmp_path / "m.countless")
+    done = run("sample", model, "--where", "note IS NULL AND url LIKE '%\t%'", "--count", 2)
+    for line in done.out.splitlines():
+        url, note = line.split("\t")
+        assert r"\t" in url
+        assert note == "NULL"
+    cut = run("sample", model, "--where", "length(note) > 4", "--count", 2)
+    assert all(line.endswith("…") for line in cut.out.splitlines())
+
+
+def test_errors(run: Run, pages: Path, model: Path) -> None:
+    done = run("sample", model)
+    assert done.code == 1
+    assert "rows are drawn only where every column is modelled as text" in done.err
+    assert run("sample", pages, "--where", "url = 'a' AND url = 'b'").code == 1
+    assert run("sample", pages, "--count", 0).code == 2

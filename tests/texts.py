@@ -1,0 +1,26 @@
+"""Estimators of text columns whose models nobody trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countless.data.schema import Schema
+from countless.data.text import TextColumn
+from countless.engine.text.runtime import shapes
+from countless.estimator.estimator import Estimator, text_model
+from countless.spec import TextSpec
+from countless.store import StoredModel
+
+URL = TextColumn("url", "VARCHAR", "./abcw", 12, False, 50, (("é", 3), ("\t", 1)), (9, 8, 7, 6, 5, 4))
+NOTE = TextColumn("note", "VARCHAR", "xyz", 4, True, 20, (), (3, 2, 1), cut=5, beyond=2.0)
+
+
+def random_estimator(*texts: TextColumn, seed: int = 0) -> Estimator:
+    """An estimator of a table of text columns, with arbitrary weights."""
+    rng = np.random.default_rng(seed)
+    models = {}
+    for index, column in enumerate(texts):
+        spec = TextSpec(len(column.characters), column.length, width=8, blocks=1, heads=2, inner=8, buckets=31)
+        arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes(spec).items()}
+        models[text_model(index)] = StoredModel(spec.to_json(), arrays)
+    return Estimator(Schema(100, (), (), texts), models)
