@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from countless.automaton import Letters
 from countless.errors import ModelFileError
 
-MOST_RARE = 1_000  # rare characters that are told apart in a pattern; any others are never matched by name
+MOST_RARE = 1_000  # rare characters that are told apart in a pattern; the others are one nameless letter
+NAMELESS = "\uffff"  # no character
 AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
 
 
@@ -39,7 +40,10 @@ class TextColumn:
     @cached_property
     def letters(self) -> Letters:
         """What patterns about this column tell apart."""
-        told = sorted(self.rare, key=lambda item: (-item[1], item[0]))[:MOST_RARE]
+        ranked = sorted(self.rare, key=lambda item: (-item[1], item[0]))
+        told, others = ranked[:MOST_RARE], ranked[MOST_RARE:]
+        if others:
+            told = [*told, (NAMELESS, sum(count for _, count in others))]
         unknown = sum(count for _, count in self.rare)
         counts = np.array([*self.frequencies, *(count for _, count in told)], dtype=np.float64)
         symbols = np.array([*range(len(self.characters)), *[len(self.characters)] * len(told)], dtype=np.int64)
