@@ -8,6 +8,7 @@ from countless.cli.lazy import Commands
 
 BENCHMARKS = {
     "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
+    "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 from rich.table import Table as TextTable
 
-from countless.bench.contest import Watch, contest
-from countless.bench.speed import Measured, Options, one_thread
+from countless.bench.contest import contest
+from countless.bench.speed import Options, one_thread
 from countless.cli import show
+from countless.cli.bench.watch import ContestWatch
 from countless.cli.fitting import fit_and_save
 from countless.cli.options import Names, json_option
 
@@ -81,33 +81,10 @@ def speed(
             fit_and_save(show.progress(), table, model, resume=False, exclude=exclude, epochs=epochs)
         console = show.progress()
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            facts = contest(table, model, options, _Watch(console, bar))
+            facts = contest(table, model, options, ContestWatch(console, bar))
     _show(facts)
     if as_json:
         click.echo(json.dumps(facts))
-
-
-class _Watch(Watch):
-    """A bar for the contender at work, and a line for each that is done."""
-
-    def __init__(self, console: Console, bar: Progress) -> None:
-        self._console, self._bar = console, bar
-        self._task: TaskID | None = None
-
-    def counting(self, queries: int) -> None:
-        self._console.print(f"counting {queries:,} random queries ...")
-
-    def begins(self, name: str, queries: int) -> None:
-        self._task = self._bar.add_task(name, total=queries)
-
-    def answered(self) -> None:
-        assert self._task is not None
-        self._bar.advance(self._task)
-
-    def ends(self, measured: Measured) -> None:
-        assert self._task is not None
-        self._bar.remove_task(self._task)
-        self._console.print(f"{measured.name}: {measured.to_json()['ms_p50']:.2f} ms")
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.automaton import Automaton
+from countless.automaton import Automaton, Letters
 from countless.spec import TextSpec
 
 
@@ -37,6 +37,13 @@ class Machine:
         self.ending[:, spec.cut] = automaton.cut_weights()
         self.cuts = automaton.letters.stop > 0  # whether any string was cut
         self._spelled: dict[int, Spelling] = {}
+
+    @classmethod
+    def of_every_string(cls, spec: TextSpec) -> Machine:
+        """The machine that accepts whatever the model says, with a letter for each of its characters."""
+        count = spec.characters + 1
+        letters = Letters("\0" * count, np.arange(count), np.ones(count), np.ones(count), 0.0)
+        return cls(Automaton.constant(letters, True), spec)
 
     @cached_property
     def forced(self) -> BoolArray:
