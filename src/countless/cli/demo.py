@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table as TextTable
 
 from countless._version import __version__
+from countless.baselines.duckdb_guess import DuckDbGuess
 from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
+from countless.baselines.sample_scan import SampleScan
 from countless.cli import show
 from countless.cli.fitting import checkpoint_of, fit_and_save
-from countless.data.datasets import adult
+from countless.data.datasets import adult, npm_urls
 from countless.data.source import Source
 from countless.data.table import Table
 from countless.errors import ModelFileError, TrainingError
@@ -37,6 +40,14 @@ QUERIES = (
     "marital_status = 'Widowed' OR (age >= 65 AND sex = 'Female')",
     "occupation = 'Farming-fishing' AND workclass = 'Self-emp-not-inc' AND hours_per_week >= 60 AND income = '<=50K'",
 )
+PATTERNS = (
+    "url LIKE '%webpack%'",
+    "url LIKE 'https://github.com/a%' AND url LIKE '%react%'",
+    "regexp_matches(url, '[0-9]{2,}\\.git$')",
+    "url NOT LIKE 'https://github.com/%'",
+)
+URLS_MODEL = "npm_urls.countless"
+TEXT_SECONDS = 20.0
 SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
 RANDOM_QUERIES = 500
 RANDOM_SEED = 2020
@@ -63,15 +74,15 @@ def demo(model: Path, refit: bool) -> int:
     """Fit UCI Adult, which ships with Countless, and put a dozen estimates beside the truth.
 
     Next to each stand two estimates that people use instead: histograms multiplied as if columns were independent,
-    and a 1% sample of the rows. Takes a minute or two; a second run uses the model file of the first.
+    and a 1% sample of the rows. Then the same for patterns in 20,000 URLs. Takes a minute or two; a second run uses the
+    model files of the first.
     """
     progress, console = show.progress(), show.results()
-    estimator = None if refit else _existing(model, progress)
-    if estimator is None:
-        estimator = _fit(model, progress, resume=not refit)
-        if estimator.report["interrupted"]:
-            progress.print("stopped early: run it again to go on training")
-            return 130
+    estimator = _fitted(model, progress, refit, adult(), exclude=SURVEY_WEIGHT)
+    urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS)
+    if estimator.report["interrupted"] or urls.report["interrupted"]:
+        progress.print("stopped early: run it again to go on training")
+        return 130
     table = Table.encode(adult())
     contenders = (
         Contender("Countless", estimator.estimate),
@@ -80,7 +91,15 @@ def demo(model: Path, refit: bool) -> int:
     )
     source = Source.open(adult())
     console.print("\nhow many of 48,842 people?", style="bold")
-    for line in _dozen(contenders, source.counts(QUERIES)):
+    for line in _beside_the_truth(QUERIES, contenders, source.counts(QUERIES)):
+        console.print(line, soft_wrap=True)
+    console.print(f"\nhow many of {urls.rows:,} URLs, without the URLs?", style="bold")
+    readers = (
+        Contender("Countless", urls.estimate),
+        Contender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate),
+        Contender("1% sample", SampleScan(npm_urls()).estimate),
+    )
+    for line in _beside_the_truth(PATTERNS, readers, Source.open(npm_urls()).counts(PATTERNS)):
         console.print(line, soft_wrap=True)
     console.print()
     progress.print(f"counting {RANDOM_QUERIES} random queries of 5 to 12 filters ...")
@@ -104,19 +123,23 @@ def _existing(model: Path, console: Console) -> Estimator | None:
     return estimator
 
 
-def _fit(model: Path, console: Console, resume: bool) -> Estimator:
+def _fitted(model: Path, console: Console, refit: bool, table: Path, **options: Any) -> Estimator:
+    """The model of an earlier run, or a new one."""
+    estimator = None if refit else _existing(model, console)
+    if estimator is not None:
+        return estimator
     try:
-        return fit_and_save(console, adult(), model, resume=resume, exclude=SURVEY_WEIGHT)
+        return fit_and_save(console, table, model, resume=not refit, **options)
     except TrainingError as error:
         raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
 
 
-def _dozen(contenders: tuple[Contender, ...], truths: list[int]) -> list[str]:
+def _beside_the_truth(queries: Sequence[str], contenders: tuple[Contender, ...], truths: list[int]) -> list[str]:
     """Two lines a query: the clause, and the numbers below their headings."""
     layout = "{:>10} {:>10} {:>17} {:>8} {:>6} {:>24} {:>20}"
     headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
     lines = [layout.format("truth", "estimate", "90% interval", "q-error", "ms", *headings)]
-    for where, truth in zip(QUERIES, truths, strict=True):
+    for where, truth in zip(queries, truths, strict=True):
         own, *others = (contender.answer(where) for contender in contenders)
         numbers = layout.format(
             show.rows(truth),

@@ -12,3 +12,12 @@ def adult() -> Path:
     'adult.parquet'
     """
     return Path(__file__).with_name("adult.parquet")
+
+
+def npm_urls() -> Path:
+    """Where the sources of npm packages are kept (MIT): a random sample of 20,000 URLs, one column.
+
+    >>> npm_urls().name
+    'npm_urls.parquet'
+    """
+    return Path(__file__).with_name("npm_urls.parquet")

@@ -12,10 +12,10 @@ from countless.engine.text.runtime import Tree
 def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
     """Draw whole strings from the model, without regard to the pattern, and see how many it accepts.
 
-    Returns the share, and the rows that were computed.
+    Strings that begin alike share what is computed of them. Returns the share, and the rows that were computed.
     """
     spec = machine.spec
-    columns = _columns(machine)
+    letters = _Letters(machine)
     nodes = np.zeros(samples, dtype=np.int64)
     states = np.zeros(samples, dtype=np.int64)
     following: Weights = np.repeat(tree.roots[:1], samples, axis=0)
@@ -24,15 +24,16 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
     for position in range(spec.length + 1):
         symbols = draw(following, rng)
         accepted += float(machine.ending[states, symbols].sum())
-        going_on = np.isin(symbols, machine.symbols)  # what no letter stands for is in no set
+        going_on = letters.known[symbols]  # what no letter stands for is in no set
         if position == spec.length or not going_on.any():
             break
         nodes, states, symbols = nodes[going_on], states[going_on], symbols[going_on]
-        states = machine.next[states, _column(columns, machine, symbols, rng)]
+        states = machine.next[states, letters.columns(symbols, rng)]
+        different, same = np.unique(nodes * spec.symbols + symbols, return_inverse=True)
         first = tree.size
-        following = tree.extend(nodes, symbols)
-        rows += len(symbols)
-        nodes = np.arange(first, first + len(symbols))
+        following = tree.extend(different // spec.symbols, different % spec.symbols)[same]
+        rows += len(different)
+        nodes = first + same
     return accepted / samples, rows
 
 
@@ -85,17 +86,23 @@ def draw(chances: Weights | FloatArray, rng: np.random.Generator) -> IntArray:
     return found
 
 
-def _columns(machine: Machine) -> dict[int, IntArray]:
-    """The columns of each symbol."""
-    return {symbol: np.flatnonzero(machine.symbols == symbol) for symbol in np.unique(machine.symbols).tolist()}
+class _Letters:
+    """Which column of a machine reads a symbol; of one that has several, any of them by its share."""
 
+    def __init__(self, machine: Machine) -> None:
+        self.known = np.zeros(machine.spec.symbols, dtype=bool)
+        self.known[machine.symbols] = True
+        self._first = np.zeros(machine.spec.symbols, dtype=np.int64)
+        self._first[machine.symbols] = np.arange(len(machine.symbols))
+        self._several = {}
+        for symbol in np.flatnonzero(np.bincount(machine.symbols) > 1).tolist():
+            columns = np.flatnonzero(machine.symbols == symbol)
+            self._several[symbol] = columns, machine.shares[columns] / machine.shares[columns].sum()
 
-def _column(columns: dict[int, IntArray], machine: Machine, symbols: IntArray, rng: np.random.Generator) -> IntArray:
-    """A column of each symbol; of one that has several, any of them by its share."""
-    found = np.empty(len(symbols), dtype=np.int64)
-    for symbol in np.unique(symbols).tolist():
-        choice = columns[symbol]
-        here = symbols == symbol
-        shares = machine.shares[choice]
-        found[here] = choice if len(choice) == 1 else rng.choice(choice, size=int(here.sum()), p=shares / shares.sum())
-    return found
+    def columns(self, symbols: IntArray, rng: np.random.Generator) -> IntArray:
+        """A column for each symbol."""
+        found: IntArray = self._first[symbols]
+        for symbol, (columns, shares) in self._several.items():
+            here = symbols == symbol
+            found[here] = rng.choice(columns, size=int(here.sum()), p=shares)
+        return found
