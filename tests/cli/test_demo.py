@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from countless.cli.demo import QUERIES, RANDOM_QUERIES
-from countless.data.datasets import adult
+from countless.cli.demo import PATTERNS, QUERIES, RANDOM_QUERIES, URLS_MODEL
+from countless.data.datasets import adult, npm_urls
 from countless.data.source import Source
-from countless.estimator.fit import Network, fit
+from countless.estimator.fit import Network, TextNetwork, fit
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -18,6 +18,8 @@ __all__ = ["run"]
 @pytest.fixture(scope="module")
 def adult_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "adult.countless"
+    tiny = TextNetwork(width=16, blocks=1, heads=2, inner=16, buckets=64)
+    fit(npm_urls(), epochs=1, batch=2000, text_network=tiny).save(path.with_name(URLS_MODEL))
     return fit(adult(), epochs=1, batch=500, network=Network(hidden=32, blocks=1, embedding=8)).save(path)
 
 
@@ -30,6 +32,9 @@ def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_mode
         assert phrase in done.out
     clause = done.out.splitlines().index(QUERIES[0])
     (truth,) = Source.open(adult()).counts([QUERIES[0]])
+    assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
+    clause = done.out.splitlines().index(PATTERNS[0])
+    (truth,) = Source.open(npm_urls()).counts([PATTERNS[0]])
     assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
     assert f"q-error over {RANDOM_QUERIES} random queries" in done.out
 

@@ -17,7 +17,7 @@ from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
 from countless.baselines.sample_scan import SampleScan
 from countless.cli import show
-from countless.cli.fitting import checkpoint_of, fit_and_save
+from countless.cli.fitting import checkpoints_left, fit_and_save
 from countless.data.datasets import adult, npm_urls
 from countless.data.source import Source
 from countless.data.table import Table
@@ -110,7 +110,7 @@ def demo(model: Path, refit: bool) -> int:
 
 def _existing(model: Path, console: Console) -> Estimator | None:
     """The model of an earlier run, if it is whole and of this version."""
-    if not model.exists() or checkpoint_of(model).exists():
+    if not model.exists() or checkpoints_left(model):
         return None
     try:
         estimator = Estimator.load(model)

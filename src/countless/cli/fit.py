@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from countless.cli import show
-from countless.cli.fitting import checkpoint_of, fit_and_save
+from countless.cli.fitting import checkpoint_of, checkpoints_left, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.estimator.fit import DTYPES, TEXT_MASKINGS, TEXT_PRESETS, Network
@@ -120,16 +120,17 @@ def fit(
     keeps the best model so far; --resume goes on from there.
     """
     console = show.progress()
-    checkpoint = checkpoint_of(output)
-    if checkpoint.exists() and resume:
-        console.print(f"going on from {checkpoint}")
-    elif checkpoint.exists():
-        console.print(f"starting anew and replacing {checkpoint} of an earlier run (--resume goes on from it)")
+    left = checkpoints_left(output)
+    names = " and ".join(map(str, left))
+    if left and resume:
+        console.print(f"going on from {names}")
+    elif left:
+        console.print(f"starting anew and replacing {names} of an earlier run (--resume goes on from it)")
     elif resume and is_model(output):
         console.print(f"nothing to resume: {output} is finished (without --resume it is fitted anew)")
         return 0
     elif resume:
-        console.print(f"nothing to resume: there is no {checkpoint}; starting anew")
+        console.print(f"nothing to resume: there is no {checkpoint_of(output)}; starting anew")
     estimator = fit_and_save(
         console,
         table,

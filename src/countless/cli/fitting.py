@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import tempfile
 import time
 from pathlib import Path
@@ -16,9 +17,8 @@ from countless.cli.show import characters, duration, factor, plural, size, stora
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
-from countless.estimator.estimator import COLUMNS_MODEL, Estimator, text_model
+from countless.estimator.estimator import Estimator
 from countless.estimator.fit import Listener, fit
-from countless.estimator.fit import checkpoint_of as model_checkpoint
 from countless.store import is_model
 
 if TYPE_CHECKING:
@@ -100,14 +100,19 @@ def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:
-        for name in (COLUMNS_MODEL, *map(text_model, range(len(estimator.schema.texts)))):
-            model_checkpoint(checkpoint, name).unlink(missing_ok=True)
+        for left in checkpoints_left(output):
+            left.unlink(missing_ok=True)
     return estimator
 
 
 def checkpoint_of(output: Path) -> Path:
     """Where training towards ``output`` keeps its state."""
     return output.with_name(output.name + ".checkpoint")
+
+
+def checkpoints_left(output: Path) -> list[Path]:
+    """What a stopped fit of ``output`` has left: a checkpoint of the columns' model, of text models, or both."""
+    return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
 
 
 def _require_writable(output: Path) -> None:
