@@ -24,7 +24,8 @@ from countless.errors import (
 )
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import Listener, Network, fit
+from countless.estimator.fit import Listener, Network, TextNetwork, fit
+from countless.estimator.sampling import Sample
 from countless.query.predicate import Predicate, col
 
 load = Estimator.load
@@ -45,7 +46,9 @@ __all__ = [
     "QuerySyntaxError",
     "QueryTooLargeError",
     "QueryTypeError",
+    "Sample",
     "SourceError",
+    "TextNetwork",
     "TrainingError",
     "UnknownColumnError",
     "UnsupportedQueryError",

@@ -186,29 +186,51 @@ class Automaton:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """A set of values of a text column: strings, and perhaps NULL.
+    """A set of values of a text column: strings of a pattern, perhaps only of some lengths, and perhaps NULL.
 
     It has the algebra of a boolean array over a column's codes (``&``, ``|``, ``~``, ``any()``, ``all()``), so that
-    the logic of clauses need not know which of the two it combines.
+    the logic of clauses need not know which of the two it combines. ``lengths`` says of each length whether it is
+    wanted, the last of all greater ones too; it is kept apart from the pattern as long as that is possible, because a
+    position is known where characters are not.
     """
 
-    strings: Automaton
+    pattern: Automaton
     null: bool
     has_null: bool  # whether the column has NULLs at all
+    lengths: BoolArray | None = None
+
+    @cached_property
+    def strings(self) -> Automaton:
+        """All that is asked of a string, as one automaton."""
+        if self.lengths is None:
+            return self.pattern
+        following = np.minimum(np.arange(len(self.lengths)) + 1, len(self.lengths) - 1)
+        letters = self.pattern.letters
+        table = np.repeat(following[:, None], len(letters.characters), axis=1)
+        return (self.pattern & Automaton(letters, table, self.lengths)).minimal()
 
     def __and__(self, other: Language) -> Language:
-        return Language((self.strings & other.strings).minimal(), self.null and other.null, self.has_null)
+        lengths = self.lengths if other.lengths is None else other.lengths
+        if self.lengths is not None and other.lengths is not None:
+            every = np.arange(max(len(self.lengths), len(other.lengths)))
+            one, two = (part[np.minimum(every, len(part) - 1)] for part in (self.lengths, other.lengths))
+            lengths = one & two
+        pattern = (self.pattern & other.pattern).minimal()
+        return Language(pattern, self.null and other.null, self.has_null, lengths)
 
     def __or__(self, other: Language) -> Language:
         return Language((self.strings | other.strings).minimal(), self.null or other.null, self.has_null)
 
     def __invert__(self) -> Language:
-        return Language(~self.strings, self.has_null and not self.null, self.has_null)
+        null = self.has_null and not self.null
+        if self.lengths is not None and self.pattern.all():
+            return Language(self.pattern, null, self.has_null, ~self.lengths)
+        return Language(~self.strings, null, self.has_null)
 
     def any(self) -> bool:
-        """Whether there is a value in it."""
-        return self.null or self.strings.any()
+        """Whether there can be a value in it; it may be that no string of the pattern has a length that is wanted."""
+        return self.null or (self.pattern.any() and (self.lengths is None or bool(self.lengths.any())))
 
     def all(self) -> bool:
         """Whether it has every string, and NULL too if the column has NULLs."""
-        return self.strings.all() and self.null >= self.has_null
+        return self.pattern.all() and (self.lengths is None or bool(self.lengths.all())) and self.null >= self.has_null

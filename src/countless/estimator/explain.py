@@ -23,6 +23,7 @@ class BoxExplanation:
     particles: int
     forward_rows: int
     sampling_error: float | None
+    counted: bool = False  # from counts that are stored with the model
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,17 @@ class Explanation:
         """Literals that the clause looks for and the table does not hold, as sentences."""
         return tuple(f"{text} does not occur in {item.column}" for item in self.comparisons for text in item.unseen)
 
+    @property
+    def _how(self) -> str:
+        if self.visited and all(box.counted for box in self.boxes):
+            return "from counts that are stored with the model"
+        return "exact under the model" if self.estimate.exact else "sampled"
+
     def __str__(self) -> str:
         answer = self.estimate
         between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
         lines = [f"{format_rows(answer.rows)} rows  ({between})"]
-        lines.append(f"method    {answer.method}, {'exact under the model' if answer.exact else 'sampled'}")
+        lines.append(f"method    {answer.method}, {self._how}")
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
@@ -58,6 +65,8 @@ class Explanation:
             how = (
                 f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
             )
+            if box.counted:
+                how = "counted in the table"
             if box.sampling_error is not None:
                 how += f", sampling error about {box.sampling_error:.1%}"
             lines.append(
@@ -97,6 +106,7 @@ def explanation(
                 answer.particles,
                 answer.forward_rows,
                 answer.sampling_error,
+                answer.counted,
             )
         )
     asked = {name for box in boxes for name in box.visited}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,15 +97,6 @@ def like(script: Script, pattern: str, escape: str = "") -> Automaton:
 
     states, following = explore(1, after)
     return Automaton(script.letters, following[:, kind], np.array([state & end > 0 for state in states])).minimal()
-
-
-def of_length(letters: Letters, wanted: Sequence[bool]) -> Automaton:
-    """The strings of the lengths for which ``wanted`` holds; the last speaks for all longer ones too."""
-    if len(wanted) > MOST_STATES:
-        raise QueryTooLargeError(f"a length is compared with more than {MOST_STATES:,}: ask for shorter strings")
-    following = np.minimum(np.arange(len(wanted)) + 1, len(wanted) - 1)
-    accepts = np.array(wanted, dtype=bool)
-    return Automaton(letters, np.repeat(following[:, None], len(letters.characters), axis=1), accepts).minimal()
 
 
 def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:

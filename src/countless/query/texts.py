@@ -9,6 +9,7 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
 from countless.automaton import Automaton, Language
@@ -21,7 +22,7 @@ from countless.query.dictionary import Dictionary, Truth
 from countless.query.patterns import MOST_CHARACTERS, matching
 from countless.query.regexes import Regex, full_match, search
 from countless.query.search import FLIPPED
-from countless.query.strings import Script, compared, like, of_length, one_of
+from countless.query.strings import Script, compared, like, one_of
 
 ASKED = (
     "= <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, starts_with, ends_with, contains, regexp_matches, "
@@ -212,7 +213,9 @@ class _Judge:
             raise QueryTooLargeError(f"a length is compared with more than {MOST_STATES - 3:,}: ask for a smaller one")
         lengths = range(math.ceil(most) + 2)
         wanted = [any(NUMBERS[kind](length, number) for number in numbers) for length in lengths]
-        return self._known(of_length(self.column.letters, wanted))
+        every, these = Automaton.constant(self.column.letters, True), np.array(wanted)
+        true, false = (Language(every, False, self.column.has_null, part) for part in (these, ~these))
+        return Truth(true, false)
 
     def _numbers(self, nodes: Sequence[exp.Expr], whole: exp.Expr) -> list[float | Fraction | None]:
         if any(node.find(exp.Column) for node in nodes):

@@ -16,7 +16,7 @@ from countless.engine.text.machine import Machine
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.query.patterns import matching
 from countless.query.regexes import full_match, search
-from countless.query.strings import compared, like, of_length, one_of
+from countless.query.strings import compared, like, one_of
 from tests.engine.text.table import TableRuntime, letters_of, script_of
 
 SEEDS = 120
@@ -43,7 +43,7 @@ def among(*texts: str) -> Pattern:
 
 
 def sized(*wanted: bool) -> Pattern:
-    return lambda letters: of_length(letters, wanted)
+    return lambda letters: Language(Automaton.constant(letters, True), False, False, np.array(wanted)).strings
 
 
 def finds(pattern: str) -> Pattern:
@@ -392,3 +392,17 @@ def test_unknown_method() -> None:
     every = Language(Automaton.constant(runtime.letters, True), False, False)
     with pytest.raises(CountlessError, match="unknown method 'magic' for text: choose one of particles"):
         text_density(runtime, every, "magic", None, 0)
+
+
+@pytest.mark.parametrize("lengths", [(True, False), (False, True, True, False), (False, False, True), (False, True)])
+@pytest.mark.parametrize("pattern", [None, "%ab%", "a%", "%b", "%a_a%"])
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "one character"])
+def test_lengths_beside_a_pattern_are_as_the_automaton_of_both(
+    model: str, pattern: str | None, lengths: tuple[bool, ...]
+) -> None:
+    runtime = MODELS[model]
+    letters = runtime.letters
+    asked = Automaton.constant(letters, True) if pattern is None else like(script_of(letters), pattern)
+    language = Language(asked, False, runtime.has_null, np.array(lengths))
+    found = text_density(runtime, language, "particles", ENOUGH, 0)
+    assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)

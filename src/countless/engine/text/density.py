@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from countless.arrays import IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automaton import Automaton, Language
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
@@ -47,11 +47,14 @@ def text_density(
         null = summary.nulls / summary.rows
     else:
         null = float(runtime.tree().roots[0, runtime.spec.null]) if language.has_null else 0.0
-    strings = language.strings
+    strings = language.pattern if method == "particles" else language.strings
 
     def estimate(asked: Automaton) -> Answer:
         return TEXT_METHODS[method](runtime, asked, budget, seed)
 
+    if method == "particles" and language.lengths is not None:
+        found = _of_lengths(runtime, strings, language.lengths, budget, seed)
+        return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
     if strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
         counted = summary is not None and not summary.cut  # beyond the cut there may be letters that nobody knows
@@ -69,15 +72,17 @@ class Plan:
     that every string is counted once, however often it matches.
     """
 
-    def __init__(self, runtime: TextRuntime, strings: Automaton) -> None:
+    def __init__(self, runtime: TextRuntime, strings: Automaton, lengths: FloatArray | None = None) -> None:
         self.skips = strings.is_left_ideal()
-        self.machine = Machine(strings.last() if self.skips else strings, runtime.spec)
+        self.machine = Machine(strings.last() if self.skips else strings, runtime.spec, lengths)
         self.tree = runtime.tree()
         self.offsets: IntArray = np.arange(runtime.spec.length + 1 if self.skips else 1)
         self.beyond = 0.0  # the mass of matches that begin where the string was cut, or later
         if self.skips:
             last = self.tree.roots[runtime.spec.length]
             self.beyond = float(last[runtime.spec.cut]) * float(strings.cut_weights()[0])
+            if lengths is not None:
+                self.beyond *= float(lengths[-1])
             self.offsets = self.offsets[:-1]
 
 
@@ -100,8 +105,27 @@ def _skipping(runtime: TextRuntime, strings: Automaton, budget: int | None, seed
     return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 
-def _particles(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
-    plan = Plan(runtime, strings)
+def _of_lengths(runtime: TextRuntime, pattern: Automaton, wanted: BoolArray, budget: int | None, seed: int) -> Answer:
+    """The probability of a pattern's strings of certain lengths.
+
+    Without a pattern it is exact: what follows a gap tells how many strings have ended by then.
+    """
+    length = runtime.spec.length
+    lengths = wanted[np.minimum(np.arange(length + 2), len(wanted) - 1)].astype(np.float64)
+    if not pattern.all():
+        # A string that was cut is longer than the model sees: its length counts as the first beyond.
+        return _particles(runtime, pattern, budget, seed, lengths)
+    roots = runtime.tree().roots.astype(np.float64)
+    ended = np.append(roots[:, runtime.spec.end], 1.0)
+    ended[1:] -= roots[0, runtime.spec.null]  # which has no length, and counts as ended after the first position
+    shares = np.maximum(np.diff(ended, prepend=0.0), 0.0)
+    return Answer(float(shares @ lengths), exact=True, particles=1, visited=(), forward_rows=0)
+
+
+def _particles(
+    runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, lengths: FloatArray | None = None
+) -> Answer:
+    plan = Plan(runtime, strings, lengths)
     held = Budget() if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
     found = particles(walk, plan.offsets, held, random_numbers(seed, 0, runtime.spec.length + 1))

@@ -23,12 +23,13 @@ class Spelling(NamedTuple):
 class Machine:
     """The tables of an automaton. A row per state; a column per symbol, or part of one that is treated alike."""
 
-    def __init__(self, automaton: Automaton, spec: TextSpec) -> None:
+    def __init__(self, automaton: Automaton, spec: TextSpec, lengths: FloatArray | None = None) -> None:
         reading = automaton.reading()
+        self.lengths = lengths  # the weight of each length, the last of strings that were cut; None if all are wanted
         self.spec = spec
         self.symbols: IntArray = reading.symbols
         self.next: IntArray = reading.next
-        self.full: BoolArray = automaton.full  # the rest does not matter
+        self.full: BoolArray = automaton.full & (lengths is None)  # the rest does not matter
         self.shares: FloatArray = reading.shares
         self.weights: FloatArray = np.where(automaton.dead[reading.next], 0.0, reading.shares)
         self.accepting: BoolArray = automaton.accepts
@@ -50,6 +51,15 @@ class Machine:
         """Of each state: whether there is only one way on, until the string may be cut."""
         forced: BoolArray = ((self.weights > 0).sum(axis=1) == 1) & ~self.accepting & ~self.full
         return forced
+
+    def ends(self, states: IntArray, chances: FloatArray, positions: IntArray) -> FloatArray:
+        """Of prefixes with these chances of every symbol: the mass of strings that end or are cut right here."""
+        end, cut = self.spec.end, self.spec.cut
+        ended, was_cut = chances[:, end] * self.ending[states, end], chances[:, cut] * self.ending[states, cut]
+        if self.lengths is not None:
+            ended, was_cut = ended * self.lengths[positions], was_cut * self.lengths[-1]
+        mass: FloatArray = ended + was_cut
+        return mass
 
     def spelled(self, state: int) -> Spelling:
         """What must follow a forced ``state``, as far as it is forced and fits a string."""

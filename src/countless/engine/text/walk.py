@@ -72,9 +72,10 @@ class Walk:
         """Every way on that leaves something to ask; the mass of those that do not is told."""
         machine = self.machine
         chances = prefixes.following.astype(np.float64)
-        settled = float(prefixes.masses @ (chances * machine.ending[prefixes.states]).sum(axis=1))
+        positions = self.tree.positions[prefixes.nodes]
+        settled = float(prefixes.masses @ machine.ends(prefixes.states, chances, positions))
         masses = prefixes.masses[:, None] * chances[:, machine.symbols] * machine.weights[prefixes.states]
-        masses[self.tree.positions[prefixes.nodes] >= machine.spec.length] = 0.0  # no character has room there
+        masses[positions >= machine.spec.length] = 0.0  # no character has room there
         done = machine.full[machine.next[prefixes.states]]
         settled += float(masses[done].sum())
         parents, columns = np.nonzero((masses > 0) & ~done)
