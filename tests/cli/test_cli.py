@@ -250,7 +250,7 @@ class TestEvaluate:
         again = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
         assert first["q_error"] == again["q_error"]
         assert first["queries"] == 50
-        assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method"}
+        assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method", "by_class"}
         assert len(saved.read_text().splitlines()) == 50
 
     @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample"])

@@ -127,7 +127,8 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
     queries = random_workload(estimator.schema, people, 200, seed=9)
     found = evaluate(estimator.estimate, queries, "particles")
     facts = found.to_json()
-    assert list(facts) == ["q_error", "latency_ms", "coverage", "queries", "method"]
+    assert list(facts) == ["q_error", "latency_ms", "coverage", "queries", "method", "by_class"]
+    assert facts["by_class"] == {}  # the questions have none
     assert list(facts["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
     assert facts["queries"] == 200
     assert facts["q_error"]["p50"] < 2

@@ -94,8 +94,7 @@ class Source:
 
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
-        name = f"{self.name}_sample"
-        kept = quote_identifier(name)
+        name = f"countless_{uuid4().hex[:12]}"
         place = quote_identifier(f"{self.name}_place")
         order = f"hash({place} + {int(seed) * 1_000_003})"
         numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
@@ -103,7 +102,7 @@ class Source:
         if self._connection is None:
             assert self._relation is not None
             return Source(name, None, self._relation.query(self.name, rows))
-        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {kept} AS {rows}")
+        self._connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} AS {rows}")
         return Source(name, self._connection, None)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:

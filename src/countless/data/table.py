@@ -46,7 +46,8 @@ class EncodeOptions:
     max_length: int | None = None
 
     def __post_init__(self) -> None:
-        both = sorted(set(self.text) & set(self.no_text))
+        others = {name.casefold() for name in self.no_text}
+        both = [name for name in self.text if name.casefold() in others]
         if both:
             raise DataError(f'"{both[0]}" is named by --text and by --no-text: it can be only one of them')
         if self.max_length is not None and not 1 <= self.max_length <= MOST_LENGTH:
