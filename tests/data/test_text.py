@@ -184,10 +184,8 @@ def test_only_empty_strings() -> None:
 
 
 def test_rows_stay_in_order() -> None:
-    sql = (
-        "SELECT CASE WHEN range % 7 > 0 THEN repeat('a', range % 5) || repeat('b', range % 3) END AS t, range % 11 AS n"
-    )
-    table = read(f"{sql} FROM range(60000)", text=("t",))
+    sql = "SELECT CASE WHEN range % 7 > 0 THEN repeat('a', range % 5) || repeat('b', range % 3) END AS t"
+    table = read(f"{sql}, range % 11 AS n FROM range(60000)", text=("t",))
     (column,), (strings,) = table.schema.texts, table.strings
     expected = [None if n % 7 == 0 else "a" * (n % 5) + "b" * (n % 3) for n in range(60000)]
     assert np.array_equal(strings.symbols, encode(column, expected).symbols)

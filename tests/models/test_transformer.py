@@ -1,0 +1,133 @@
+"""The Transformer is the model that the engine evaluates, and reads only what comes before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countless.arrays import FloatArray
+from countless.engine import kernel
+from countless.engine.text.runtime import TextRuntime, shapes
+from countless.models.transformer import Transformer, gram_buckets
+from countless.spec import TextSpec
+
+SPECS = [
+    TextSpec(characters=5, length=12, width=8, blocks=2, heads=2, inner=12, grams=(2, 3, 4), buckets=31),
+    TextSpec(characters=3, length=9, width=6, blocks=1, heads=3, inner=5, grams=(), context=4),
+    TextSpec(characters=20, length=15, width=16, blocks=3, heads=1, inner=8, grams=(2,), buckets=64),
+    TextSpec(characters=7, length=10, width=16, blocks=1, heads=4, inner=32, grams=(3, 5), buckets=16, context=2),
+]
+
+
+def network(spec: TextSpec, seed: int = 0) -> Transformer:
+    """A network whose every weight, also those that start at 0 or 1, is arbitrary."""
+    torch.manual_seed(seed)
+    model = Transformer(spec)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.4 * torch.randn_like(parameter))
+    return model
+
+
+def strings(spec: TextSpec, count: int, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and positions of strings that begin after a gap, with another one somewhere inside."""
+    size = spec.length - 2
+    tokens = rng.integers(spec.symbols, size=(count, size))
+    steps = np.ones((count, size), dtype=np.int64)
+    tokens[:, 0], steps[:, 0] = spec.mask, rng.integers(2, size=count)
+    places = rng.integers(1, size, size=count)
+    tokens[np.arange(count), places] = spec.mask
+    steps[np.arange(count), places] = 2
+    return torch.from_numpy(tokens), torch.from_numpy(np.cumsum(steps, axis=1))
+
+
+def chances(model: Transformer, tokens: Any, positions: Any, context: torch.Tensor | None = None) -> FloatArray:
+    with torch.no_grad():
+        found: FloatArray = model(tokens, positions, context).double().softmax(-1).numpy()
+    return found
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_engine_has_the_same_probabilities(spec: TextSpec, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compiled:
+        monkeypatch.setenv(kernel.SWITCH_OFF, "1")
+    model, rng = network(spec), np.random.default_rng(1)
+    runtime = TextRuntime(spec, model.arrays())
+    assert runtime.compiled == compiled
+    tokens, positions = strings(spec, 6, rng)
+    contexts = torch.from_numpy(rng.standard_normal((6, spec.context)).astype(np.float32)) if spec.context else None
+    expected = chances(model, tokens, positions, contexts)
+    for index, (string, places) in enumerate(zip(tokens.tolist(), positions.tolist(), strict=True)):
+        tree = runtime.tree(None if contexts is None else contexts[index].double().numpy())
+        node, found = places[0], [tree.roots[places[0]]]
+        for token, place in zip(string[1:], places[1:], strict=True):
+            masked = token == spec.mask
+            found.append((tree.masked([node], [place]) if masked else tree.extend([node], [token]))[0])
+            node = tree.size - 1
+        np.testing.assert_allclose(np.stack(found), expected[index], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_weights_are_those_the_engine_expects(spec: TextSpec) -> None:
+    arrays = Transformer(spec).arrays()
+    assert {name: array.shape for name, array in arrays.items()} == shapes(spec)
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+
+
+def test_the_weights_are_copies() -> None:
+    model = network(SPECS[0])
+    before = model.arrays()
+    with torch.no_grad():
+        model.bias.add_(1.0)
+    assert not np.array_equal(before["bias"], model.arrays()["bias"])
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_comes_later_changes_nothing_before(spec: TextSpec) -> None:
+    model, rng = network(spec), np.random.default_rng(2)
+    tokens, positions = strings(spec, 4, rng)
+    before = chances(model, tokens, positions)
+    for place in range(1, tokens.shape[1]):
+        changed = tokens.clone()
+        changed[:, place] = (changed[:, place] + 1) % spec.symbols
+        after = chances(model, changed, positions)
+        np.testing.assert_allclose(after[:, :place], before[:, :place], rtol=1e-5)
+        assert (np.abs(after[:, place] - before[:, place]).max(axis=1) > 1e-6).all()
+
+
+def test_positions_and_context_tell() -> None:
+    spec = SPECS[1]
+    model, rng = network(spec), np.random.default_rng(3)
+    tokens, positions = strings(spec, 2, rng)
+    one, two = torch.randn(2, 2, spec.context)
+    assert not np.allclose(chances(model, tokens, positions), chances(model, tokens, positions.clamp(min=1)))
+    assert not np.allclose(chances(model, tokens, positions, one), chances(model, tokens, positions, two))
+    nothing = torch.zeros(2, spec.context)
+    np.testing.assert_allclose(chances(model, tokens, positions, nothing), chances(model, tokens, positions))
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    st.sets(st.integers(2, 6), max_size=3),
+    st.integers(1, 1 << 14),
+)
+@settings(deadline=None)
+def test_the_bucket_of_an_ngram_is_as_defined(string: list[int], lengths: set[int], buckets: int) -> None:
+    spec = TextSpec(characters=6, length=20, width=4, heads=1, grams=tuple(sorted(lengths)), buckets=buckets)
+    found = gram_buckets(torch.tensor([string, [0] * len(string)]), spec)
+    assert len(found) == len(spec.grams)
+    for length, numbers in zip(spec.grams, found, strict=True):
+        expected = []
+        for place in range(len(string)):
+            value = 2166136261
+            for back in range(length):
+                token = string[place - back] if back <= place else spec.mask
+                value = ((value ^ token) * 16777619) % 2**32
+            expected.append((value >> 7) % buckets)
+        assert numbers[0].tolist() == expected
