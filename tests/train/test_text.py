@@ -195,7 +195,7 @@ def test_bits_are_per_character() -> None:
     with torch.no_grad():
         made.model.load_state_dict({name: torch.zeros_like(t) for name, t in made.model.state_dict().items()})
     for inputs in ("as trained", "masked", "unmasked"):  # a model that knows nothing needs the same for each symbol
-        bits = made.bits(torch.arange(50), inputs, stream(0, 0))  # type: ignore[arg-type]
+        bits = made.bits(torch.arange(50), inputs, stream(0, 0))
         assert bits == pytest.approx(np.log2(made.spec.symbols), rel=1e-3)
 
 

@@ -30,6 +30,7 @@ from countless.query.predicate import ColumnReference, Predicate, Where
 from countless.spec import ModelSpec, TextSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
+SUMMARY = "ngrams"  # the kind of what is stored beside a text model
 DEFAULT_METHOD = "particles"
 MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
 FEW = 16  # and at least so many: to hand over fewer costs more than it saves
@@ -215,7 +216,7 @@ class Estimator:
                 array.size
                 for model in self._models.values()
                 for array in model.arrays.values()
-                if model.spec["kind"] != "ngrams"
+                if model.spec["kind"] != SUMMARY
             ),
             "interval": {
                 "level": self.calibration.level,
@@ -323,10 +324,16 @@ def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> t
 
 
 def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[NGrams | None, ...]:
-    found = []
+    found: list[NGrams | None] = []
     for index, column in enumerate(schema.texts):
         model = models.get(summary_of(index))
-        found.append(None if model is None else NGrams.from_arrays(dict(model.arrays), len(column.characters)))
+        if model is None:
+            found.append(None)
+            continue
+        summary = NGrams.from_arrays(dict(model.arrays), len(column.characters))
+        if model.spec.get("kind") != SUMMARY or summary.rows != schema.rows:
+            raise _mismatch()
+        found.append(summary)
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.data.text import TextColumn
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.estimator import COLUMNS_MODEL, Estimator, summary_of, text_model
+from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, Estimator, summary_of, text_model
 from countless.spec import ModelSpec, TextSpec
 from countless.workload import mixed_clauses
 
@@ -204,7 +204,7 @@ def fit(
         if summary:
             listener.stage(f"counting n-grams of {column.name}")
             counts = count_ngrams(strings.symbols, len(column.characters))
-            found[summary_of(index)] = store.StoredModel({"kind": "ngrams"}, counts.arrays())
+            found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
         report["texts"][column.name] = text_report
         report["interrupted"] |= text_report["interrupted"]
     stopped = "stopped early, calibrating before the model is kept"

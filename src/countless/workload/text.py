@@ -87,7 +87,7 @@ def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng
             shorter, longer = sorted((len(text), len(other)))
             return f"length({name}) BETWEEN {shorter} AND {longer}"
         case _:  # absent: characters of the alphabet in an order of their own
-            letters = rng.choice(list(column.characters), size=6)
+            letters = rng.choice(list(column.characters or text), size=6)
             return f"{name} LIKE {_like('%', ''.join(letters), '%')}"
 
 
