@@ -51,7 +51,7 @@ class Question:
     where: str
     region: Region
     comparisons: tuple[Comparison, ...]
-    certain: bool = True  # not if something was judged by a grid's knots, which do not speak for every value
+    certain: bool = True  # not if something was judged by a grid's knots, or by letters of text that was cut
 
 
 class Compiler:
@@ -190,8 +190,10 @@ class _Descent:
     def _on_text(self, node: exp.Expr, index: int, want: Want) -> Formula:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
+        column = self.schema.texts[index - len(self.schema.columns)]
+        if column.cut and not isinstance(node, exp.Is):  # beyond the cut there may be letters that nobody knows
+            self.certain &= satisfied.any() and not satisfied.all()
         if self.detail:
-            column = self.schema.texts[index - len(self.schema.columns)]
             self.comparisons.append(
                 Comparison(
                     column.name,
