@@ -6,10 +6,13 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from countless.baselines.duckdb_guess import DuckDbGuess
 from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
+from countless.baselines.sample_scan import SampleScan
 from countless.data.source import Source
 from countless.data.table import EncodeOptions, Table
 
@@ -40,3 +43,51 @@ def test_the_sample_is_of_the_size_asked_for_and_without_bias(table: Table, peop
     assert {round(answer.selectivity * 60, 6) % 1 for answer in answers} == {0}  # multiples of one row in sixty
     assert np.mean([answer.rows for answer in answers]) == pytest.approx(truth, rel=0.03)
     assert 0.85 < np.mean([answer.low <= truth <= answer.high for answer in answers]) < 0.97
+
+
+TEXTS = ("cat", "dove", "eel unicorn", "", "50%", None)
+PATTERNS = ("t LIKE '%e%'", "t IS NULL", "t NOT LIKE '%c%'", "regexp_matches(t, '^[a-d]')", "t = ''", "n < 30", "TRUE")
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"n": range(120), "t": pd.Series(TEXTS * 20, dtype=object)})
+
+
+class TestText:
+    """The baselines that know text: both ask DuckDB."""
+
+    def test_a_sample_of_all_rows_is_the_truth(self, frame: pd.DataFrame) -> None:
+        everything = SampleScan(frame, share=1.0)
+        truths = Source.open(frame).counts(PATTERNS)
+        for where, truth in zip(PATTERNS, truths, strict=True):
+            answer = everything.estimate(where)
+            assert answer.rows == pytest.approx(truth)
+            assert answer.low <= answer.rows <= answer.high
+            assert answer.method == "row-sample"
+
+    def test_a_sample_is_of_the_size_asked_for_and_without_bias(self, frame: pd.DataFrame) -> None:
+        answers = [SampleScan(frame, share=0.1, seed=seed).estimate("n < 30").selectivity for seed in range(60)]
+        assert {round(share * 12, 6) % 1 for share in answers} == {0}
+        assert np.mean(answers) == pytest.approx(0.25, abs=0.06)
+        assert SampleScan(frame, share=0.0001).size == 1
+
+    def test_the_optimizers_guess_is_a_number_of_rows(self, frame: pd.DataFrame) -> None:
+        guess = DuckDbGuess(frame)
+        for where in PATTERNS:
+            answer = guess.estimate(where)
+            assert 0 <= answer.rows <= 120
+            assert (answer.low, answer.high, answer.method) == (0, 120, "duckdb-guess")
+            assert answer.selectivity == answer.rows / 120
+
+    def test_both_of_one_source(self, frame: pd.DataFrame) -> None:
+        source = Source.open(frame)
+        sample = SampleScan(source, share=0.5)
+        before = sample.estimate("t LIKE '%e%'").rows
+        DuckDbGuess(source)
+        assert sample.estimate("t LIKE '%e%'").rows == before
+
+    def test_of_a_file_of_lines(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("cat\n\ndove\n")
+        assert SampleScan(tmp_path / "a.txt", share=1.0).estimate("line LIKE '%o%' OR line = ''").rows == 2
+        assert 0 <= DuckDbGuess(tmp_path / "a.txt").estimate("line LIKE '%o%'").rows <= 3

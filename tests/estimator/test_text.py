@@ -51,14 +51,14 @@ CLAUSES = (
 def table(rows: int = 600) -> pd.DataFrame:
     """Sentences of one word or two, some of them NULL; and columns that have nothing to do with them."""
     rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(WORDS, size=rng.integers(1, 3))) for _ in range(rows)]
-    texts = [None if index % 10 == 0 else text for index, text in enumerate(texts)]
+    words = [" ".join(rng.choice(WORDS, size=rng.integers(1, 3))) for _ in range(rows)]
+    texts = [None if index % 10 == 0 else text for index, text in enumerate(words)]
     return pd.DataFrame({"kind": rng.integers(3, size=rows), "t": pd.Series(texts, dtype=object)})
 
 
 def quick(source: Any, **options: Any) -> Estimator:
     """A fit that takes no time, for what does not depend on how good it is."""
-    chosen = {"text": "t", "epochs": 1, "network": SMALL_TABLE, "text_network": SMALL} | options
+    chosen: dict[str, Any] = {"text": "t", "epochs": 1, "network": SMALL_TABLE, "text_network": SMALL} | options
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", 22)
         return fit(source, **chosen)
@@ -163,7 +163,7 @@ class TestColumnsAndText:
         for where in ("kind = 1", "kind = 1 AND t LIKE '%cat%'"):
             with pytest.raises(CountlessError, match="the method 'naive' is for text columns only: choose one of"):
                 both.estimate(where, method="naive")
-        with pytest.raises(CountlessError, match="unknown method 'magic': choose one of .*naive"):
+        with pytest.raises(CountlessError, match=r"unknown method 'magic': choose one of .*naive"):
             both.estimate("t LIKE '%cat%'", method="magic")
 
     def test_info(self, both: Estimator) -> None:

@@ -34,11 +34,14 @@ def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) 
     """
     rng = np.random.default_rng(seed)
     found: list[tuple[str, str]] = []
+    name = quote_identifier(column.name)
+    if not source.counts([f"length(CAST({name} AS VARCHAR)) >= {PIECE[0]}"])[0]:
+        raise DataError(f'the text column "{column.name}" has no string of {PIECE[0]} characters or more')
     while len(found) < count:
         for text in _texts(column, source, rng, 2 * count):
             length = int(rng.integers(PIECE[0], PIECE[1] + 1))
             if text is not None and len(text) >= length and len(found) < count:
-                clause = f"{quote_identifier(column.name)} LIKE {_like('%', _piece(text, length, rng), '%')}"
+                clause = f"{name} LIKE {_like('%', _piece(text, length, rng), '%')}"
                 found.append((clause, f"{length} characters"))
     return found
 
