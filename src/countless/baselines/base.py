@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 
 from countless.data.table import Table
+from countless.errors import UnsupportedQueryError
 from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate
 from countless.query.compile import Compiler
@@ -26,6 +27,8 @@ class Baseline(ABC):
         """The number of rows that ``where`` keeps."""
         started = time.perf_counter()
         question = self._compiler.compile(where)
+        if any(box.texts for box in question.region.boxes):
+            raise UnsupportedQueryError(f"the method {self.method!r} is not for text columns: ask about the others")
         selectivity, low, high = self._answer(question.region)
         return Estimate(
             where=question.where,

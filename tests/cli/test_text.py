@@ -1,0 +1,260 @@
+"""The command line on text: what a fit says of it, and every command that asks about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from countless.cli.fitting import FitView
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import TEXT_PRESETS, TextNetwork, fit
+from tests.cli.test_cli import Run, run
+
+__all__ = ["run"]
+
+WORDS = ("cat", "dove", "eel", "unicorn")
+SMALL = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
+
+
+def write_lines(path: Path, rows: int = 400) -> Path:
+    """Sentences of one word to three, one of them with a character that no other has."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(rng.choice(WORDS, size=rng.integers(1, 4))) for _ in range(rows)]
+    path.write_text("\n".join(["unicorn, é", *lines[1:]]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits that take no time."""
+    monkeypatch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", 22)
+    monkeypatch.setitem(TEXT_PRESETS, "default", SMALL)
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("lines") / "lines.txt")
+
+
+@pytest.fixture(scope="module")
+def pages(lines: Path) -> Path:
+    """A model of the lines."""
+    estimator = fit(lines, text="line", epochs=12, batch=50, learning_rate=0.01, text_network=SMALL)
+    return estimator.save(lines.with_name("lines.countless"))
+
+
+class TestFit:
+    def test_says_what_of_the_text_is_modelled(self, run: Run, lines: Path, tmp_path: Path) -> None:
+        model = tmp_path / "m.countless"
+        done = run("fit", lines, "-o", model, "--text", "line", "--max-length", 14, "--epochs", 1)
+        assert done.code == 0, done.err
+        (column,) = Estimator.load(model).schema.texts
+        assert column.cut > 1
+        cut = f"up to 14 of a string ({column.cut} strings are cut there)"
+        assert f"400 rows, 1 text column\nline is text: 13 characters (2 rarer ones as unknown), {cut}" in done.err
+        assert f"text, 13 characters (2 rarer ones as unknown), {cut}" in " ".join(done.err.split())
+        for phrase in (
+            "training on the text of line ...",
+            "counting n-grams of line ...",
+            "text of line: 1 epoch in",
+            "bits a character: ",
+            "but of text only what its model learned",
+            "from 22 queries",
+        ):
+            assert phrase in done.err
+        assert done.out == ""
+        assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
+
+    def test_columns_that_must_not_be_text(self, run: Run, tmp_path: Path) -> None:
+        table = tmp_path / "t.txt"
+        table.write_text("".join(f"a line that is long, {n}\n" for n in range(1200)))
+        done = run("fit", table, "-o", tmp_path / "m", "--no-text", "line", "--epochs", 1, "--hidden", 16)
+        assert done.code == 0, done.err
+        schema = Estimator.load(tmp_path / "m").schema
+        assert schema.texts == ()
+        assert schema.columns[0].grid is not None
+        assert "text" not in done.err
+
+    def test_without_a_summary(self, run: Run, lines: Path, tmp_path: Path) -> None:
+        done = run("fit", lines, "-o", tmp_path / "m", "--text", "line", "--no-summary", "--epochs", 1)
+        assert done.code == 0, done.err
+        assert "n-grams" not in done.err
+        assert Estimator.load(tmp_path / "m").info()["texts"][0]["summary"] is None
+
+    def test_the_papers_network(self, run: Run, lines: Path, tmp_path: Path) -> None:
+        options = ("--text", "line", "--text-preset", "paper", "--text-masking", "spans", "--max-length", 8)
+        done = run("fit", lines, "-o", tmp_path / "m", *options, "--epochs", 1)
+        assert done.code == 0, done.err
+        out = run("info", tmp_path / "m").out
+        assert "of line: a Transformer of 8 blocks, width 32, inner 256, 4 heads, n-grams none" in out
+
+    @pytest.mark.parametrize(
+        ("options", "phrase"),
+        [
+            (("--text", "lime"), '--text names an unknown column "lime": did you mean "line"?'),
+            (("--no-text", "lime"), '--no-text names an unknown column "lime": did you mean "line"?'),
+            (("--text", "line", "--no-text", "line"), '"line" is named by --text and by --no-text'),
+        ],
+    )
+    def test_errors_are_one_line(
+        self, run: Run, lines: Path, tmp_path: Path, options: tuple[str, ...], phrase: str
+    ) -> None:
+        done = run("fit", lines, "-o", tmp_path / "m", *options)
+        assert done.code == 1
+        assert phrase in done.err.splitlines()[-1]
+        assert done.err.splitlines()[-1].startswith("error: ")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_number_is_no_text(self, run: Run, people: Path, tmp_path: Path) -> None:
+        done = run("fit", people, "-o", tmp_path / "m", "--text", "age")
+        assert done.code == 1
+        assert 'error: --text names "age", which is INTEGER: only strings can be modelled as text' in done.err
+
+    @pytest.mark.parametrize(
+        "options", [("--max-length", 0), ("--text-preset", "huge"), ("--text-masking", "half"), ("--max-length", "x")]
+    )
+    def test_usage(self, run: Run, lines: Path, options: tuple[str, object]) -> None:
+        done = run("fit", lines, "-o", "m", *options)
+        assert done.code == 2
+        assert str(options[0]) in done.err
+
+    def test_ctrl_c_keeps_the_best_model_and_resume_goes_on(
+        self, run: Run, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = tmp_path / "m.countless"
+        command = ("fit", lines, "-o", model, "--text", "line", "--batch", 100, "--epochs", 4)
+        with monkeypatch.context() as patch:
+            patch.setattr(FitView, "training", lambda view, progress: os.kill(os.getpid(), signal.SIGINT))
+            done = run(*command)
+        assert done.code == 130
+        assert "stopped early" in done.err
+        assert Estimator.load(model).report["texts"]["line"]["epochs"] == 0.25
+        checkpoint = tmp_path / "m.countless.checkpoint-text-0"
+        assert sorted(tmp_path.iterdir()) == [model, checkpoint]
+        resumed = run(*command, "--resume")
+        assert resumed.code == 0
+        assert f"going on from {checkpoint}" in resumed.err
+        assert Estimator.load(model).report["texts"]["line"]["epochs"] == 4
+        assert list(tmp_path.iterdir()) == [model]
+        assert "nothing to resume" in run(*command, "--resume").err
+
+
+class TestEstimate:
+    def test_like(self, run: Run, pages: Path, lines: Path) -> None:
+        truth = sum("dove" in line for line in lines.read_text(encoding="utf-8").splitlines())
+        done = run("estimate", pages, "line LIKE '%dove%'")
+        assert done.code == 0, done.err
+        assert done.out.startswith(f"{truth} rows  ({truth} to {truth} at 90%")
+        answer = json.loads(run("estimate", pages, "line LIKE 'dove%' AND length(line) > 4", "--json").out)
+        assert 0 < answer["low"] < answer["rows"] < answer["high"]
+
+    def test_a_file_of_clauses(self, run: Run, pages: Path, tmp_path: Path) -> None:
+        (tmp_path / "q.sql").write_text("line LIKE '%cat%'\nregexp_matches(line, '(')\nline IS NULL\n")
+        done = run("estimate", pages, "--file", tmp_path / "q.sql", "--json")
+        assert done.code == 1
+        first, second, third = map(json.loads, done.out.splitlines())
+        assert first["rows"] > 0
+        assert "error" in second
+        assert third["rows"] == 0
+
+    @pytest.mark.parametrize(
+        ("where", "phrase"),
+        [
+            ("regexp_matches(line, '(')", "the pattern cannot be read"),
+            (r"regexp_matches(line, '(a)\1')", "back-references are not regular"),
+            ("substr(line, 1, 2) = 'ca'", "line"),
+        ],
+    )
+    def test_errors_are_clear(self, run: Run, pages: Path, where: str, phrase: str) -> None:
+        done = run("estimate", pages, where)
+        assert done.code == 1
+        assert done.out == ""
+        first, *spot = done.err.splitlines()
+        assert first.startswith("error: ")
+        assert phrase in first
+        assert len(spot) in (0, 2)  # nothing but the clause with the spot underlined
+        assert "Traceback" not in done.err
+
+
+class TestEvaluate:
+    def test_text_alone_is_asked_for_pieces(self, run: Run, pages: Path, lines: Path, tmp_path: Path) -> None:
+        saved = tmp_path / "w.jsonl"
+        done = run("evaluate", pages, lines, "--queries", 30, "--save", saved, "--json")
+        facts = json.loads(done.out)
+        assert set(facts["by_class"]) <= {"3 characters", "4 characters", "5 characters"}
+        queries = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
+        assert all(query["where"].startswith('"line" LIKE \'%') and query["rows"] > 0 for query in queries)
+        again = json.loads(run("evaluate", pages, lines, "--workload", saved, "--json").out)
+        assert again["by_class"] == facts["by_class"]
+
+    def test_a_mix_of_patterns(self, run: Run, pages: Path, lines: Path) -> None:
+        facts = json.loads(run("evaluate", pages, lines, "--queries", 44, "--patterns", "mix", "--json").out)
+        assert len(facts["by_class"]) == 11
+        assert all(entry["queries"] == 4 for entry in facts["by_class"].values())
+        assert set(facts["by_class"]["regex"]) == {"queries", *facts["q_error"]}
+
+    def test_classes_for_people(self, run: Run, pages: Path, lines: Path) -> None:
+        out = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix").out
+        for word in ("class", "two pieces", "not like", "worst:"):
+            assert word in out
+
+    def test_the_summary_may_be_left_alone(self, run: Run, pages: Path, lines: Path) -> None:
+        with_it, without = (
+            json.loads(run("evaluate", pages, lines, "--queries", 40, option, "--json").out)["q_error"]["p90"]
+            for option in ("--summary", "--no-summary")
+        )
+        assert with_it < without
+
+    @pytest.mark.parametrize("method", ["row-sample", "duckdb-guess", "naive"])
+    def test_other_methods(self, run: Run, pages: Path, lines: Path, method: str) -> None:
+        done = run("evaluate", pages, lines, "--queries", 10, "--method", method, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["method"] == method
+
+    def test_independence_is_not_for_text(self, run: Run, tmp_path: Path) -> None:
+        table = tmp_path / "t.txt"
+        table.write_text("".join(f"a line that is long, {n}\n" for n in range(1200)))
+        model = fit(table, epochs=1, text_network=SMALL).save(tmp_path / "m")
+        done = run("evaluate", model, table, "--queries", 5, "--method", "independence")
+        assert done.code == 1
+        assert "error: the method 'independence' is not for text columns" in done.err
+
+    def test_patterns_need_text(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--patterns", "mix")
+        assert done.code == 1
+        assert "error: the model has no text column to draw patterns from: leave out --patterns" in done.err
+
+
+def test_info(run: Run, pages: Path) -> None:
+    out = run("info", pages).out
+    for phrase in (
+        "400 rows, 1 column, ",
+        "text, 13 characters (2 rarer ones as unknown)",
+        "model     of line: a Transformer of 1 block, width 16, inner 32, 2 heads, n-grams 2, 3, 4",
+        "n-grams that occur in at least 2 rows",
+        "training  of line: 12 epochs",
+    ):
+        assert phrase in out
+    facts = json.loads(run("info", pages, "--json").out)
+    assert facts["columns"] == []
+    assert facts["model"] is None
+    assert facts["texts"][0]["rare_characters"] == 2
+
+
+def test_explain(run: Run, pages: Path) -> None:
+    out = run("explain", pages, "line LIKE '%cat%'").out
+    assert "visited   line" in out
+    assert "strings of line (by an automaton of 4 states)" in out
+    assert json.loads(run("explain", pages, "line LIKE '%cat%'", "--json").out)["visited"] == ["line"]
+
+
+def test_sample(run: Run, pages: Path) -> None:
+    done = run("sample", pages, "--where", "line LIKE 'cat%'", "--count", 3)
+    assert done.code == 0, done.err
+    assert all(line.startswith("cat") for line in done.out.splitlines())
+    assert os.linesep in done.out
