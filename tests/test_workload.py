@@ -178,6 +178,16 @@ def accepted_rows(region: Region) -> int:
     return total
 
 
+def test_strings_that_are_spelt_like_wildcards() -> None:
+    texts = ["%", "_", "\\", "ab", "a%"]
+    source = Source.open(pd.DataFrame({"t": texts}))
+    (column,) = Table.encode(source, EncodeOptions(text=("t",))).schema.texts
+    clauses = [where for where, kind in pattern_clauses(column, source, 20 * len(KINDS), seed=1) if kind == "contains"]
+    for where, truth in zip(clauses, source.counts(clauses), strict=True):
+        assert truth == sum(piece_of(where) in text for text in texts), where
+    assert {piece_of(where) for where in clauses} == set(texts)
+
+
 def test_an_alphabet_of_nothing() -> None:
     source = Source.open(pd.DataFrame({"t": ["abc"]}))  # each character occurs but once
     (column,) = Table.encode(source, EncodeOptions(text=("t",))).schema.texts

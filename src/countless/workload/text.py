@@ -27,6 +27,13 @@ KINDS = (
 )
 
 
+class Wildcard(str):
+    """What matches other characters, as no part of a string does that is spelt alike."""
+
+
+ANY, ONE = Wildcard("%"), Wildcard("_")
+
+
 def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) -> list[tuple[str, str]]:
     """The paper's questions: does a string contain this piece? Pieces of 3 to 5 characters, drawn from the rows.
 
@@ -41,7 +48,7 @@ def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) 
         for text in _texts(column, source, rng, 2 * count):
             length = int(rng.integers(PIECE[0], PIECE[1] + 1))
             if text is not None and len(text) >= length and len(found) < count:
-                clause = f"{name} LIKE {_like('%', _piece(text, length, rng), '%')}"
+                clause = f"{name} LIKE {_like(ANY, _piece(text, length, rng), ANY)}"
                 found.append((clause, f"{length} characters"))
     return found
 
@@ -66,19 +73,19 @@ def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng
     piece = _piece(text, length, rng)
     match kind:
         case "contains":
-            return f"{name} LIKE {_like('%', piece, '%')}"
+            return f"{name} LIKE {_like(ANY, piece, ANY)}"
         case "prefix":
-            return f"{name} LIKE {_like(text[: int(rng.integers(1, len(text) + 1))], '%')}"
+            return f"{name} LIKE {_like(text[: int(rng.integers(1, len(text) + 1))], ANY)}"
         case "suffix":
-            return f"{name} LIKE {_like('%', text[-length:])}"
+            return f"{name} LIKE {_like(ANY, text[-length:])}"
         case "two pieces":
             cut = int(rng.integers(1, len(text) + 1))
-            return f"{name} LIKE {_like('%', _piece(text[:cut], 3, rng), '%', _piece(text[cut:] or text, 3, rng), '%')}"
+            return f"{name} LIKE {_like(ANY, _piece(text[:cut], 3, rng), ANY, _piece(text[cut:] or text, 3, rng), ANY)}"
         case "one unknown":
             middle = len(piece) // 2
-            return f"{name} LIKE {_like('%', piece[:middle], '_', piece[middle + 1 :], '%')}"
+            return f"{name} LIKE {_like(ANY, piece[:middle], ONE, piece[middle + 1 :], ANY)}"
         case "not like":
-            return f"{name} NOT LIKE {_like('%', piece[:3], '%')}"
+            return f"{name} NOT LIKE {_like(ANY, piece[:3], ANY)}"
         case "equality":
             return f"{name} = {sql_literal(text, 'VARCHAR')}"
         case "range":
@@ -91,7 +98,7 @@ def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng
             return f"length({name}) BETWEEN {shorter} AND {longer}"
         case _:  # absent: characters of the alphabet in an order of their own
             letters = rng.choice(list(column.characters or text), size=6)
-            return f"{name} LIKE {_like('%', ''.join(letters), '%')}"
+            return f"{name} LIKE {_like(ANY, ''.join(letters), ANY)}"
 
 
 def _regex(piece: str, rng: np.random.Generator) -> str:
@@ -108,11 +115,10 @@ def _piece(text: str, length: int, rng: np.random.Generator) -> str:
 
 
 def _like(*parts: str) -> str:
-    """A pattern as SQL: of the parts, ``%`` and ``_`` alone are wildcards."""
-    wild = ("%", "_")
-    if not any(set(part) & set("%_\\") for part in parts if part not in wild):
+    """A pattern as SQL: of the parts, ANY and ONE are wildcards."""
+    if not any(set(part) & set("%_\\") for part in parts if not isinstance(part, Wildcard)):
         return sql_literal("".join(parts), "VARCHAR")
-    escaped = "".join(part if part in wild else re.sub(r"([%_\\])", r"\\\1", part) for part in parts)
+    escaped = "".join(part if isinstance(part, Wildcard) else re.sub(r"([%_\\])", r"\\\1", part) for part in parts)
     return f"{sql_literal(escaped, 'VARCHAR')} ESCAPE '\\'"
 
 
