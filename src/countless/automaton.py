@@ -104,6 +104,12 @@ class Automaton:
             state = int(self.next[state, letter])
         return bool(self.accepts[state])
 
+    def after(self, state: int) -> Automaton:
+        """What may follow once ``state`` is reached."""
+        order = np.arange(len(self.accepts))
+        order[[0, state]] = state, 0
+        return Automaton(self.letters, order[self.next[order]], self.accepts[order]).minimal()
+
     def is_left_ideal(self) -> bool:
         """Whether a string that ends in one of these strings is always one of them, as of ``LIKE '%abc%'``."""
         first, _ = same_columns(self.next)

@@ -114,7 +114,8 @@ class TextSpec:
     MASK at position ``p`` stands for ``p`` symbols that are not known, so that every string begins with MASK at 0.
 
     ``grams`` lists lengths of character n-grams that have embeddings of their own, in ``buckets`` by a hash.
-    ``context`` is the size of a vector that says what else is known of the row, 0 for none.
+    ``context`` is the size of a vector that says what else is known of the row, 0 for none. With ``gaps`` the model has
+    also learned what follows MASK inside a string.
 
     >>> spec = TextSpec(characters=26, length=100)
     >>> spec.unknown, spec.end, spec.cut, spec.null, spec.mask, spec.symbols
@@ -130,6 +131,7 @@ class TextSpec:
     grams: tuple[int, ...] = (2, 3, 4)
     buckets: int = 1 << 14
     context: int = 0
+    gaps: bool = False
 
     def __post_init__(self) -> None:
         sizes = (self.length, self.width, self.blocks, self.heads, self.inner, self.buckets, *self.grams)
@@ -180,7 +182,9 @@ class TextSpec:
         try:
             if data["kind"] != "transformer":
                 raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
-            sizes = {field.name: int(data[field.name]) for field in fields(cls) if field.name != "grams"}
-            return cls(**sizes, grams=tuple(int(length) for length in data["grams"]))
+            others = ("grams", "gaps")
+            sizes = {field.name: int(data[field.name]) for field in fields(cls) if field.name not in others}
+            grams = tuple(int(length) for length in data["grams"])
+            return cls(**sizes, grams=grams, gaps=bool(data.get("gaps", False)))
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

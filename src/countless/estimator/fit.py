@@ -80,7 +80,7 @@ class TextNetwork:
     def spec(self, column: TextColumn) -> TextSpec:
         """The network for ``column``."""
         sizes = (self.width, self.blocks, self.heads, self.inner, self.grams, self.buckets)
-        return TextSpec(len(column.characters), column.length, *sizes)
+        return TextSpec(len(column.characters), column.length, *sizes, gaps=self.masking == "spans")
 
 
 TEXT_MASKINGS = ("prefix", "spans", "none")

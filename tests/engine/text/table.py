@@ -49,11 +49,12 @@ class TableRuntime(TextRuntime):
         length: int = 5,
         stop: float = 0.0,
         null: bool = False,
+        gaps: bool = False,
     ) -> None:
         rng = np.random.default_rng(seed)
         letters = letters_of(characters, rare, stop)
         known = sorted(set(letters.symbols.tolist()))
-        self.spec = TextSpec(len(characters), length, width=1, heads=1, inner=1, buckets=1)
+        self.spec = TextSpec(len(characters), length, width=1, heads=1, inner=1, buckets=1, gaps=gaps)
         self.letters, self.has_null = letters, null
         rows = [
             [*string, *[self.spec.end] * (length + 1 - size)]

@@ -264,14 +264,14 @@ class TestPlan:
         runtime = MODELS["rare"]
         plan = Plan(runtime, PATTERNS[pattern](runtime.letters))
         assert plan.skips
-        assert plan.offsets.tolist() == list(range(runtime.spec.length))
+        assert plan.starts.nodes.tolist() == list(range(runtime.spec.length))
 
     @pytest.mark.parametrize("pattern", ["ab%", "=", "a%b", "NOT %ab%", "<", "IN", "length = 3", "(ab)*", "^[^b]*$"])
     def test_reads_from_the_start_what_must_begin_there(self, pattern: str) -> None:
         runtime = MODELS["rare"]
         plan = Plan(runtime, PATTERNS[pattern](runtime.letters))
         assert not plan.skips
-        assert plan.offsets.tolist() == [0]
+        assert plan.starts.nodes.tolist() == [0]
         assert plan.beyond == 0.0
 
     @patterns
@@ -406,3 +406,16 @@ def test_lengths_beside_a_pattern_are_as_the_automaton_of_both(
     language = Language(asked, False, runtime.has_null, np.array(lengths))
     found = text_density(runtime, language, "particles", ENOUGH, 0)
     assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)
+
+
+@pytest.mark.parametrize("pattern", ["a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%", "ab%", "_a%b%"])
+@pytest.mark.parametrize("method", ["particles", "exact"])
+def test_a_model_that_has_learned_gaps_skips_after_a_beginning(method: str, pattern: str) -> None:
+    for runtime in (
+        TableRuntime(9, length=5, gaps=True),
+        TableRuntime(10, length=4, stop=0.4, null=True, gaps=True),
+    ):
+        strings = like(script_of(runtime.letters), pattern)
+        found = text_density(runtime, Language(strings, False, runtime.has_null), method, ENOUGH, 0)
+        assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
+        assert Plan(runtime, strings).skips == (pattern in ("a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%"))

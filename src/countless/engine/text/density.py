@@ -7,19 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.arrays import BoolArray, FloatArray
 from countless.automaton import Automaton, Language
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.budget import offsets as random_numbers
 from countless.engine.text.exact import exact
-from countless.engine.text.machine import Machine
+from countless.engine.text.machine import Machine, Spelling
 from countless.engine.text.paper import naive, progressive
 from countless.engine.text.particles import Budget, particles
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.summary import refine
-from countless.engine.text.walk import Walk
+from countless.engine.text.walk import Starts, Walk, start_of
 from countless.errors import CountlessError
+from countless.spec import TextSpec
 
 PAPER_SAMPLES = 1000
 
@@ -70,20 +71,44 @@ class Plan:
     To skip, the set must be closed under characters put before its strings, as that of ``LIKE '%abc%'`` is. Then each
     of its strings has a last offset from which it matches; the plan's automaton accepts what stands from there on, so
     that every string is counted once, however often it matches.
+
+    If all strings must begin alike and only then may skip, as those of ``LIKE 'https://%abc%'``, the beginning is read
+    first, and what follows is found by skipping from there. A model must have learned to (``spec.gaps``).
     """
 
     def __init__(self, runtime: TextRuntime, strings: Automaton, lengths: FloatArray | None = None) -> None:
-        self.skips = strings.is_left_ideal()
-        self.machine = Machine(strings.last() if self.skips else strings, runtime.spec, lengths)
+        spec = runtime.spec
         self.tree = runtime.tree()
-        self.offsets: IntArray = np.arange(runtime.spec.length + 1 if self.skips else 1)
+        self.rows = 0  # that reading the beginning took
+        starts = Starts(np.arange(spec.length + 1), np.ones(spec.length + 1), self.tree.roots)
+        self.skips = strings.is_left_ideal()
+        if not self.skips and spec.gaps:
+            beginning = Machine(strings, spec).spelled(0)
+            rest = strings.after(beginning.state)
+            if 0 < len(beginning.symbols) < spec.length and rest.is_left_ideal() and not rest.all():
+                strings, self.skips = rest, True
+                starts = self._read(beginning, spec)
+        self.machine = Machine(strings.last() if self.skips else strings, spec, lengths)
         self.beyond = 0.0  # the mass of matches that begin where the string was cut, or later
         if self.skips:
-            last = self.tree.roots[runtime.spec.length]
-            self.beyond = float(last[runtime.spec.cut]) * float(strings.cut_weights()[0])
+            self.beyond = float(starts.masses[-1] * starts.following[-1, spec.cut]) * float(strings.cut_weights()[0])
             if lengths is not None:
                 self.beyond *= float(lengths[-1])
-            self.offsets = self.offsets[:-1]
+        self.starts = starts.first(len(starts.nodes) - 1 if self.skips else 1)
+
+    def _read(self, beginning: Spelling, spec: TextSpec) -> Starts:
+        """Every place after the beginning: right behind it, or after a gap."""
+        count = len(beginning.symbols)
+        node = self.tree.size
+        told = self.tree.extend([0, *range(node, node + count - 1)], beginning.symbols)
+        before = np.concatenate([self.tree.roots[:1], told[:-1]])
+        mass = beginning.weight * before[np.arange(count), beginning.symbols].astype(np.float64).prod()
+        behind = node + count - 1
+        gaps = np.arange(count + 1, spec.length + 1)
+        following = np.concatenate([told[-1:], self.tree.masked(np.full(len(gaps), behind), gaps)])
+        nodes = np.append(behind, np.arange(behind + 1, behind + 1 + len(gaps)))
+        self.rows = count + len(gaps)
+        return Starts(nodes, np.full(len(nodes), mass), following)
 
 
 def _naive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
@@ -93,15 +118,15 @@ def _naive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: i
 
 
 def _progressive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
-    samples, start = budget or PAPER_SAMPLES, np.zeros(1, dtype=np.int64)
+    samples, tree = budget or PAPER_SAMPLES, runtime.tree()
     machine, rng = Machine(strings, runtime.spec), np.random.default_rng(seed)
-    density, rows = progressive(runtime.tree(), machine, start, samples, rng)
+    density, rows = progressive(tree, machine, start_of(tree), samples, rng)
     return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 
 def _skipping(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
     samples, plan = budget or PAPER_SAMPLES, Plan(runtime, strings)
-    density, rows = progressive(plan.tree, plan.machine, plan.offsets, samples, np.random.default_rng(seed))
+    density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, np.random.default_rng(seed))
     return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 
@@ -128,15 +153,16 @@ def _particles(
     plan = Plan(runtime, strings, lengths)
     held = Budget() if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
-    found = particles(walk, plan.offsets, held, random_numbers(seed, 0, runtime.spec.length + 1))
-    return Answer(found.mass + plan.beyond, found.exact, found.most, (), walk.forward_rows)
+    found = particles(walk, plan.starts, held, random_numbers(seed, 0, runtime.spec.length + 1))
+    return Answer(found.mass + plan.beyond, found.exact, found.most, (), walk.forward_rows + plan.rows)
 
 
 def _exact(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
     plan = Plan(runtime, strings)
     walk = Walk(plan.tree, plan.machine)
-    density = exact(walk, plan.offsets) + plan.beyond
-    return Answer(density, exact=True, particles=walk.forward_rows, visited=(), forward_rows=walk.forward_rows)
+    density = exact(walk, plan.starts) + plan.beyond
+    rows = walk.forward_rows + plan.rows
+    return Answer(density, exact=True, particles=rows, visited=(), forward_rows=rows)
 
 
 TEXT_METHODS: dict[str, Method] = {

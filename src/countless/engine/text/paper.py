@@ -7,6 +7,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray, Weights
 from countless.engine.text.machine import Machine
 from countless.engine.text.runtime import Tree
+from countless.engine.text.walk import Starts
 
 
 def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
@@ -38,19 +39,18 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
 
 
 def progressive(
-    tree: Tree, machine: Machine, offsets: IntArray, samples: int, rng: np.random.Generator
+    tree: Tree, machine: Machine, starts: Starts, samples: int, rng: np.random.Generator
 ) -> tuple[float, int]:
     """Progressive sampling: every step draws among the symbols that the pattern still allows, and remembers their mass.
 
-    ``offsets`` are the places at which strings begin, after a gap; the samples are shared out evenly, and what is found
-    at each offset is added up. From the offset 0 alone it is the paper's baseline; from all offsets, with the automaton
-    of last matches, its sum over offsets.
+    The samples are shared out evenly among ``starts``, and what is found at each is added up. From the start of strings
+    alone it is the paper's baseline; from all offsets, with the automaton of last matches, its sum over offsets.
     """
-    share = -(-samples // len(offsets))
-    nodes = np.repeat(offsets, share)
+    share = -(-samples // len(starts.nodes))
+    nodes = np.repeat(starts.nodes, share)
     states = np.zeros(len(nodes), dtype=np.int64)
-    masses = np.full(len(nodes), 1.0 / share)
-    following: Weights = np.repeat(tree.roots[offsets], share, axis=0)
+    masses = np.repeat(starts.masses, share) / share
+    following: Weights = np.repeat(starts.following, share, axis=0)
     found = 0.0
     rows = 0
     for _ in range(machine.spec.length + 1):

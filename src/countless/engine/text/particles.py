@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.text.walk import Prefixes, Walk
+from countless.engine.text.walk import Prefixes, Starts, Walk
 from countless.engine.thinning import thin
 
 THINNING_POWER = 0.75
@@ -30,14 +30,14 @@ class Outcome:
     most: int
 
 
-def particles(walk: Walk, offsets: IntArray, budget: Budget, numbers: FloatArray) -> Outcome:
-    """The mass of strings that the walk's automaton accepts from any of these offsets on, added up.
+def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -> Outcome:
+    """The mass of strings that the walk's automaton accepts from any of these places on, added up.
 
     What a pattern forces is spelled out, and where the rest does not matter nothing more is read. Otherwise prefixes
     branch into all their symbols, and past the budget they are thinned without bias; ``numbers`` has the random number
     that each step of it takes.
     """
-    prefixes, mass = walk.settle(walk.roots(offsets))
+    prefixes, mass = walk.settle(walk.begin(starts))
     exact, most = True, len(prefixes)
     for number in numbers:
         if not len(prefixes):

@@ -17,7 +17,7 @@ from countless.automaton import Automaton, Language
 from countless.engine.text.density import text_density
 from countless.engine.text.machine import Machine
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.walk import Children, Prefixes, Walk
+from countless.engine.text.walk import Children, Prefixes, Walk, start_of
 from countless.engine.thinning import thin
 from countless.errors import CountlessError
 from countless.machines import distance, same_columns
@@ -108,7 +108,7 @@ class _Strings:
         null = walk.tree.roots[:1, spec.null].astype(np.float64)
         if self.language.null and null[0] > 0:
             self._end(np.array([NOBODY]), np.array([spec.null]), null, np.log(null))
-        prefixes, logs = walk.roots(np.array([0])), np.zeros(1)
+        prefixes, logs = walk.begin(start_of(walk.tree)), np.zeros(1)
         for position in range(spec.length + 1):
             for symbol in (spec.end, spec.cut) if position == spec.length else (spec.end,):
                 chances = prefixes.following[:, symbol].astype(np.float64)

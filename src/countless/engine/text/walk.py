@@ -12,6 +12,24 @@ from countless.engine.text.runtime import Tree
 
 
 @dataclass(frozen=True, eq=False)
+class Starts:
+    """Places from which strings are read: nodes of the tree, the mass that each begins with, and what follows it."""
+
+    nodes: IntArray
+    masses: FloatArray
+    following: Weights
+
+    def first(self, count: int) -> Starts:
+        """Some of them."""
+        return Starts(self.nodes[:count], self.masses[:count], self.following[:count])
+
+
+def start_of(tree: Tree) -> Starts:
+    """Where strings begin."""
+    return Starts(np.zeros(1, dtype=np.int64), np.ones(1), tree.roots[:1])
+
+
+@dataclass(frozen=True, eq=False)
 class Prefixes:
     """Prefixes with their last nodes in the tree, the automaton's states, their masses, and what follows each."""
 
@@ -44,10 +62,10 @@ class Walk:
         self.tree, self.machine = tree, machine
         self.forward_rows = 0
 
-    def roots(self, offsets: IntArray) -> Prefixes:
-        """Strings of which nothing is known but that they go on at these places."""
-        states = np.zeros(len(offsets), dtype=np.int64)
-        return Prefixes(offsets, states, np.ones(len(offsets)), self.tree.roots[offsets])
+    def begin(self, starts: Starts) -> Prefixes:
+        """The empty prefix at each of these places."""
+        states = np.zeros(len(starts.nodes), dtype=np.int64)
+        return Prefixes(starts.nodes, states, starts.masses, starts.following)
 
     def settle(self, prefixes: Prefixes) -> tuple[Prefixes, float]:
         """Spell out what is forced. Prefixes from which all is accepted leave, and their mass is told."""
