@@ -23,11 +23,11 @@ def thin(masses: FloatArray, keep: int, offset: float, power: float = 1.0) -> tu
     """
     if len(masses) <= keep:
         return np.arange(len(masses)), masses
-    inclusion = inclusion_probabilities(masses**power, keep)
+    inclusion = inclusion_probabilities(masses if power == 1.0 else masses**power, keep)
     edges = np.cumsum(inclusion)
     # A point falls into an item when it lies in [edge before, edge); one shared offset, points one apart.
     points = np.floor(edges - offset).astype(np.int64)
-    chosen = np.flatnonzero(np.diff(points, prepend=-1) > 0)
+    chosen = np.flatnonzero(np.concatenate([points[:1] >= 0, points[1:] > points[:-1]]))
     return chosen, masses[chosen] / inclusion[chosen]
 
 

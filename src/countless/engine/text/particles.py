@@ -10,7 +10,8 @@ from countless.arrays import FloatArray, IntArray
 from countless.engine.text.walk import Prefixes, Starts, Walk
 from countless.engine.thinning import thin
 
-THINNING_POWER = 0.75
+SEARCHING_POWER = 0.75  # keeps more of the light prefixes, any of which may come to match
+SURVIVING_POWER = 1.0  # keeps the sum, of which most survives
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Budget:
     """How many prefixes to hold: of those that have yet to match, and of those that must only go on as they are."""
 
     searching: int = 128
-    surviving: int = 32
+    surviving: int = 16
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ def _thinned(
     number: float,
 ) -> tuple[IntArray, FloatArray]:
     matched = walk.machine.accepting[walk.machine.next[prefixes.states[parents], columns]]
-    parts = []
-    for group, keep in ((np.flatnonzero(~matched), budget.searching), (np.flatnonzero(matched), budget.surviving)):
-        chosen, kept = thin(masses[group], keep, number, THINNING_POWER)
-        parts.append((group[chosen], kept))
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    if matched.all():
+        return thin(masses, budget.surviving, number, SURVIVING_POWER)
+    if not matched.any():
+        return thin(masses, budget.searching, number, SEARCHING_POWER)
+    searching, surviving = np.flatnonzero(~matched), np.flatnonzero(matched)
+    some, their_masses = thin(masses[searching], budget.searching, number, SEARCHING_POWER)
+    others, other_masses = thin(masses[surviving], budget.surviving, number, SURVIVING_POWER)
+    return np.concatenate([searching[some], surviving[others]]), np.concatenate([their_masses, other_masses])

@@ -71,15 +71,12 @@ class Walk:
         """Spell out what is forced. Prefixes from which all is accepted leave, and their mass is told."""
         settled = 0.0
         machine = self.machine
-        parts = [prefixes.at(np.flatnonzero(~machine.forced[prefixes.states]))]
-        for state in np.unique(prefixes.states[machine.forced[prefixes.states]]).tolist():
-            group = prefixes.at(np.flatnonzero(prefixes.states == state))
-            room = machine.spec.length - self.tree.positions[group.nodes]
-            fits = room >= len(machine.spelled(state).symbols)
-            parts.append(self._spell(group.at(np.flatnonzero(fits)), state))
-            if machine.cuts:  # the others go on step by step, for they may be cut on the way
-                parts.append(group.at(np.flatnonzero(~fits)))
-        prefixes = _joined(parts)
+        forced = machine.forced[prefixes.states]
+        if forced.any():
+            parts = [prefixes.at(np.flatnonzero(~forced))]
+            for state in np.unique(prefixes.states[forced]).tolist():
+                parts += self._spelled_out(prefixes.at(np.flatnonzero(prefixes.states == state)), state)
+            prefixes = _joined(parts)
         done = machine.full[prefixes.states]
         if done.any():
             settled = float(prefixes.masses[done].sum())
@@ -108,8 +105,17 @@ class Walk:
         nodes = np.arange(first, first + len(chosen))
         return Prefixes(nodes, self.machine.next[prefixes.states[parents], columns], masses, following)
 
+    def _spelled_out(self, group: Prefixes, state: int) -> list[Prefixes]:
+        """The group after what must follow ``state``, in which all of it is, as far as it has room."""
+        room = self.machine.spec.length - self.tree.positions[group.nodes]
+        fits = room >= len(self.machine.spelled(state).symbols)
+        parts = [self._spell(group.at(np.flatnonzero(fits)), state)]
+        if self.machine.cuts:  # the others go on step by step, for they may be cut on the way
+            parts.append(group.at(np.flatnonzero(~fits)))
+        return parts
+
     def _spell(self, group: Prefixes, state: int) -> Prefixes:
-        """The group after the symbols that must follow; all of it is in ``state``."""
+        """The group after the symbols that must follow."""
         spelling = self.machine.spelled(state)
         count = len(spelling.symbols)
         group = group.at(np.flatnonzero(group.following[:, spelling.symbols[0]] > 0))
