@@ -151,6 +151,8 @@ FAST static void linear(int rows, int columns, const float *in, int in_stride, i
 
 /* ---- attention ---- */
 
+#define AHEAD 8 /* nodes that are fetched before they are read */
+
 /* The products of one head's query with four keys. */
 INLINE quad dots(int head, const float *query, const float *const *key, int offset) {
     quad a = {0}, b = {0}, c = {0}, d = {0};
@@ -191,6 +193,8 @@ FAST static void attend(int heads, int head, int count, const int32_t *path, con
     size_t stride = 2 * (size_t)attention;
     for (int j = 0; j < count; j += 4) {
         const float *key[4];
+        for (int i = j + AHEAD; i < j + AHEAD + 4 && i < count; i++) /* nodes of a path lie far apart: ask for them early */
+            for (size_t c = 0; c < stride; c += 64 / sizeof(float)) __builtin_prefetch(keys + path[i] * stride + c);
         for (int i = 0; i < 4; i++) key[i] = keys + path[j + i < count ? j + i : count - 1] * stride;
         for (int h = 0; h < heads; h++) {
             quad found = head == LANES ? dots(LANES, query, key, h * LANES) : dots(head, query, key, h * head);

@@ -94,7 +94,7 @@ class Plan:
             self.beyond = float(starts.masses[-1] * starts.following[-1, spec.cut]) * float(strings.cut_weights()[0])
             if lengths is not None:
                 self.beyond *= float(lengths[-1])
-        self.starts = starts.first(len(starts.nodes) - 1 if self.skips else 1)
+        self.starts = starts.some(slice(len(starts.nodes) - 1 if self.skips else 1))
 
     def _read(self, beginning: Spelling, spec: TextSpec) -> Starts:
         """Every place after the beginning: right behind it, or after a gap."""
@@ -113,7 +113,8 @@ class Plan:
 
 def _naive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
     samples = budget or PAPER_SAMPLES
-    density, rows = naive(runtime.tree(), Machine(strings, runtime.spec), samples, np.random.default_rng(seed))
+    machine, rng = Machine(strings, runtime.spec), np.random.default_rng(seed)
+    density, rows = naive(runtime.tree, machine, samples, rng)
     return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 

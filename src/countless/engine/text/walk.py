@@ -19,9 +19,9 @@ class Starts:
     masses: FloatArray
     following: Weights
 
-    def first(self, count: int) -> Starts:
+    def some(self, which: slice | IntArray) -> Starts:
         """Some of them."""
-        return Starts(self.nodes[:count], self.masses[:count], self.following[:count])
+        return Starts(self.nodes[which], self.masses[which], self.following[which])
 
 
 def start_of(tree: Tree) -> Starts:
