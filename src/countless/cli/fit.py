@@ -84,7 +84,7 @@ from countless.store import is_model
     "--summary/--no-summary",
     default=True,
     show_default=True,
-    help="Store how many rows contain each frequent n-gram of text, some 400 kB: short patterns become exact.",
+    help="Store how many rows contain each frequent n-gram of text, some 600 kB: short patterns become exact.",
 )
 @click.option(
     "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."

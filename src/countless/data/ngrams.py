@@ -19,7 +19,7 @@ from countless.arrays import BoolArray, IntArray
 from countless.errors import ModelFileError
 
 LONGEST_GRAM = 5
-MOST_ENTRIES = 250_000  # n-grams that are kept
+MOST_ENTRIES = 400_000  # n-grams that are kept
 MOST_BASE = 2_000  # characters of an alphabet whose n-grams fit a code
 LEAST_THRESHOLD = 2
 ROWS_AT_ONCE = 20_000
