@@ -34,4 +34,4 @@ tests: .venv/.dev
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless adult.countless.checkpoint
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*

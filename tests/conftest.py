@@ -8,7 +8,8 @@ import pytest
 
 from countless.data.source import connect
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import Network, fit
+from countless.estimator.fit import fit
+from countless.estimator.learning import Network
 
 # Columns that depend on each other, NULLs, odd names, and a key.
 PEOPLE = """

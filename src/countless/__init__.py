@@ -24,7 +24,8 @@ from countless.errors import (
 )
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import Listener, Network, TextNetwork, fit
+from countless.estimator.fit import fit
+from countless.estimator.learning import Listener, Network, TextNetwork
 from countless.estimator.sampling import Sample
 from countless.query.predicate import Predicate, col
 

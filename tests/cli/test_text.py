@@ -12,7 +12,8 @@ import pytest
 
 from countless.cli.fitting import FitView
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import TEXT_PRESETS, TextNetwork, fit
+from countless.estimator.fit import fit
+from countless.estimator.learning import TEXT_PRESETS, TextNetwork
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]

@@ -18,7 +18,8 @@ from countless.data.source import Source
 from countless.errors import CountlessError, DataError, ModelFileError, TrainingError
 from countless.estimator.estimate import q_error
 from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import TEXT_PRESETS, Listener, TextNetwork, fit
+from countless.estimator.fit import fit
+from countless.estimator.learning import TEXT_PRESETS, Listener, TextNetwork
 from countless.store import Contents, StoredModel
 from countless.train.loop import Progress
 

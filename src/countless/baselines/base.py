@@ -14,6 +14,22 @@ from countless.query.predicate import Where
 from countless.region import Region
 
 
+def answered(method: str, where: str, total: int, shares: tuple[float, float, float], started: float) -> Estimate:
+    """A baseline's estimate: ``shares`` are the selectivity and the bounds of its error bar."""
+    selectivity, low, high = shares
+    return Estimate(
+        where=where,
+        rows=selectivity * total,
+        selectivity=selectivity,
+        low=low * total,
+        high=high * total,
+        level=LEVEL,
+        method=method,
+        exact=False,
+        ms=(time.perf_counter() - started) * 1e3,
+    )
+
+
 class Baseline(ABC):
     """An estimator that needs the table, or a part of it."""
 
@@ -29,18 +45,7 @@ class Baseline(ABC):
         question = self._compiler.compile(where)
         if any(box.texts for box in question.region.boxes):
             raise UnsupportedQueryError(f"the method {self.method!r} is not for text columns: ask about the others")
-        selectivity, low, high = self._answer(question.region)
-        return Estimate(
-            where=question.where,
-            rows=selectivity * self.rows,
-            selectivity=selectivity,
-            low=low * self.rows,
-            high=high * self.rows,
-            level=LEVEL,
-            method=self.method,
-            exact=False,
-            ms=(time.perf_counter() - started) * 1e3,
-        )
+        return answered(self.method, question.where, self.rows, self._answer(question.region), started)
 
     @abstractmethod
     def _answer(self, region: Region) -> tuple[float, float, float]:

@@ -6,8 +6,8 @@ import json
 import time
 from typing import Any
 
+from countless.baselines.base import answered
 from countless.data.source import Source
-from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate
 
 
@@ -25,18 +25,8 @@ class DuckDbGuess:
         """The number of rows that ``where`` keeps."""
         started = time.perf_counter()
         explained = self._table.rows(f"EXPLAIN (FORMAT JSON) SELECT * FROM {self._table.table} WHERE {where}\n")
-        rows = min(float(self.rows), _expected(json.loads(explained[0][1])))
-        return Estimate(
-            where=where,
-            rows=rows,
-            selectivity=rows / self.rows,
-            low=0.0,
-            high=float(self.rows),
-            level=LEVEL,
-            method=self.method,
-            exact=False,
-            ms=(time.perf_counter() - started) * 1e3,
-        )
+        share = min(1.0, _expected(json.loads(explained[0][1])) / self.rows)
+        return answered(self.method, where, self.rows, (share, 0.0, 1.0), started)
 
 
 def _expected(plan: Any) -> float:

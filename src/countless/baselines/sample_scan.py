@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from countless.baselines.base import answered
 from countless.baselines.row_sample import wilson
 from countless.data.source import Source
-from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate
 
 
@@ -26,15 +26,4 @@ class SampleScan:
         """The number of rows that ``where`` keeps."""
         started = time.perf_counter()
         (found,) = self._sample.counts([where])
-        share, low, high = wilson(found / self.size, self.size)
-        return Estimate(
-            where=where,
-            rows=share * self.rows,
-            selectivity=share,
-            low=low * self.rows,
-            high=high * self.rows,
-            level=LEVEL,
-            method=self.method,
-            exact=False,
-            ms=(time.perf_counter() - started) * 1e3,
-        )
+        return answered(self.method, where, self.rows, wilson(found / self.size, self.size), started)

@@ -18,7 +18,8 @@ from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import Listener, fit
+from countless.estimator.fit import fit
+from countless.estimator.learning import Listener
 from countless.store import is_model
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray, Weights
+from countless.engine.checked import checked
 from countless.engine.kernel import Kernel, PositionArrays, compiled
 from countless.engine.runtime import Logits
 from countless.errors import ModelFileError
@@ -165,16 +166,4 @@ def _checked(spec: ModelSpec, arrays: dict[str, NDArray[Any]]) -> dict[str, Weig
         for half in ("inner", "outer"):
             shapes[f"blocks.{block}.{half}.weight"] = (hidden, hidden)
             shapes[f"blocks.{block}.{half}.bias"] = (hidden,)
-    for name, shape in shapes.items():
-        if name not in arrays:
-            raise ModelFileError(f"the model file is damaged: array {name!r} is missing; fit the model again")
-        if arrays[name].shape != shape:
-            raise ModelFileError(
-                f"the model file is damaged: array {name!r} has shape {arrays[name].shape}, not {shape}; "
-                "fit the model again"
-            )
-        if not np.all(np.isfinite(arrays[name])):
-            raise ModelFileError(
-                f"the model file is damaged: array {name!r} holds values that are not finite; fit the model again"
-            )
-    return {name: np.ascontiguousarray(arrays[name], dtype=np.float32) for name in shapes}
+    return checked(arrays, shapes)

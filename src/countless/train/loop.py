@@ -62,12 +62,14 @@ def train(
     fingerprint: str = "",
     checkpoint: Path | None = None,
     resume: bool = False,
+    stopped: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Trained:
     """Fit the task's model to its rows.
 
     With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
-    that file if it exists. Ctrl-C ends the run after the current step with the best weights so far.
+    that file if it exists. Ctrl-C ends the run after the current step with the best weights so far; ``stopped`` ends it
+    before the first.
     """
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
@@ -76,6 +78,7 @@ def train(
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
     with Interrupt() as interrupt:
+        interrupt.requested |= stopped
         while not run.finished and not interrupt.requested:
             run.epoch_of_steps(interrupt, on_progress)
     if interrupt.requested and not run.finished:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.checked import checked
 from countless.engine.kernel import compiled
 from countless.engine.text.kernel import TextKernel
 from countless.engine.text.tree import Network
-from countless.errors import ModelFileError
 from countless.spec import TextSpec
 
 
@@ -58,7 +58,7 @@ class TextRuntime:
 
     def __init__(self, spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> None:
         self.spec = spec
-        weights = _checked(spec, arrays)
+        weights = checked(arrays, shapes(spec))
         self._context = weights.get("context.weight", np.empty((spec.width, 0), dtype=np.float32))
         module = compiled()
         self._trees = Network(spec, weights) if module is None else TextKernel(module, spec, weights)
@@ -104,20 +104,3 @@ def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
             found[f"blocks.{block}.{name}.weight"] = shape
             found[f"blocks.{block}.{name}.bias"] = shape[:1]
     return found
-
-
-def _checked(spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> dict[str, Weights]:
-    """The arrays as float32, each of the shape that ``spec`` calls for, and finite."""
-    for name, shape in shapes(spec).items():
-        if name not in arrays:
-            raise ModelFileError(f"the model file is damaged: array {name!r} is missing; fit the model again")
-        if arrays[name].shape != shape:
-            raise ModelFileError(
-                f"the model file is damaged: array {name!r} has shape {arrays[name].shape}, not {shape}; "
-                "fit the model again"
-            )
-        if not np.all(np.isfinite(arrays[name])):
-            raise ModelFileError(
-                f"the model file is damaged: array {name!r} holds values that are not finite; fit the model again"
-            )
-    return {name: np.ascontiguousarray(arrays[name], dtype=np.float32) for name in shapes(spec)}

@@ -1,0 +1,141 @@
+"""The models of a table, learned one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from countless import store
+from countless.data.ngrams import count_ngrams
+from countless.data.schema import Schema
+from countless.data.table import Table
+from countless.data.text import TextColumn
+from countless.errors import TrainingError
+from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
+from countless.spec import ModelSpec, TextSpec
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress
+    from countless.train.options import TrainOptions
+    from countless.train.task import Task
+
+
+class Listener:
+    """Hears how a fit goes on; override what you want to show."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+
+    def table(self, schema: Schema) -> None:
+        """The table has been read and encoded."""
+
+    def training(self, progress: Progress) -> None:
+        """A training step was made."""
+
+    def calibrating(self, done: int, total: int) -> None:
+        """A calibration query was answered."""
+
+
+@dataclass(frozen=True)
+class TextNetwork:
+    """The size of the Transformer that learns a text column, and how it is masked: ``prefix``, ``spans`` or ``none``.
+
+    ``spans`` also learns what follows a gap inside a string.
+    """
+
+    width: int = 64
+    blocks: int = 2
+    heads: int = 4
+    inner: int = 256
+    grams: tuple[int, ...] = (2, 3, 4)
+    buckets: int = 1 << 14
+    masking: str = "prefix"
+
+    def spec(self, column: TextColumn) -> TextSpec:
+        """The network for ``column``."""
+        sizes = (self.width, self.blocks, self.heads, self.inner, self.grams, self.buckets)
+        return TextSpec(len(column.characters), column.length, *sizes, gaps=self.masking == "spans")
+
+
+TEXT_MASKINGS = ("prefix", "spans", "none")
+TEXT_PRESETS = {
+    "default": TextNetwork(),
+    "paper": TextNetwork(width=32, blocks=8, heads=4, inner=256, grams=()),
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """The size of the ResMADE: the paper's by default."""
+
+    hidden: int = 256
+    blocks: int = 3
+    embedding: int = 32
+
+    def __post_init__(self) -> None:
+        if min(self.hidden, self.embedding) < 1 or self.blocks < 0:
+            raise TrainingError("a network has at least 1 hidden unit, 1 embedding dimension and 0 blocks")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Learns the columns of a table, and each of its text columns."""
+
+    table: Table
+    options: TrainOptions
+    network: Network
+    text_network: TextNetwork
+    dtype: str
+    checkpoint: Path | None
+    resume: bool
+    listener: Listener
+
+    def models(self, summary: bool) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
+        """The models by name, with a ``summary`` of each text column, and how training went.
+
+        Who stops one model wants no other: those that follow are kept as they are then.
+        """
+        from countless.train.columns import ColumnsTask
+        from countless.train.text import TextTask
+
+        schema, network, text_network = self.table.schema, self.network, self.text_network
+        found: dict[str, store.StoredModel] = {}
+        report: dict[str, Any] = {"interrupted": False, "texts": {}}
+        if schema.columns:
+            self.listener.stage("training")
+            spec = ModelSpec(schema.sizes, network.hidden, network.blocks, network.embedding, groups=schema.groups)
+            task = ColumnsTask(self.table.matrix(), spec, self.options)
+            found[COLUMNS_MODEL], columns_report = self._learned(task, COLUMNS_MODEL, stopped=False)
+            report.update(columns_report)
+        for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
+            self.listener.stage(f"training on the text of {column.name}")
+            text = TextTask(strings, text_network.spec(column), self.options, text_network.masking)
+            name = text_model(index)
+            found[name], report["texts"][column.name] = self._learned(text, name, report["interrupted"])
+            report["interrupted"] |= report["texts"][column.name]["interrupted"]
+            if summary:
+                self.listener.stage(f"counting n-grams of {column.name}")
+                counts = count_ngrams(strings.symbols, len(column.characters))
+                found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
+        return found, report
+
+    def _learned(self, task: Task, name: str, stopped: bool) -> tuple[store.StoredModel, dict[str, Any]]:
+        from countless.train.loop import train
+
+        trained = train(
+            task,
+            self.options,
+            fingerprint=self.table.fingerprint,
+            checkpoint=None if self.checkpoint is None else checkpoint_of(self.checkpoint, name),
+            resume=self.resume,
+            stopped=stopped,
+            on_progress=self.listener.training,
+        )
+        arrays = {key: array.astype(self.dtype) for key, array in trained.arrays.items()}
+        return store.StoredModel(task.spec.to_json(), arrays), trained.report
+
+
+def checkpoint_of(path: Path, name: str) -> Path:
+    """Where the model called ``name`` keeps its checkpoint, if that of the columns is at ``path``."""
+    return path if name == COLUMNS_MODEL else path.with_name(f"{path.name}-{name}")
