@@ -299,14 +299,15 @@ class TestSmallTexts:
 
 
 class Stop(Listener):
-    """Presses Ctrl-C after some steps of training on text."""
+    """Presses Ctrl-C after some steps of training on text, or on columns."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, unit: str = "character") -> None:
         self.steps = 0
         self.after = after
+        self.unit = unit
 
     def training(self, progress: Progress) -> None:
-        self.steps += progress.unit == "character"
+        self.steps += progress.unit == self.unit
         if self.steps == self.after:
             self.steps += 1
             os.kill(os.getpid(), signal.SIGINT)
@@ -325,6 +326,17 @@ def test_a_stopped_fit_goes_on_to_the_same_model(tmp_path: Path) -> None:
     answers = [[e.rows for e in estimator.estimate_many(CLAUSES)] for estimator in (whole, resumed)]
     assert answers[0] == answers[1]
     assert stopped.estimate("t = 'cat'").rows != whole.estimate("t = 'cat'").rows
+
+
+def test_who_stops_one_model_stops_them_all(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"epochs": 3, "batch": 50}
+    stopped = quick(table(), **options, checkpoint=tmp_path / "c", listener=Stop(5, "row"))
+    assert stopped.report["interrupted"]
+    assert stopped.report["texts"]["t"]["epochs"] == 0
+    resumed = quick(table(), **options, checkpoint=tmp_path / "c", resume=True)
+    assert not resumed.report["interrupted"]
+    whole = quick(table(), **options)
+    assert [e.rows for e in resumed.estimate_many(CLAUSES)] == [e.rows for e in whole.estimate_many(CLAUSES)]
 
 
 def with_model(name: str, change: Callable[[StoredModel], StoredModel | None]) -> Callable[[Contents], Contents]:

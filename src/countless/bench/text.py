@@ -97,7 +97,7 @@ def per_sample(runtime: TextRuntime, seed: int, samples: int = 1000, fewer: int 
     the machine likes best.
     """
     started = time.perf_counter()
-    naive(runtime.tree, Machine.of_every_string(runtime.spec), samples, np.random.default_rng(seed))
+    naive(runtime.tree(), Machine.of_every_string(runtime.spec), samples, np.random.default_rng(seed))
     cached = 1e3 * (time.perf_counter() - started) / samples
     started = time.perf_counter()
     _naive_without_cache(runtime, fewer, np.random.default_rng(seed))

@@ -114,7 +114,7 @@ class Plan:
 def _naive(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
     samples = budget or PAPER_SAMPLES
     machine, rng = Machine(strings, runtime.spec), np.random.default_rng(seed)
-    density, rows = naive(runtime.tree, machine, samples, rng)
+    density, rows = naive(runtime.tree(), machine, samples, rng)
     return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray, Weights
@@ -11,46 +9,36 @@ from countless.engine.text.machine import Machine
 from countless.engine.text.runtime import Tree
 from countless.engine.text.walk import Starts
 
-PART = 128  # samples that are walked together
+PART = 128  # samples that are walked together, once they differ
 
 
-def naive(plant: Callable[[], Tree], machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
+def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
     """Draw whole strings from the model, without regard to the pattern, and see how many it accepts.
 
-    Strings that begin alike share what is computed of them, in trees of some that fit the processor's cache. Returns
-    the share, and the rows that were computed.
+    Strings that begin alike share what is computed of them. Where they part, they go on in groups that fit the
+    processor's cache. Returns the share, and the rows that were computed.
     """
+    spec, letters = machine.spec, _Letters(machine)
     accepted, rows = 0.0, 0
-    for first in range(0, samples, PART):
-        found, computed = _accepted(plant(), machine, min(PART, samples - first), rng)
-        accepted += found
-        rows += computed
-    return accepted / samples, rows
-
-
-def _accepted(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
-    """How many of so many strings are accepted, and the rows that were computed."""
-    spec = machine.spec
-    letters = _Letters(machine)
-    nodes = np.zeros(samples, dtype=np.int64)
-    states = np.zeros(samples, dtype=np.int64)
-    following: Weights = np.repeat(tree.roots[:1], samples, axis=0)
-    accepted = 0.0
-    rows = 0
-    for position in range(spec.length + 1):
+    begun = np.zeros(samples, dtype=np.int64)
+    groups = [(0, begun, begun, np.repeat(tree.roots[:1], samples, axis=0))]
+    while groups:
+        position, nodes, states, following = groups.pop()
         symbols = draw(following, rng)
         accepted += float(machine.ending[states, symbols].sum())
         going_on = letters.known[symbols]  # what no letter stands for is in no set
         if position == spec.length or not going_on.any():
-            break
+            continue
         nodes, states, symbols = nodes[going_on], states[going_on], symbols[going_on]
         states = machine.next[states, letters.columns(symbols, rng)]
         different, same = np.unique(nodes * spec.symbols + symbols, return_inverse=True)
-        first = tree.size
+        nodes = tree.size + same
         following = tree.extend(different // spec.symbols, different % spec.symbols)[same]
         rows += len(different)
-        nodes = first + same
-    return accepted, rows
+        parts = -(-len(different) // PART)
+        order = np.argsort(nodes) if parts > 1 else np.arange(len(nodes))
+        groups += [(position + 1, nodes[part], states[part], following[part]) for part in np.array_split(order, parts)]
+    return accepted / samples, rows
 
 
 def progressive(
