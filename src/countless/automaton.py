@@ -110,6 +110,16 @@ class Automaton:
         order[[0, state]] = state, 0
         return Automaton(self.letters, order[self.next[order]], self.accepts[order]).minimal()
 
+    def lengths(self, most: int) -> BoolArray | None:
+        """Of each length up to ``most``: whether its strings are accepted; None if not only the length decides."""
+        first, _ = same_columns(self.next)
+        if len(first) > 1:
+            return None
+        states = [0]
+        for _ in range(most):
+            states.append(int(self.next[states[-1], 0]))
+        return self.accepts[states]
+
     def is_left_ideal(self) -> bool:
         """Whether a string that ends in one of these strings is always one of them, as of ``LIKE '%abc%'``."""
         first, _ = same_columns(self.next)

@@ -82,7 +82,7 @@ def test_plain_data(pages: Estimator) -> None:
 
 
 def test_mistakes(pages: Estimator, estimator: Estimator) -> None:
-    with pytest.raises(UnsupportedQueryError, match='every column is modelled as text: "age", "city"'):
+    with pytest.raises(UnsupportedQueryError, match='every column is modelled as text; not so: "age", "city"'):
         estimator.sample()
     with pytest.raises(CountlessError, match="at least 1, not 0"):
         pages.sample(0)

@@ -80,4 +80,5 @@ def _lines(path: Path) -> list[str]:
 
 def _line(answer: Estimate) -> str:
     between = f"{show.rows(answer.low)} to {show.rows(answer.high)} at {answer.level:.0%}"
-    return f"{show.rows(answer.rows)} rows  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)"
+    noun = "row" if show.rows(answer.rows) == "1" else "rows"
+    return f"{show.rows(answer.rows)} {noun}  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)"

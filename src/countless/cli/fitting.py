@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 FEW_EPOCHS = 3  # a model of fewer is worth a warning
+MANY_CUT = 0.05  # so many strings that are cut are worth a warning
 LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
 
 
@@ -65,6 +66,9 @@ class FitView(Listener):
         self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
         for text in schema.texts:
             self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
+            if text.cut > MANY_CUT * schema.rows:
+                hint = f"{text.cut / schema.rows:.0%} of the strings are cut, and what comes later is only guessed"
+                self.console.print(f"{hint}: give a larger --max-length", style="yellow", soft_wrap=True)
         for column in schema.left_out:
             if column.reason == EXCLUDED:
                 continue

@@ -16,6 +16,7 @@ MOST_CHARACTERS = 500  # of an alphabet
 RARE_BELOW = 20  # occurrences; fewer in a small table
 LONGEST = 256  # by default no more characters of a string are modelled
 USUAL_LENGTH = 0.99  # and as many as this share of the strings has
+EXACT_ROWS = 1_000_000  # of a larger table, the number of distinct strings is an estimate
 ROWS_AT_ONCE = 50_000
 
 
@@ -25,8 +26,9 @@ def read_text(
     """The column ``name`` with its alphabet, and its rows in the source's order; strings are cut at ``length``."""
     value = f"CAST({quote_identifier(name)} AS VARCHAR)"
     tell(f"reading the alphabet of {name}")
+    distinct_of = f"count(DISTINCT {value})" if source.count() <= EXACT_ROWS else f"approx_count_distinct({value})"
     rows, present, distinct, usual, longest = source.rows(
-        f"SELECT count(*), count({value}), approx_count_distinct({value}), "
+        f"SELECT count(*), count({value}), {distinct_of}, "
         f"quantile_disc(length({value}), {USUAL_LENGTH}), max(length({value})) FROM {source.table}"
     )[0]
     if not present:

@@ -36,6 +36,7 @@ class Explanation:
     visited: tuple[str, ...]
     skipped: tuple[str, ...]
     stages_ms: dict[str, float]
+    multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -59,6 +60,10 @@ class Explanation:
         lines.append(f"method    {answer.method}, {self._how}")
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
+        if self.multiplied:
+            lines.append(
+                "note      text is multiplied with the rest, as if they had nothing to do with each other"
+            )
         lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
         lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
@@ -117,4 +122,5 @@ def explanation(
         visited=tuple(name for name in schema.names if name in asked),
         skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
+        multiplied=any(answer.texts and len(answer.texts) + len(answer.visited) > 1 for answer in found.answers),
     )

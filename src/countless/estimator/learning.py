@@ -58,6 +58,7 @@ class TextNetwork:
         return TextSpec(len(column.characters), column.length, *sizes, gaps=self.masking == "spans")
 
 
+GRAMS = "grams"  # an array of text models: most of what they hold, and only looked up, so that halves will do
 TEXT_MASKINGS = ("prefix", "spans", "none")
 TEXT_PRESETS = {
     "default": TextNetwork(),
@@ -133,6 +134,8 @@ class Learner:
             on_progress=self.listener.training,
         )
         arrays = {key: array.astype(self.dtype) for key, array in trained.arrays.items()}
+        if GRAMS in arrays:
+            arrays[GRAMS] = arrays[GRAMS].astype("float16")
         return store.StoredModel(task.spec.to_json(), arrays), trained.report
 
 

@@ -40,7 +40,7 @@ def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed
     """``count`` rows of ``region``; text columns are drawn as if they had nothing to do with each other."""
     if schema.columns:
         names = ", ".join(f'"{column.name}"' for column in schema.columns)
-        raise UnsupportedQueryError(f"rows are drawn only where every column is modelled as text: {names} is not")
+        raise UnsupportedQueryError(f"rows are drawn only where every column is modelled as text; not so: {names}")
     if count < 1:
         raise CountlessError(f"the number of rows to draw must be at least 1, not {count}")
     if not region.boxes:

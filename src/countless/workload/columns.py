@@ -16,7 +16,7 @@ from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
 from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
-from countless.workload.text import pattern_clauses
+from countless.workload.text import TELLING, pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
@@ -58,7 +58,7 @@ def mixed_clauses(
     """
     rng = np.random.default_rng(seed)
     columns = schema.columns
-    texts_asked = [pattern_clauses(column, source, count, seed) for column in schema.texts]
+    texts_asked = [pattern_clauses(column, source, count, seed, TELLING) for column in schema.texts]
     if not columns:
         return [texts_asked[row % len(texts_asked)][row][0] for row in range(count)]
     texts = list(zip(*random_rows(schema, source, rng, count), strict=True))  # by column, then by row

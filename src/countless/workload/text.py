@@ -25,6 +25,7 @@ KINDS = (
     "length",
     "absent",
 )
+TELLING = tuple(kind for kind in KINDS if kind not in ("equality", "absent"))  # of which the answer is not just none
 
 
 class Wildcard(str):
@@ -53,8 +54,10 @@ def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) 
     return found
 
 
-def pattern_clauses(column: TextColumn, source: Source, count: int, seed: int) -> list[tuple[str, str]]:
-    """Questions of every kind in turn, each with its class; for calibration, and to see where a model is good."""
+def pattern_clauses(
+    column: TextColumn, source: Source, count: int, seed: int, kinds: tuple[str, ...] = KINDS
+) -> list[tuple[str, str]]:
+    """Questions of these kinds in turn, each with its class."""
     rng = np.random.default_rng(seed)
     texts = [text for text in _texts(column, source, rng, 4 * count) if text]
     if not texts:
@@ -62,7 +65,7 @@ def pattern_clauses(column: TextColumn, source: Source, count: int, seed: int) -
     name = quote_identifier(column.name)
     clauses = []
     for number in range(count):
-        kind = KINDS[number % len(KINDS)]
+        kind = kinds[number % len(kinds)]
         text, other = (texts[int(place)] for place in rng.integers(len(texts), size=2))
         clauses.append((_clause(name, kind, text, other, column, rng), kind))
     return clauses
@@ -89,7 +92,7 @@ def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng
         case "equality":
             return f"{name} = {sql_literal(text, 'VARCHAR')}"
         case "range":
-            low, high = sorted((text[:8], other[:8]))
+            low, high = sorted(item[: int(rng.integers(1, len(item) + 1))] for item in (text, other))
             return f"{name} BETWEEN {sql_literal(low, 'VARCHAR')} AND {sql_literal(high, 'VARCHAR')}"
         case "regex":
             return f"regexp_matches({name}, {sql_literal(_regex(piece, rng), 'VARCHAR')})"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from countless.arrays import BoolArray, FloatArray
+from countless.arrays import FloatArray
 from countless.automaton import Automaton, Language
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
@@ -23,6 +23,7 @@ from countless.errors import CountlessError
 from countless.spec import TextSpec
 
 PAPER_SAMPLES = 1000
+MOST_TAILS = 20.0  # how far a string that was cut may go on, in times of the mean
 
 Method = Callable[[TextRuntime, Automaton, int | None, int], Answer]
 
@@ -53,8 +54,9 @@ def text_density(
     def estimate(asked: Automaton) -> Answer:
         return TEXT_METHODS[method](runtime, asked, budget, seed)
 
-    if method == "particles" and language.lengths is not None:
-        found = _of_lengths(runtime, strings, language.lengths, budget, seed)
+    lengths = _lengths(language, runtime.spec) if method == "particles" else None
+    if lengths is not None:
+        found = _of_lengths(runtime, strings, lengths, budget, seed)
         return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
     if strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
@@ -131,15 +133,28 @@ def _skipping(runtime: TextRuntime, strings: Automaton, budget: int | None, seed
     return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows)
 
 
-def _of_lengths(runtime: TextRuntime, pattern: Automaton, wanted: BoolArray, budget: int | None, seed: int) -> Answer:
+def _lengths(language: Language, spec: TextSpec) -> FloatArray | None:
+    """The weight of every length that the model sees and, last, of strings that were cut; None if all are wanted."""
+    letters, pattern = language.pattern.letters, language.pattern
+    most = spec.length + 1 + (round(MOST_TAILS / letters.stop) if letters.stop else 0)
+    only = pattern.lengths(most)
+    if language.lengths is None and (only is None or only.all() or not only.any()):
+        return None
+    wanted = np.ones(most + 1, dtype=bool) if only is None else only
+    if language.lengths is not None:
+        wanted = wanted & language.lengths[np.minimum(np.arange(most + 1), len(language.lengths) - 1)]
+    beyond = wanted[spec.length + 1 :]
+    chances = letters.stop * (1 - letters.stop) ** np.arange(len(beyond))
+    last = beyond @ chances / chances.sum() if letters.stop else float(beyond[0])
+    return np.append(wanted[: spec.length + 1], last).astype(np.float64)
+
+
+def _of_lengths(runtime: TextRuntime, pattern: Automaton, lengths: FloatArray, budget: int | None, seed: int) -> Answer:
     """The probability of a pattern's strings of certain lengths.
 
-    Without a pattern it is exact: what follows a gap tells how many strings have ended by then.
+    If only the length matters it is exact: what follows a gap tells how many strings have ended by then.
     """
-    length = runtime.spec.length
-    lengths = wanted[np.minimum(np.arange(length + 2), len(wanted) - 1)].astype(np.float64)
-    if not pattern.all():
-        # A string that was cut is longer than the model sees: its length counts as the first beyond.
+    if pattern.lengths(0) is None:
         return _particles(runtime, pattern, budget, seed, lengths)
     roots = runtime.tree().roots.astype(np.float64)
     ended = np.append(roots[:, runtime.spec.end], 1.0)

@@ -39,6 +39,13 @@ class Machine:
         self.cuts = automaton.letters.stop > 0  # whether any string was cut
         self._spelled: dict[int, Spelling] = {}
 
+    @cached_property
+    def surviving(self) -> BoolArray:
+        """Of each state: whether a string may end there, and most that may follow leads to such states again."""
+        on = self.weights * self.accepting[self.next]
+        surviving: BoolArray = self.accepting & (on.sum(axis=1) > 0.5 * self.shares.sum())
+        return surviving
+
     @classmethod
     def of_every_string(cls, spec: TextSpec) -> Machine:
         """The machine that accepts whatever the model says, with a letter for each of its characters."""

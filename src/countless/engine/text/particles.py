@@ -64,7 +64,7 @@ def _thinned(
     budget: Budget,
     number: float,
 ) -> tuple[IntArray, FloatArray]:
-    matched = walk.machine.accepting[walk.machine.next[prefixes.states[parents], columns]]
+    matched = walk.machine.surviving[walk.machine.next[prefixes.states[parents], columns]]
     if matched.all():
         return thin(masses, budget.surviving, number, SURVIVING_POWER)
     if not matched.any():
