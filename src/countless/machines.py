@@ -58,12 +58,21 @@ def same_columns(*tables: IntArray) -> tuple[IntArray, IntArray]:
 
 def distance(following: IntArray, goal: BoolArray) -> IntArray:
     """How many letters lead from each state to one of ``goal`` at least; the number of states if none ever do."""
-    far = np.where(goal, 0, len(goal))
-    while True:
-        closer = np.minimum(far, far[following].min(axis=1, initial=len(goal)) + 1)
-        if np.array_equal(closer, far):
-            return far
-        far = closer
+    count = len(goal)
+    before: list[list[int]] = [[] for _ in range(count)]
+    for state, row in enumerate(following.tolist()):
+        for after in set(row):
+            before[after].append(state)
+    far = [count] * count
+    reached = np.flatnonzero(goal).tolist()
+    for state in reached:
+        far[state] = 0
+    for state in reached:  # grows while it is walked
+        for previous in before[state]:
+            if far[previous] == count:
+                far[previous] = far[state] + 1
+                reached.append(previous)
+    return np.array(far, dtype=np.int64)
 
 
 def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArray]:

@@ -61,9 +61,7 @@ class Explanation:
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
-            lines.append(
-                "note      text is multiplied with the rest, as if they had nothing to do with each other"
-            )
+            lines.append("note      text is multiplied with the rest, as if they had nothing to do with each other")
         lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
         lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):

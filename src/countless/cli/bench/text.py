@@ -89,4 +89,7 @@ def _show(facts: dict[str, Any]) -> None:
     console.print(f"where no row matches: {absent['p50']:.2g} rows in the median, {absent['max']:.2g} at most")
     anchored, sample = facts["anchored_ms"], facts["per_sample"]
     console.print(f"anchored patterns: {anchored['p50']:.2f} ms median, {anchored['p99']:.2f} ms p99")
-    console.print(f"a sampled string: {sample['naive_ms']:.3f} ms, {sample['ratio']:.0f} times as long without a cache")
+    console.print(
+        f"a sampled string: {sample['naive_ms']:.3f} ms, {sample['ratio']:.0f} times as long without a cache; "
+        f"a sample of skipping {sample['skipping_ms']:.3f} ms, {sample['skipping_ratio']:.0f} times"
+    )

@@ -10,9 +10,6 @@
 #define COUNTLESS_TEXT_H
 
 #include <stdlib.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 #include "arithmetic.h"
 #include "attention.h"
@@ -54,17 +51,9 @@ typedef struct Tree {
 
 /* ---- memory ---- */
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
-/* A path jumps through its tree's memory. In large pages, where the system has them, the processor finds its way. */
 static void *aligned(size_t bytes) {
     void *memory;
-    int large = bytes >= HUGE_PAGE;
-    if (posix_memalign(&memory, large ? HUGE_PAGE : 64, bytes ? bytes : 64)) return NULL;
-#ifdef MADV_HUGEPAGE
-    if (large) madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: it does not matter if it fails */
-#endif
-    return memory;
+    return posix_memalign(&memory, 64, bytes ? bytes : 64) ? NULL : memory;
 }
 
 static void tree_free(const TextModel *model, Tree *tree) {

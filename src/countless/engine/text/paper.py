@@ -9,7 +9,7 @@ from countless.engine.text.machine import Machine
 from countless.engine.text.runtime import Tree
 from countless.engine.text.walk import Starts
 
-PART = 128  # samples that are walked together, once they differ
+PART = 256  # samples that are walked together, once they differ
 
 
 def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
@@ -35,9 +35,11 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
         nodes = tree.size + same
         following = tree.extend(different // spec.symbols, different % spec.symbols)[same]
         rows += len(different)
-        parts = -(-len(different) // PART)
-        order = np.argsort(nodes) if parts > 1 else np.arange(len(nodes))
-        groups += [(position + 1, nodes[part], states[part], following[part]) for part in np.array_split(order, parts)]
+        if len(different) <= PART:
+            groups.append((position + 1, nodes, states, following))
+            continue
+        parts = np.array_split(np.argsort(nodes), -(-len(different) // PART))
+        groups += [(position + 1, nodes[part], states[part], following[part]) for part in parts]
     return accepted / samples, rows
 
 
@@ -94,7 +96,7 @@ def _found(tree: Tree, machine: Machine, samples: Starts, rng: np.random.Generat
 
 def draw(chances: Weights | FloatArray, rng: np.random.Generator) -> IntArray:
     """One of each row's items, by its chance."""
-    edges = np.cumsum(chances, axis=1, dtype=np.float64)
+    edges = chances.cumsum(axis=1)
     points = rng.random(len(edges)) * edges[:, -1]
     found: IntArray = np.minimum((edges <= points[:, None]).sum(axis=1), edges.shape[1] - 1)
     return found
