@@ -43,11 +43,11 @@ QUERIES = (
 PATTERNS = (
     "url LIKE '%webpack%'",
     "url LIKE 'https://github.com/a%' AND url LIKE '%react%'",
-    "regexp_matches(url, '[0-9]{2,}\\.git$')",
+    "regexp_matches(url, '/[a-z]+-cli$')",
     "url NOT LIKE 'https://github.com/%'",
 )
 URLS_MODEL = "npm_urls.countless"
-TEXT_SECONDS = 20.0
+TEXT_SECONDS = 25.0
 SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
 RANDOM_QUERIES = 500
 RANDOM_SEED = 2020

@@ -34,7 +34,7 @@ from countless.store import is_model
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint that a stopped fit left beside the model file.")
 @click.option("--masking", default="uniform", show_default=True, help="Input masking: uniform, none, or a probability.")
-@click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002]")
+@click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002; of text 0.003]")
 @click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 2048]")
 @click.option(
     "--hidden", type=click.IntRange(min=1), default=Network.hidden, show_default=True, help="Units of a hidden layer."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.estimator.learning import TEXT_PRESETS, Learner, Listener, Network, TextNetwork
+from countless.estimator.learning import TEXT_LEARNING_RATE, TEXT_PRESETS, Learner, Listener, Network, TextNetwork
 from countless.workload import mixed_clauses
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def fit(
     )
 
     place = None if checkpoint is None else Path(checkpoint)
-    learner = Learner(table, options, network, text_network, dtype, place, resume, listener)
+    text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
+    learner = Learner(table, options, text_options, network, text_network, dtype, place, resume, listener)
     found, report = learner.models(summary)
     stopped = "stopped early, calibrating before the model is kept"
     listener.stage(stopped if report["interrupted"] else "calibrating")

@@ -58,6 +58,7 @@ class TextNetwork:
         return TextSpec(len(column.characters), column.length, *sizes, gaps=self.masking == "spans")
 
 
+TEXT_LEARNING_RATE = 3e-3  # unless one is given
 GRAMS = "grams"  # an array of text models: most of what they hold, and only looked up, so that halves will do
 TEXT_MASKINGS = ("prefix", "spans", "none")
 TEXT_PRESETS = {
@@ -85,6 +86,7 @@ class Learner:
 
     table: Table
     options: TrainOptions
+    text_options: TrainOptions
     network: Network
     text_network: TextNetwork
     dtype: str
@@ -107,13 +109,15 @@ class Learner:
             self.listener.stage("training")
             spec = ModelSpec(schema.sizes, network.hidden, network.blocks, network.embedding, groups=schema.groups)
             task = ColumnsTask(self.table.matrix(), spec, self.options)
-            found[COLUMNS_MODEL], columns_report = self._learned(task, COLUMNS_MODEL, stopped=False)
+            found[COLUMNS_MODEL], columns_report = self._learned(task, self.options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
-            text = TextTask(strings, text_network.spec(column), self.options, text_network.masking)
+            text = TextTask(strings, text_network.spec(column), self.text_options, text_network.masking)
             name = text_model(index)
-            found[name], report["texts"][column.name] = self._learned(text, name, report["interrupted"])
+            found[name], report["texts"][column.name] = self._learned(
+                text, self.text_options, name, report["interrupted"]
+            )
             report["interrupted"] |= report["texts"][column.name]["interrupted"]
             if summary:
                 self.listener.stage(f"counting n-grams of {column.name}")
@@ -121,12 +125,14 @@ class Learner:
                 found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
         return found, report
 
-    def _learned(self, task: Task, name: str, stopped: bool) -> tuple[store.StoredModel, dict[str, Any]]:
+    def _learned(
+        self, task: Task, options: TrainOptions, name: str, stopped: bool
+    ) -> tuple[store.StoredModel, dict[str, Any]]:
         from countless.train.loop import train
 
         trained = train(
             task,
-            self.options,
+            options,
             fingerprint=self.table.fingerprint,
             checkpoint=None if self.checkpoint is None else checkpoint_of(self.checkpoint, name),
             resume=self.resume,

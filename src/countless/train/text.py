@@ -21,7 +21,8 @@ from countless.train.task import BITS, Inputs
 MASKINGS = ("prefix", "spans", "none")  # as the estimator names them
 DEFAULT_SYMBOLS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (1, 20)
-TOKENS_PER_STEP = 8_192
+TOKENS_PER_STEP = (1_024, 8_192)  # between these, so that an epoch has
+STEPS = 400  # of them, or so
 WINDOW = 16  # symbols that are learned after a gap
 WHOLE = 0.2  # the share of strings that are read whole; the others are cut into windows
 GAPS = 0.1  # the weight of what follows a gap at once, beside the mean over all symbols
@@ -55,11 +56,13 @@ class TextTask:
         self.spec, self.masking = spec, masking
         self.rows = len(strings.symbols)
         mean = float(strings.lengths.mean())
-        self.batch = options.batch or max(8, round(TOKENS_PER_STEP / mean))
+        least, most = TOKENS_PER_STEP
+        tokens = min(most, max(least, mean * self.rows / STEPS))
+        self.batch = options.batch or max(8, round(tokens / mean))
         self.epochs = options.epochs
         if options.epochs is None and options.budget is None:
-            least, most = DEFAULT_EPOCHS
-            self.epochs = min(most, max(least, round(DEFAULT_SYMBOLS_SEEN / (mean * self.rows))))
+            fewest, many = DEFAULT_EPOCHS
+            self.epochs = min(many, max(fewest, round(DEFAULT_SYMBOLS_SEEN / (mean * self.rows))))
         self.identity = {"spec": spec.to_json(), "text_masking": masking}
         self._symbols = torch.from_numpy(strings.symbols.astype(np.int16))
         self._lengths = torch.from_numpy(strings.lengths.astype(np.int64))

@@ -1,0 +1,45 @@
+"""Networks for text at equal training time: the paper's, the default, and what lies between.
+
+    .venv/bin/python benchmarks/text_network.py TABLE.parquet SECONDS > networks.json
+
+Every network is trained for so long, and asked the same 200 questions of the paper's kind, without the summary.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+
+from countless.data.source import Source
+from countless.estimator.evaluate import evaluate, random_workload
+from countless.estimator.fit import fit
+from countless.estimator.learning import TEXT_PRESETS
+
+QUERIES, SEED = 200, 3
+DEFAULT = TEXT_PRESETS["default"]
+NETWORKS = {
+    "default": DEFAULT,
+    "default without n-grams": replace(DEFAULT, grams=()),
+    "default with 4 blocks": replace(DEFAULT, blocks=4),
+    "the paper's": TEXT_PRESETS["paper"],
+}
+
+
+def main() -> None:
+    table, seconds = Source.open(sys.argv[1]), float(sys.argv[2])
+    found = {}
+    for name, network in NETWORKS.items():
+        estimator = fit(table, budget=seconds, text_network=network, summary=False)
+        queries = random_workload(estimator.schema, table, QUERIES, SEED, "contains")
+        results = evaluate(partial(estimator.estimate, summary=False), queries, "particles").to_json()
+        (report,) = estimator.report["texts"].values()
+        bits = {key: report[key] for key in ("masked_bits", "unmasked_bits", "rows_per_second", "parameters", "epochs")}
+        found[name] = {"q_error": results["q_error"], "latency_ms": results["latency_ms"], **bits}
+    json.dump(found, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()
