@@ -237,9 +237,13 @@ def test_an_unknown_masking() -> None:
 
 class TestHowLong:
     def test_a_step_reads_about_as_many_tokens_however_long_the_strings(self) -> None:
-        assert task(["ab" * 10] * 5).batch == round(8192 / 21)
-        assert task([""] * 5).batch == 8192
+        assert task(["ab" * 10] * 5).batch == round(1024 / 21)
+        assert task([""] * 5).batch == 1024
         assert task(["ab"] * 5, batch=17).batch == 17
+
+    def test_a_large_table_takes_larger_steps(self) -> None:
+        assert task(["ab" * 10] * 40_000).batch == 100
+        assert task(["ab" * 10] * 400_000).batch == round(8192 / 21)
 
     def test_the_epochs_follow_from_the_size(self) -> None:
         assert task(["ab"] * 5).epochs == DEFAULT_EPOCHS[1]
