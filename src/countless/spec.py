@@ -104,6 +104,9 @@ class ModelSpec:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None
 
 
+TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
+
+
 @dataclass(frozen=True)
 class TextSpec:
     """A causal Transformer over the characters of a text column.

@@ -250,9 +250,9 @@ class TestNetworks:
         with pytest.raises(TrainingError, match="unknown preset 'huge' for text: choose default or paper"):
             quick(table(60), text_network="huge")
         with pytest.raises(CountlessError, match="unknown masking of text 'half'"):
-            quick(table(60)[["t"]], text_network=replace(SMALL, masking="half"))
+            replace(SMALL, masking="half")
         with pytest.raises(CountlessError, match="3 heads cannot share a width of 16 evenly"):
-            quick(table(60)[["t"]], text_network=replace(SMALL, heads=3))
+            replace(SMALL, heads=3)
 
     @pytest.mark.parametrize("masking", ["spans", "none"])
     def test_other_maskings(self, masking: str) -> None:
@@ -326,6 +326,11 @@ def test_a_stopped_fit_goes_on_to_the_same_model(tmp_path: Path) -> None:
     answers = [[e.rows for e in estimator.estimate_many(CLAUSES)] for estimator in (whole, resumed)]
     assert answers[0] == answers[1]
     assert stopped.estimate("t = 'cat'").rows != whole.estimate("t = 'cat'").rows
+
+
+def test_wrong_options_are_told_before_the_table_is_read(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="--epochs must be at least 1"):
+        fit(tmp_path / "nothing.parquet", epochs=0)
 
 
 def test_who_stops_one_model_stops_them_all(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from countless.cli.fitting import checkpoint_of, checkpoints_left, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.estimator.fit import DTYPES
-from countless.estimator.learning import TEXT_MASKINGS, TEXT_PRESETS, Network
+from countless.estimator.learning import TEXT_PRESETS, Network
+from countless.spec import TEXT_MASKINGS
 from countless.store import is_model
 
 

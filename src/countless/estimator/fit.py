@@ -91,6 +91,8 @@ def fit(
     listener = listener or LoggingListener()
     network = network or Network()
     text_network = _preset(text_network) if isinstance(text_network, str) else text_network
+    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     source = Source.open(source)
     encode = EncodeOptions(
         None if columns is None else _names(columns),
@@ -103,17 +105,8 @@ def fit(
     table = Table.encode(source, encode, listener.stage)
     schema = table.schema
     listener.table(schema)
-    models = len(schema.texts) + bool(schema.columns)
-    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
-    options = TrainOptions(
-        epochs=epochs,
-        budget=None if budget is None else budget / models,
-        batch=batch,
-        masking=masking,
-        seed=seed,
-        **chosen,
-    )
-
+    if budget is not None:
+        options = replace(options, budget=budget / (len(schema.texts) + bool(schema.columns)))
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
     learner = Learner(table, options, text_options, network, text_network, dtype, place, resume, listener)

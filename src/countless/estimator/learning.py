@@ -13,7 +13,7 @@ from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
 from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
-from countless.spec import ModelSpec, TextSpec
+from countless.spec import TEXT_MASKINGS, ModelSpec, TextSpec
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -52,15 +52,22 @@ class TextNetwork:
     buckets: int = 1 << 14
     masking: str = "prefix"
 
+    def __post_init__(self) -> None:
+        if self.masking not in TEXT_MASKINGS:
+            raise TrainingError(f"unknown masking of text {self.masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
+        self._sized(1, 1)  # sizes that do not go together are told now, not after other models are trained
+
     def spec(self, column: TextColumn) -> TextSpec:
         """The network for ``column``."""
+        return self._sized(len(column.characters), column.length)
+
+    def _sized(self, characters: int, length: int) -> TextSpec:
         sizes = (self.width, self.blocks, self.heads, self.inner, self.grams, self.buckets)
-        return TextSpec(len(column.characters), column.length, *sizes, gaps=self.masking == "spans")
+        return TextSpec(characters, length, *sizes, gaps=self.masking == "spans")
 
 
 TEXT_LEARNING_RATE = 3e-3  # unless one is given
 GRAMS = "grams"  # an array of text models: most of what they hold, and only looked up, so that halves will do
-TEXT_MASKINGS = ("prefix", "spans", "none")
 TEXT_PRESETS = {
     "default": TextNetwork(),
     "paper": TextNetwork(width=32, blocks=8, heads=4, inner=256, grams=()),

@@ -13,12 +13,11 @@ from torch import Tensor, nn
 from countless.data.text import Strings
 from countless.errors import TrainingError
 from countless.models.transformer import Transformer
-from countless.spec import TextSpec
+from countless.spec import TEXT_MASKINGS, TextSpec
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
 from countless.train.task import BITS, Inputs
 
-MASKINGS = ("prefix", "spans", "none")  # as the estimator names them
 DEFAULT_SYMBOLS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (1, 20)
 TOKENS_PER_STEP = (1_024, 8_192)  # between these, so that an epoch has
@@ -51,8 +50,8 @@ class TextTask:
     unit = "character"
 
     def __init__(self, strings: Strings, spec: TextSpec, options: TrainOptions, masking: str = "prefix") -> None:
-        if masking not in MASKINGS:
-            raise TrainingError(f"unknown masking of text {masking!r}: choose one of {', '.join(MASKINGS)}")
+        if masking not in TEXT_MASKINGS:
+            raise TrainingError(f"unknown masking of text {masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
         self.spec, self.masking = spec, masking
         self.rows = len(strings.symbols)
         mean = float(strings.lengths.mean())

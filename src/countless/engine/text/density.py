@@ -57,8 +57,7 @@ def text_density(
     lengths = _lengths(language, runtime.spec) if method == "particles" else None
     if lengths is not None:
         found = _of_lengths(runtime, strings, lengths, budget, seed)
-        return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
-    if strings.all() or not strings.any():
+    elif strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
         counted = summary is not None and not summary.cut  # beyond the cut there may be letters that nobody knows
         found = Answer(share, exact=True, particles=1, visited=(), forward_rows=0, counted=counted)
@@ -130,7 +129,7 @@ def _progressive(runtime: TextRuntime, strings: Automaton, budget: int | None, s
 def _skipping(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int) -> Answer:
     samples, plan = budget or PAPER_SAMPLES, Plan(runtime, strings)
     density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, np.random.default_rng(seed))
-    return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows)
+    return Answer(density + plan.beyond, exact=False, particles=samples, visited=(), forward_rows=rows + plan.rows)
 
 
 def _lengths(language: Language, spec: TextSpec) -> FloatArray | None:

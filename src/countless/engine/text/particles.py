@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.text.walk import Prefixes, Starts, Walk
+from countless.engine.text.walk import Children, Prefixes, Starts, Walk
 from countless.engine.thinning import thin
 
 SEARCHING_POWER = 0.75  # keeps more of the light prefixes, any of which may come to match
@@ -45,7 +45,7 @@ def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -
             break
         children, settled = walk.branch(prefixes)
         mass += settled
-        chosen, masses = _thinned(walk, prefixes, children.parents, children.columns, children.masses, budget, number)
+        chosen, masses = _thinned(walk, prefixes, children, budget, number)
         exact &= len(chosen) == len(children.masses)
         most = max(most, len(chosen))
         if not len(chosen):
@@ -56,15 +56,11 @@ def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -
 
 
 def _thinned(
-    walk: Walk,
-    prefixes: Prefixes,
-    parents: IntArray,
-    columns: IntArray,
-    masses: FloatArray,
-    budget: Budget,
-    number: float,
+    walk: Walk, prefixes: Prefixes, children: Children, budget: Budget, number: float
 ) -> tuple[IntArray, FloatArray]:
-    matched = walk.machine.surviving[walk.machine.next[prefixes.states[parents], columns]]
+    """The children to go on with, and their masses; those that search and those that survive are thinned apart."""
+    masses = children.masses
+    matched = walk.machine.surviving[walk.machine.next[prefixes.states[children.parents], children.columns]]
     if matched.all():
         return thin(masses, budget.surviving, number, SURVIVING_POWER)
     if not matched.any():
