@@ -49,7 +49,7 @@ def require_plotting() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtraError("drawing growth needs matplotlib: pip install 'countless[bench]'") from None
+        raise MissingExtraError("drawing needs matplotlib: pip install 'countless[bench]'") from None
 
 
 def draw(found: Record) -> bytes:

@@ -1,0 +1,109 @@
+"""Which of the paper's data sets a table is, or stands in for, and the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, find, values
+from countless.bench.paper.exhibits.likelihoods import model_label
+from countless.bench.paper.exhibits.text import ROWS
+from countless.bench.paper.numbers import METRICS, Record, written
+from countless.bench.paper.published import COLUMN_METHODS as METHODS
+from countless.bench.paper.published import MODELS, TEXT_METHODS, TEXT_SAMPLES, Published, published
+from countless.bench.paper.sheet import Sheet
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """One of the paper's data sets, as a table has to do with it: it is the ``same``, or stands in for it."""
+
+    paper: str
+    same: bool
+
+
+COUNTERPARTS = {
+    "census": Counterpart("Census", True),
+    "kdd": Counterpart("KDD", True),
+    "dmv-full": Counterpart("DMV-Full", True),
+    "dryad-urls": Counterpart("Dryad-URLs", True),
+    "census_income": Counterpart("Census", False),
+    "covtype": Counterpart("KDD", False),
+    "ev_registrations": Counterpart("DMV-Full", False),
+    "news_urls": Counterpart("Dryad-URLs", False),
+}
+
+
+def described(name: str) -> str:
+    """What a table has to do with the paper.
+
+    >>> described("census"), described("covtype"), described("flights")
+    ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")
+    """
+    counterpart = COUNTERPARTS.get(name)
+    if counterpart is None:
+        return "none of the paper's"
+    return f"the paper's {counterpart.paper}" if counterpart.same else f"a stand-in for the paper's {counterpart.paper}"
+
+
+def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> Sheet | None:
+    """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
+    rows_of = _SHEETS.get(exhibit)
+    known = [one for one in facts if one["data"]["name"] in COUNTERPARTS]
+    return rows_of(known) if rows_of is not None and known else None
+
+
+def _main(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for samples in sorted(values(facts, "samples")):
+        for metric in METRICS:
+            for one in facts:
+                paper = COUNTERPARTS[one["data"]["name"]].paper
+                found = [find(one, samples=samples, method=method) for method in METHODS]
+                theirs = [published(paper, metric, method, samples) for method in METHODS]
+                if any(found) and any(theirs):
+                    label = (f"{samples:,}", METRIC_LABELS[metric])
+                    ours = [written(field and field[metric]) for field in found]
+                    rows += _pair(label, one["data"]["name"], ours, paper, theirs)
+    headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in METHODS))
+    note = "*: a misprint in the paper (its median repeats its largest error), not to be compared with."
+    return Sheet("Beside the paper's Table 5", headings, tuple(rows), 3, (note,))
+
+
+def _likelihoods(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for one in facts:
+        paper = COUNTERPARTS[one["data"]["name"]].paper
+        found = [find(one, model=model) for model in MODELS]
+        theirs = [published(paper, "bits", model) for model in MODELS]
+        rows += _pair((), one["data"]["name"], [written(field and field["bits"]) for field in found], paper, theirs)
+    note = "Bits of different tables cannot be compared; how they grow from the left to the right can."
+    return Sheet("Beside the paper's Table 3", ("Data set", *map(model_label, MODELS)), tuple(rows), 1, (note,))
+
+
+def _text(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for one in facts:
+        paper = COUNTERPARTS[one["data"]["name"]].paper
+        for metric, label in ROWS.items():
+            found = [find(one, method=method) for method in TEXT_METHODS]
+            theirs = [published(paper, metric, method, TEXT_SAMPLES) for method in TEXT_METHODS]
+            rows += _pair((label,), one["data"]["name"], [written(f and f[metric]) for f in found], paper, theirs)
+    headings = ("Metric", "Data set", *(LABELS[method] for method in TEXT_METHODS))
+    return Sheet("Beside the paper's Table 4", headings, tuple(rows), 2)
+
+
+def _pair(
+    label: tuple[str, ...], name: str, ours: Sequence[str], paper: str, theirs: Sequence[Published | None]
+) -> list[tuple[str, ...]]:
+    """A row of ours, and below it the paper's."""
+    return [(*label, f"{name} (ours)", *ours), (*label, f"{paper} (the paper)", *map(_theirs, theirs))]
+
+
+def _theirs(found: Published | None) -> str:
+    if found is None:
+        return ""
+    return written({"mean": found.value, "deviation": found.deviation}) + ("" if found.comparable else " *")
+
+
+_SHEETS: dict[str, Callable[[Sequence[Record]], Sheet]] = {"main": _main, "likelihoods": _likelihoods, "text": _text}

@@ -1,0 +1,146 @@
+"""How the paper's pictures look: one colour per method, plain panels, files that are the same for the same figures."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from countless.bench.paper.numbers import short
+from countless.bench.plot import require_plotting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# As in the paper: black and turquoise without skipping, orange and red with it. Ours are blue.
+COLORS = {
+    "naive": "#8a8a8a",
+    "progressive": "#1a1a1a",
+    "multi-order": "#1fb5a6",
+    "skipping": "#f28e1c",
+    "multi-order+skipping": "#d62a2a",
+    "particles": "#2458d3",
+    "particles on skipping": "#2458d3",
+    "particles on multi-order+skipping": "#8a5bd6",
+}
+MARKERS = {
+    "naive": "v",
+    "progressive": "s",
+    "multi-order": "D",
+    "skipping": "o",
+    "multi-order+skipping": "^",
+    "particles": "P",
+    "particles on skipping": "P",
+    "particles on multi-order+skipping": "X",
+}
+PICTURE_LABELS = {  # shorter than those of the tables
+    "naive": "naive",
+    "progressive": "progressive (baseline)",
+    "multi-order": "multi-order",
+    "skipping": "skipping",
+    "multi-order+skipping": "multi-order + skipping",
+    "particles": "particles (ours)",
+    "particles on skipping": "particles (ours), model of skipping",
+    "particles on multi-order+skipping": "particles (ours), model of multi-order + skipping",
+}
+SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "countless",
+    "svg.fonttype": "path",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.edgecolor": "#888888",
+    "axes.linewidth": 0.8,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+def pictures(draw: Callable[[Figure], None]) -> dict[str, bytes]:
+    """What ``draw`` draws as the content of an ``svg`` and of a ``png`` file."""
+    require_plotting()
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure)
+        drawn = {}
+        for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+            content = io.BytesIO()
+            figure.savefig(content, format=kind, dpi=110, metadata=metadata)
+            drawn[kind] = content.getvalue()
+    return drawn
+
+
+def panels(figure: Figure, rows: int, columns: int, size: tuple[float, float], legend: float = 0.5) -> list[list[Axes]]:
+    """A grid of panels, each of a size in inches, with room of so many inches for a legend above."""
+    figure.set_size_inches(max(4.0, columns * size[0]), rows * size[1] + legend)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for row in axes:
+        for one in row:
+            plain(one)
+    return [list(row) for row in axes]
+
+
+def plain(axes: Axes) -> None:
+    """A panel without a frame on the right and above, with faint lines."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, color="#888888")
+
+
+def log_scale(axes: Axes, values: Iterable[float]) -> None:
+    """A log scale with ticks that can be read, over all ``values``."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    known = [value for value in values if value > 0]
+    axes.set_yscale("log")
+    if known:
+        low, high = min(known), max(known)
+        margin = max(1.12, (high / low) ** 0.08)
+        axes.set_ylim(low / margin, high * margin)
+    axes.yaxis.set_major_locator(FixedLocator(_ticks(*axes.get_ylim())))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def method_legend(figure: Figure, methods: Sequence[str], columns: int = 3, dashed: Sequence[str] = ()) -> None:
+    """The methods' colours and marks, above all panels."""
+    from matplotlib.lines import Line2D
+
+    lines = [
+        Line2D(
+            [], [], color=COLORS[name], marker=MARKERS[name], markersize=5, linestyle="--" if name in dashed else "-"
+        )
+        for name in methods
+    ]
+    if lines:
+        labels = [PICTURE_LABELS[name] for name in methods]
+        figure.legend(
+            lines, labels, loc="outside upper center", ncols=min(columns, len(lines)), frameon=False, fontsize=8
+        )
+
+
+def nothing(figure: Figure) -> None:
+    """The picture of what is not measured yet."""
+    figure.set_size_inches(5, 1.5)
+    figure.text(0.5, 0.5, "not measured yet", ha="center", va="center", color="grey")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """A few round numbers between two, with steps that suit the range.
+
+    >>> _ticks(0.9, 5.2), _ticks(0.8, 3e4)
+    ([1.0, 2.0, 5.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
+    """
+    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)):
+        found = [step * 10.0**power for power in range(-3, 13) for step in steps if low <= step * 10.0**power <= high]
+        if len(found) >= 3:
+            return found
+    middle = [low * (high / low) ** share for share in (0.1, 0.5, 0.9)]
+    return [float(f"{value:.3g}") for value in middle]

@@ -1,0 +1,156 @@
+"""Figure 5 and Table 5: every method at every budget, under several orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from countless.bench.paper.cells import Cell
+from countless.bench.paper.drawing import COLORS, MARKERS, log_scale, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, Exhibit, Found, find, names, values
+from countless.bench.paper.numbers import METRICS, Record, number, over_orders, summarized, written
+from countless.bench.paper.sheet import Sheet, best
+from countless.bench.paper.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DRAWN = ("p99", "max")
+
+
+class Main(Exhibit):
+    """The paper's four methods, and particles on the same masked models."""
+
+    name = "main"
+    place = "Figure 5 and Table 5"
+    title = "Errors of every method by samples"
+
+    def cells(self, study: Study) -> list[Cell]:
+        return [
+            cell
+            for samples in study.scale.samples
+            for order in study.scale.orders_for(samples)
+            for cell in study.contest(samples, order).values()
+        ]
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        results = []
+        for samples in study.scale.samples:
+            contests = {order: study.contest(samples, order) for order in study.scale.orders_for(samples)}
+            for method in contests[0]:
+                by_order = {
+                    order: summarized(found[contest[method].name])
+                    for order, contest in contests.items()
+                    if contest[method].name in found
+                }
+                if by_order:
+                    summary = over_orders(list(by_order.values()))
+                    results.append({"samples": samples, "method": method, "orders": list(by_order), **summary})
+        return results
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        return [self._errors(facts), self._work(facts)]
+
+    def _errors(self, facts: Sequence[Record]) -> Sheet:
+        methods = values(facts, "method")
+        rows = []
+        for samples in sorted(values(facts, "samples")):
+            for metric in METRICS:
+                for one in facts:
+                    found = [_measured(one, samples, method, metric) for method in methods]
+                    means = [None if field is None else field["mean"] for field in found]
+                    label = (f"{samples:,}", METRIC_LABELS[metric], one["data"]["name"])
+                    if any(mean is not None for mean in means):
+                        rows.append((*label, *best(means, [written(field) for field in found])))
+        headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in methods))
+        notes = (
+            "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
+            _orders_note(facts),
+        )
+        return Sheet("Quantiles of the q-error", headings, tuple(rows), 3, notes)
+
+    def _work(self, facts: Sequence[Record]) -> Sheet:
+        methods = values(facts, "method")
+        rows = []
+        for samples in sorted(values(facts, "samples")):
+            for one in facts:
+                for metric, label in (("ms", "ms"), ("forward_rows", "forward passes")):
+                    found = [_measured(one, samples, method, metric) for method in methods]
+                    if any(found):
+                        texts = ["" if field is None else number(field["mean"]) for field in found]
+                        rows.append((f"{samples:,}", one["data"]["name"], label, *texts))
+        headings = ("Samples", "Data set", "", *(LABELS[method] for method in methods))
+        notes = (
+            "ms: the median time of a query. Forward passes: rows of logits per query, in the mean; a sample takes one"
+            " for every position it visits.",
+        )
+        return Sheet("Time and work of a query", headings, tuple(rows), 3, notes)
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        budgets = sorted(values(facts, "samples"))
+        rows = [(one, metric) for one in facts for metric in DRAWN]
+        grid = panels(figure, len(rows), len(budgets), (3.1, 1.75), 0.7)
+        for line, (one, metric) in zip(grid, rows, strict=True):
+            drawn = [
+                number
+                for axes, samples in zip(line, budgets, strict=True)
+                for number in _panel(axes, one, samples, metric)
+            ]
+            for axes in line:
+                log_scale(axes, drawn)
+            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+        for axes, samples in zip(grid[0], budgets, strict=True):
+            axes.set_title(f"{samples:,} samples", fontsize=10)
+        for axes in grid[-1]:
+            axes.set_xlabel("orders, by increasing error", fontsize=8)
+        method_legend(figure, [method for method in COLORS if method in values(facts, "method")])
+        return None
+
+
+def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:
+    """Every method's errors under the orders, sorted; they are returned."""
+    methods = values([facts], "method")
+    errors = {
+        method: sorted(found["values"])
+        for method in methods
+        if (found := _measured(facts, samples, method, metric)) is not None
+    }
+    most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
+    for place, (method, sorted_errors) in enumerate(errors.items()):
+        # Under a single order the methods stand side by side, so that none hides another.
+        aside = 0.7 * (place / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
+        places = [1 + aside + rank for rank in range(len(sorted_errors))]
+        axes.plot(
+            places,
+            sorted_errors,
+            color=COLORS[method],
+            marker=MARKERS[method],
+            markersize=4.5,
+            linewidth=1.4,
+            alpha=0.9,
+        )
+    axes.set_xlim(0.5, most + 0.5)
+    axes.set_xticks(range(1, most + 1), ["1 order"] if most == 1 else None)
+    if not errors:
+        axes.text(0.5, 0.5, "not measured yet", transform=axes.transAxes, ha="center", color="grey")
+        axes.set_xticks([])
+    return [error for sorted_errors in errors.values() for error in sorted_errors]
+
+
+def _measured(facts: Record, samples: int, method: str, metric: str) -> Record | None:
+    found = find(facts, samples=samples, method=method)
+    return None if found is None else found[metric]
+
+
+def _orders_note(facts: Sequence[Record]) -> str:
+    """How many orders each budget was tried under."""
+    told = []
+    for samples in sorted(values(facts, "samples")):
+        counts = sorted({len(one["orders"]) for fact in facts for one in fact["results"] if one["samples"] == samples})
+        text = " or ".join(map(str, counts)) + (" order" if counts == [1] else " orders")
+        told.append(f"{text} at {samples:,} samples")
+    several = f"Measured under {', '.join(told)}." if told else ""
+    return several + (f" Data sets: {', '.join(names(facts))}." if facts else "Nothing is measured yet.")
