@@ -164,9 +164,9 @@ def figures_in_words() -> list[Published]:
 def published(data: str, metric: str, method: str, samples: int | None = None) -> Published | None:
     """The figure of a table, if the paper has it.
 
-    >>> published("Census", "p99", "skipping", 100)
-    Published(source='Table 5', data='Census', metric='p99', method='skipping', value=2.55, deviation=0.29, samples=100, \
-comparable=True, remark='')
+    >>> found = published("Census", "p99", "skipping", 100)
+    >>> found.source, found.value, found.deviation
+    ('Table 5', 2.55, 0.29)
     """
     wanted = (data, metric, method, samples)
     return next((one for one in table_figures() if (one.data, one.metric, one.method, one.samples) == wanted), None)
