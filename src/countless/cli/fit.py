@@ -55,6 +55,18 @@ from countless.store import is_model
     help="Size of an embedding.",
 )
 @click.option(
+    "--order",
+    help="Read the columns in their natural order, a random one (random, random:SEED), or these first: a,b.  "
+    "[default: natural; random if there are several]",
+)
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Learn so many random orders at once, and answer by their mean.",
+)
+@click.option(
     "--max-distinct",
     type=click.IntRange(min=1),
     default=MAX_DISTINCT,
@@ -106,6 +118,8 @@ def fit(
     hidden: int,
     blocks: int,
     embedding: int,
+    order: str | None,
+    orders: int,
     max_distinct: int,
     text: tuple[str, ...],
     no_text: tuple[str, ...],
@@ -147,6 +161,8 @@ def fit(
         learning_rate=learning_rate,
         batch=batch,
         network=Network(hidden, blocks, embedding),
+        order=order,
+        orders=orders,
         max_distinct=max_distinct,
         text=text,
         no_text=no_text,

@@ -1,0 +1,118 @@
+"""The experiments on one data set, and which cells they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from countless.bench.paper.cells import Answered, Asked, Cell, Data, Learned, Recipe
+from countless.bench.paper.scale import Scale
+
+NO_MASKING, MASKING = "none", "uniform"
+TEXT_MASKING = "prefix"
+PARTICLES = "particles"
+
+# The paper's methods, each with the model it is asked of: how that was masked, and whether it knows several orders.
+COLUMN_METHODS = {
+    "progressive": (NO_MASKING, False),
+    "multi-order": (NO_MASKING, True),
+    "skipping": (MASKING, False),
+    "multi-order+skipping": (MASKING, True),
+}
+TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
+
+
+@dataclass(frozen=True)
+class Study:
+    """The cells of ``data`` at one ``scale``."""
+
+    data: Data
+    scale: Scale
+
+    @property
+    def questions(self) -> Asked:
+        """What every model is asked."""
+        return Asked(self.data, self.scale.text_queries if self.data.text else self.scale.queries)
+
+    def model(
+        self,
+        masking: str,
+        *,
+        orders: int = 1,
+        order: int | None = None,
+        hidden: int | None = None,
+        embedding: int | None = None,
+    ) -> Learned:
+        """A model of the columns; what is not said is as the paper has it."""
+        recipe = Recipe(masking, orders, order, hidden or self.scale.hidden, embedding or self.scale.embedding)
+        return Learned(
+            self.data, recipe, self.scale.epochs_for(self.data.name, self.data.rows), self.scale.learning_rate
+        )
+
+    def text_model(self, masking: str) -> Learned:
+        """A model of the text."""
+        recipe = Recipe(masking, network=self.scale.text_network)
+        return Learned(self.data, recipe, self.scale.text_epochs, self.scale.learning_rate)
+
+    def model_for(self, method: str, order: int) -> Learned:
+        """The model that a method is asked of; ``order`` is the seed of its random order, or set of orders."""
+        masking, several = COLUMN_METHODS[method]
+        return self.model(masking, orders=self.scale.ensemble if several else 1, order=order)
+
+    def answers(self, model: Learned, method: str, samples: int) -> Answered:
+        """What ``model`` answers."""
+        return Answered(model, self.questions, method, samples)
+
+    def contest(self, samples: int, order: int) -> dict[str, Answered]:
+        """The paper's four methods at one budget and order, and particles on the models of the last two."""
+        found = {name: self.answers(self.model_for(name, order), name, samples) for name in COLUMN_METHODS}
+        for name in ("skipping", "multi-order+skipping"):
+            found[f"{PARTICLES} on {name}"] = self.answers(self.model_for(name, order), PARTICLES, samples)
+        return found
+
+    def likelihoods(self, order: int) -> dict[str, Learned]:
+        """The models of the table of likelihoods, under one order."""
+        several = {
+            f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles
+        }
+        return {"baseline": self.model(NO_MASKING, order=order), "masking": self.model(MASKING, order=order), **several}
+
+    def sizes(self) -> dict[tuple[int, int], dict[str, Answered]]:
+        """By hidden units and embedding size: progressive sampling, skipping and particles in the table's own order."""
+        samples = self.scale.ablation_samples
+        found = {}
+        for hidden in self.scale.hiddens:
+            for embedding in self.scale.embeddings:
+                plain = self.model(NO_MASKING, hidden=hidden, embedding=embedding)
+                masked = self.model(MASKING, hidden=hidden, embedding=embedding)
+                found[hidden, embedding] = {
+                    "progressive": self.answers(plain, "progressive", samples),
+                    "skipping": self.answers(masked, "skipping", samples),
+                    PARTICLES: self.answers(masked, PARTICLES, samples),
+                }
+        return found
+
+    def maskings(self) -> dict[str, dict[str, Answered]]:
+        """By masking scheme: skipping and particles in the table's own order."""
+        samples = self.scale.ablation_samples
+        return {
+            masking: {method: self.answers(self.model(masking), method, samples) for method in ("skipping", PARTICLES)}
+            for masking in self.scale.maskings
+        }
+
+    def text_contest(self) -> dict[str, Answered]:
+        """The methods for text, each on the model it needs."""
+        return {
+            method: self.answers(self.text_model(masking), method, self.scale.text_samples)
+            for method, masking in TEXT_METHODS.items()
+        }
+
+
+def with_needs(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells and all that they need, each once; what is needed comes just before what needs it first."""
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        needed: tuple[Cell, ...] = (cell.questions, cell.model) if isinstance(cell, Answered) else ()
+        for item in (*needed, cell):
+            found.setdefault(item.name, item)
+    return list(found.values())
