@@ -130,8 +130,12 @@ class Source:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's."""
-    connection = duckdb.connect(":memory:")
+    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
+
+    It has as many threads as ``COUNTLESS_THREADS`` says, or as there are cores.
+    """
+    threads = os.environ.get("COUNTLESS_THREADS", "")
+    connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
     return connection
