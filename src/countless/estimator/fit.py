@@ -67,9 +67,10 @@ def fit(
 ) -> Estimator:
     """Learn the joint distribution of a table's columns.
 
-    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, or a DuckDB
-    relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
-    ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
+    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
+    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds. With
+    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and
+    keeps the best model so far. ``dtype="float16"`` halves the model.
 
     A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
     if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
