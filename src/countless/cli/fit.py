@@ -22,6 +22,7 @@ from countless.store import is_model
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
+    "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
 @click.argument("table")
@@ -131,7 +132,9 @@ def fit(
 ) -> int:
     """Learn TABLE and write a model file.
 
-    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes. A column of long,
+    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes; or the name of a data
+    set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
+    downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
     mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
     keeps the best model so far; --resume goes on from there.
     """

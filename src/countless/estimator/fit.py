@@ -68,9 +68,10 @@ def fit(
 ) -> Estimator:
     """Learn the joint distribution of a table's columns.
 
-    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, or a DuckDB
-    relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
-    ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
+    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
+    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds. With
+    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and
+    keeps the best model so far. ``dtype="float16"`` halves the model.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
     seed), or the named ones first. With ``orders=10`` it learns ten random ones and answers by their mean; it has fewer
