@@ -36,8 +36,7 @@ def main() -> None:
     table, model = sys.argv[1:3]
     estimator = Estimator.load(model)
     queries = random_workload(estimator.schema, table, int(sys.argv[3]) if len(sys.argv) > 3 else 3000, 0)
-    runtime = estimator._runtimes.columns
-    assert runtime is not None, "the model has no columns but text"
+    runtime = estimator._runtimes.columns[0]
     pairs = [(query, box) for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
     answers = budget.fixed(runtime, [box for _, box in pairs], REFERENCE, 999)
     reference = [answer.density for answer in answers]

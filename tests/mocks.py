@@ -48,6 +48,10 @@ class MockRuntime:
         rows[:, position] = symbols
         return rows
 
+    def follow(self, state: IntArray, position: int, symbols: IntArray) -> IntArray:
+        state[:, position] = symbols
+        return state
+
     def _past(self, row: list[int], position: int) -> tuple[int, ...]:
         """The row with MASK at ``position`` and everything after it in the order."""
         rank = self._order.index(position)

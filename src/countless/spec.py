@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,28 @@ class ModelSpec:
     def ranks(self, order: int = 0) -> IntArray:
         """``ranks[position]``: the step at which ``orders[order]`` visits it."""
         return np.argsort(np.asarray(self.orders[order]))
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model learns."""
+        positions, rows, features = len(self.sizes), sum(self.sizes) + len(self.sizes), self._features
+        layers = 2 * self.blocks * (self.hidden + 1) * self.hidden
+        signals = positions * self.hidden + features * (positions - 1) if len(self.orders) > 1 else 0
+        return (
+            rows * (self.embedding + 1) + (features + 1) * self.hidden + layers + features * (self.hidden + 1) + signals
+        )
+
+    def narrowed(self) -> ModelSpec:
+        """With as many hidden units as make no more parameters than the same network has for one order."""
+        most = replace(self, orders=self.orders[:1]).parameters
+        hidden = self.hidden
+        while hidden > 1 and replace(self, hidden=hidden).parameters > most:
+            hidden -= 1
+        return replace(self, hidden=hidden)
+
+    @property
+    def _features(self) -> int:
+        return len(self.sizes) * self.embedding
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""

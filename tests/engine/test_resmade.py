@@ -22,6 +22,9 @@ SPECS = [
     ModelSpec((5,), hidden=4, blocks=1, embedding=2),
     ModelSpec((1, 6), hidden=8, blocks=0, embedding=3),
 ]
+SEVERAL = ModelSpec((3, 2, 7, 4), hidden=16, blocks=1, embedding=5, orders=((0, 1, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)))
+EACH_ORDER = [(spec, 0) for spec in SPECS] + [(SEVERAL, order) for order in range(len(SEVERAL.orders))]
+each_order = pytest.mark.parametrize(("spec", "order"), EACH_ORDER)
 
 
 def network(spec: ModelSpec, seed: int = 0) -> ResMADE:
@@ -38,22 +41,22 @@ def random_codes(spec: ModelSpec, rows: int) -> NDArray[np.int64]:
     return np.stack([rng.integers(size + 1, size=rows) for size in spec.sizes], axis=1)  # MASK included
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_the_plain_pass_is_the_networks(spec: ModelSpec) -> None:
+@each_order
+def test_the_plain_pass_is_the_networks(spec: ModelSpec, order: int) -> None:
     model = network(spec)
-    runtime = ResMadeRuntime(spec, model.arrays())
+    runtime = ResMadeRuntime(spec, model.arrays(), order)
     codes = random_codes(spec, 50)
     with torch.no_grad():
-        features = model.hidden(torch.from_numpy(codes))
+        features = model.hidden(torch.from_numpy(codes), order)
         for position in range(len(spec.sizes)):
             expected = model.logits(features, position).numpy()
             np.testing.assert_allclose(runtime.conditional(codes, position), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_walking_equals_the_plain_pass(spec: ModelSpec) -> None:
+@each_order
+def test_walking_equals_the_plain_pass(spec: ModelSpec, order: int) -> None:
     """Any subset of positions may be visited; those jumped over are MASK."""
-    runtime = ResMadeRuntime(spec, network(spec).arrays())
+    runtime = ResMadeRuntime(spec, network(spec).arrays(), order)
     rng = np.random.default_rng(1)
     for _ in range(20):
         visited = [position for position in runtime.order if rng.random() < 0.6]
@@ -68,6 +71,34 @@ def test_walking_equals_the_plain_pass(spec: ModelSpec) -> None:
             state = runtime.advance(state, parents, position, symbols)
             codes = codes[parents]
             codes[:, position] = symbols
+
+
+@each_order
+def test_paths_that_are_followed_equal_the_plain_pass(spec: ModelSpec, order: int) -> None:
+    runtime = ResMadeRuntime(spec, network(spec).arrays(), order)
+    rng = np.random.default_rng(2)
+    codes = np.tile(np.array(spec.sizes), (5, 1))
+    first = runtime.order[0]
+    state = runtime.advance(runtime.start(), np.zeros(5, dtype=np.int64), first, codes[:, first])
+    for position in runtime.order:
+        if rng.random() < 0.3:
+            continue
+        plain = runtime.conditional(codes, position)
+        np.testing.assert_allclose(runtime.logits(state, position), plain, rtol=1e-4, atol=1e-5)
+        codes[:, position] = rng.integers(spec.sizes[position] + 1, size=5)
+        state = runtime.follow(state, position, codes[:, position])
+
+
+def test_the_first_factor_is_each_orders_own() -> None:
+    """What is cached for the first position of one order is not what another order starts from."""
+    model = network(SEVERAL)
+    for order in range(len(SEVERAL.orders)):
+        runtime = ResMadeRuntime(SEVERAL, model.arrays(), order)
+        first = runtime.order[0]
+        with torch.no_grad():
+            features = model.hidden(torch.tensor([SEVERAL.sizes]), order)
+            expected = model.logits(features, first).numpy()
+        np.testing.assert_allclose(runtime.logits(runtime.start(), first), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -104,7 +135,9 @@ def test_damaged_arrays(change: str, phrase: str) -> None:
         ResMadeRuntime(SPECS[0], damaged(change))
 
 
-def test_several_orders_need_a_newer_version() -> None:
-    spec = ModelSpec((2, 2), orders=((0, 1), (1, 0)))
-    with pytest.raises(ModelFileError, match="several orders"):
-        ResMadeRuntime(spec, {})
+@pytest.mark.parametrize("name", ["first.signal", "out.signal"])
+def test_several_orders_without_their_signals(name: str) -> None:
+    arrays: dict[str, Any] = dict(network(SEVERAL).arrays())
+    del arrays[name]
+    with pytest.raises(ModelFileError, match="is missing"):
+        ResMadeRuntime(SEVERAL, arrays)

@@ -10,8 +10,12 @@ from typing import Any
 
 from countless.errors import CountlessError
 
-# One thread of linear algebra where one query is timed; batches bring threads of their own.
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and PyTorch are loaded
+
+
+def limited(threads: int) -> dict[str, str]:
+    """The environment of a process that has so many threads for linear algebra."""
+    return {**os.environ, **dict.fromkeys(LIMITS, str(threads))}
 
 
 def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, Any]:
@@ -25,7 +29,7 @@ def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(ONE_THREAD if one_thread else {})},
+        env=limited(1) if one_thread else None,  # one where one query is timed; batches bring threads of their own
         start_new_session=True,
     )
     try:

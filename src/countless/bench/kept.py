@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from countless.bench.dimensions import Point
-from countless.errors import DataError
+from countless.bench.files import make_folder, to_bytes, write_whole
 
 
 class Kept:
@@ -18,11 +15,7 @@ class Kept:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            (folder / "points").mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder / "points").close()
-        except OSError as error:
-            raise DataError(f"cannot write in {folder}: {error.strerror}; choose another -o") from None
+        make_folder(folder, "points")
 
     def find(self, point: Point) -> dict[str, Any] | None:
         """What was measured at ``point``, if it was, with the same settings."""
@@ -40,23 +33,4 @@ class Kept:
 
     def write(self, name: str, content: bytes) -> Path:
         """Write a file of the folder: whole, or not at all."""
-        path = self.folder / name
-        try:
-            handle, partial = tempfile.mkstemp(prefix=path.name + ".", suffix=".partial", dir=path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.chmod(partial, 0o644)
-                os.replace(partial, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(partial)
-                raise
-        except OSError as error:
-            raise DataError(f"cannot write {path}: {error.strerror}; free some space or choose another -o") from None
-        return path
-
-
-def to_bytes(data: Any) -> bytes:
-    """Data as the text of a JSON file."""
-    return (json.dumps(data, indent=1) + "\n").encode()
+        return write_whole(self.folder / name, content)

@@ -36,10 +36,10 @@ def contenders(estimator: Estimator, table: Any) -> list[Contender]:
     sample = RowSample(Table.encode(table, EncodeOptions(columns=estimator.columns)))
     return [
         Contender(PARTICLES, estimator.estimate, quick=True),
-        Contender("skipping-100", sampler("skipping", 100)),
-        Contender("skipping-1000", sampler("skipping", 1000), slow=True),
-        Contender("progressive-100", sampler("progressive", 100), slow=True),
-        Contender("progressive-1000", sampler("progressive", 1000), slow=True),
+        Contender("skipping-100", sampler("plain-skipping", 100)),
+        Contender("skipping-1000", sampler("plain-skipping", 1000), slow=True),
+        Contender("progressive-100", sampler("plain-progressive", 100), slow=True),
+        Contender("progressive-1000", sampler("plain-progressive", 1000), slow=True),
         Contender("duckdb", Scan(table).estimate),
         Contender("row-sample-1%", sample.estimate, quick=True),
     ]

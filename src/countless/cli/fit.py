@@ -22,6 +22,7 @@ from countless.store import is_model
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
+    "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
 @click.argument("table")
@@ -53,6 +54,18 @@ from countless.store import is_model
     default=Network.embedding,
     show_default=True,
     help="Size of an embedding.",
+)
+@click.option(
+    "--order",
+    help="Read the columns in their natural order, a random one (random, random:SEED), or these first: a,b.  "
+    "[default: natural; random if there are several]",
+)
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Learn so many random orders at once, and answer by their mean.",
 )
 @click.option(
     "--max-distinct",
@@ -106,6 +119,8 @@ def fit(
     hidden: int,
     blocks: int,
     embedding: int,
+    order: str | None,
+    orders: int,
     max_distinct: int,
     text: tuple[str, ...],
     no_text: tuple[str, ...],
@@ -117,7 +132,9 @@ def fit(
 ) -> int:
     """Learn TABLE and write a model file.
 
-    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes. A column of long,
+    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes; or the name of a data
+    set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
+    downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
     mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
     keeps the best model so far; --resume goes on from there.
     """
@@ -147,6 +164,8 @@ def fit(
         learning_rate=learning_rate,
         batch=batch,
         network=Network(hidden, blocks, embedding),
+        order=order,
+        orders=orders,
         max_distinct=max_distinct,
         text=text,
         no_text=no_text,

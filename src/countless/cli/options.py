@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from countless.engine.density import METHODS
+from countless.engine.methods import METHODS
 from countless.engine.text.density import TEXT_METHODS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

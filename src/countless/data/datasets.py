@@ -21,3 +21,6 @@ def npm_urls() -> Path:
     'npm_urls.parquet'
     """
     return Path(__file__).with_name("npm_urls.parquet")
+
+
+EMBEDDED = {"adult": adult, "npm_urls": npm_urls}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import glob
+import logging
 import os
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -12,30 +14,23 @@ from uuid import uuid4
 import duckdb
 from numpy.typing import NDArray
 
+from countless.data.datasets import EMBEDDED
+from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
+from countless.data.scan import scan_file
 from countless.data.types import quote_identifier
 from countless.errors import SourceError
 
 Result = TypeVar("Result")
 
-READERS = {
-    ".parquet": "read_parquet",
-    ".pq": "read_parquet",
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".csv.gz": "read_csv",
-    ".tsv.gz": "read_csv",
-    ".csv.zst": "read_csv",
-    ".json": "read_json",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-    ".txt": "read_csv",
-}
-# One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
-LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
+logger = logging.getLogger(__name__)
+
+NAMES = (*EMBEDDED, *PAPER_DATA)
 
 
 class Source:
     """A table that can be queried in SQL under the name :attr:`table`, without being copied.
+
+    Of a table that is known, :attr:`advice` says how to fit it, and :attr:`notice` what is unusual about the file.
 
     >>> import duckdb
     >>> source = Source.open(duckdb.sql("SELECT range AS n FROM range(3)"))
@@ -44,37 +39,69 @@ class Source:
     """
 
     def __init__(
-        self, name: str, connection: duckdb.DuckDBPyConnection | None, relation: duckdb.DuckDBPyRelation | None
+        self,
+        name: str,
+        connection: duckdb.DuckDBPyConnection | None,
+        relation: duckdb.DuckDBPyRelation | None,
+        advice: Advice | None = None,
+        notice: str | None = None,
     ) -> None:
         self.name = name
+        self.advice = advice or Advice()
+        self.notice = notice
         self.table = quote_identifier(name)
         self._connection = connection
         self._relation = relation
 
     @classmethod
     def open(cls, source: Any) -> Source:
-        """A path or glob, a pandas, polars or Arrow table, or a DuckDB relation."""
+        """A path or glob, a pandas, polars or Arrow table, a DuckDB relation, or the name of a known data set.
+
+        A file goes before a data set of the same name.
+        """
         if isinstance(source, Source):
             return source
-        name = f"countless_{uuid4().hex[:12]}"
+        if isinstance(source, str) and source in PAPER_DATA and not Path(source).is_file():
+            return cls.paper(source)
+        if isinstance(source, str) and source in EMBEDDED and not Path(source).is_file():
+            source = EMBEDDED[source]()
+        name = _new_name()
         if isinstance(source, duckdb.DuckDBPyRelation):
             return cls(name, None, source)
-        connection = connect()
         if isinstance(source, str | os.PathLike):
-            scan = _scan(os.fspath(source))
-            try:
-                connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT * FROM {scan}")
-            except duckdb.Error as error:
-                raise SourceError(f"cannot read {os.fspath(source)}: {first_line(error)}") from None
-        else:
-            try:
-                connection.register(name, source)
-            except (duckdb.Error, TypeError, RuntimeError):
-                raise SourceError(
-                    f"cannot read an object of type {type(source).__name__} as a table: "
-                    "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
-                ) from None
+            path = os.fspath(source)
+            if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
+                raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(NAMES)})")
+            return cls(name, _viewed(name, f"SELECT * FROM {scan_file(path)}", path), None)
+        connection = connect()
+        try:
+            connection.register(name, source)
+        except (duckdb.Error, TypeError, RuntimeError):
+            raise SourceError(
+                f"cannot read an object of type {type(source).__name__} as a table: "
+                "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
+            ) from None
         return cls(name, connection, None)
+
+    @classmethod
+    def paper(
+        cls, data: str | PaperData, place: str | os.PathLike[str] | None = None, *, check_rows: bool = True
+    ) -> Source:
+        """A data set of the paper, from its file as it was downloaded.
+
+        ``place`` is the file or its folder; else the folder that COUNTLESS_DATA names, or the current one. To count the
+        rows takes a scan of the file, once in a process. A number that is not the paper's is an error where the file
+        never changes, and otherwise a notice, which is logged as a warning too.
+        """
+        if isinstance(data, str):
+            if data not in PAPER_DATA:
+                raise SourceError(f"unknown data set {data!r}: choose one of {', '.join(PAPER_DATA)}")
+            data = PAPER_DATA[data]
+        path = data.find(Path(place if place is not None else os.environ.get(FOLDER) or ".").expanduser())
+        facts = path.stat()
+        select, notice = _selection(data, path.resolve(), check_rows, facts.st_size, facts.st_mtime_ns)
+        name = _new_name()
+        return cls(name, _viewed(name, select, str(path)), None, data.advice, notice)
 
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing."""
@@ -94,16 +121,16 @@ class Source:
 
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
-        name = f"countless_{uuid4().hex[:12]}"
+        name = _new_name()
         place = quote_identifier(f"{self.name}_place")
         order = f"hash({place} + {int(seed) * 1_000_003})"
         numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
         rows = f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
         if self._connection is None:
             assert self._relation is not None
-            return Source(name, None, self._relation.query(self.name, rows))
+            return Source(name, None, self._relation.query(self.name, rows), self.advice, self.notice)
         self._connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} AS {rows}")
-        return Source(name, self._connection, None)
+        return Source(name, self._connection, None, self.advice, self.notice)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
         try:
@@ -130,32 +157,54 @@ class Source:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's."""
-    connection = duckdb.connect(":memory:")
+    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
+
+    It has as many threads as ``COUNTLESS_THREADS`` says, or as there are cores.
+    """
+    threads = os.environ.get("COUNTLESS_THREADS", "")
+    connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
+
+    What is wrong in a line of a CSV file comes only after that line.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if len(lines) > 2 and lines[1].startswith("Original Line:"):
+        return f"{lines[0]}: {lines[2]}"
+    return lines[0]
 
 
-def _scan(path: str) -> str:
-    """DuckDB's table function for the file or files at ``path``."""
-    if not glob.has_magic(path) and not Path(path).exists():
-        raise SourceError(f"no such file: {path}")
-    if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
-        raise SourceError(f"no file matches {path}")
-    if Path(path).is_dir():
-        raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
-    if reader is None:
-        known = ", ".join(sorted(READERS))
-        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
-    quoted = "'" + path.replace("'", "''") + "'"
-    if suffixes[-1] == ".txt":
-        return f"(SELECT coalesce(line, '') AS line FROM read_csv({quoted}, {LINES}, null_padding = true))"
-    return f"{reader}({quoted})"
+def _new_name() -> str:
+    return f"countless_{uuid4().hex[:12]}"
+
+
+def _viewed(name: str, select: str, path: str) -> duckdb.DuckDBPyConnection:
+    """A connection in which ``name`` is a view of what is selected from ``path``."""
+    connection = connect()
+    try:
+        connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
+    except duckdb.Error as error:
+        raise SourceError(f"cannot read {path}: {first_line(error)}") from None
+    return connection
+
+
+@lru_cache(maxsize=16)
+def _selection(data: PaperData, path: Path, check_rows: bool, size: int, changed: int) -> tuple[str, str | None]:
+    """SQL for what is used of a file, and what to tell of it: found once in a process, while the file is the same."""
+    connection = connect()
+    try:
+        select = data.select(connection, path)
+        if not check_rows:
+            return select, None
+        counted = connection.execute(f"SELECT count(*) FROM ({select})").fetchall()
+    except duckdb.Error as error:
+        raise SourceError(f"cannot read {path}: {first_line(error)}; download it again from {data.url}") from None
+    notice = data.checked_rows(int(counted[0][0]), path)
+    if notice is not None:
+        logger.warning(notice)
+    return select, notice

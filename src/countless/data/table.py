@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from countless.data.alphabet import read_text
 from countless.data.digits import to_digits
 from countless.data.domains import Domains
+from countless.data.papers import Advice
 from countless.data.quantiles import CELLS, read_grid
 from countless.data.schema import LeftOut, Schema
 from countless.data.source import Source
@@ -52,6 +53,13 @@ class EncodeOptions:
             raise DataError(f'"{both[0]}" is named by --text and by --no-text: it can be only one of them')
         if self.max_length is not None and not 1 <= self.max_length <= MOST_LENGTH:
             raise DataError(f"--max-length must be between 1 and {MOST_LENGTH}, not {self.max_length}")
+
+    def advised(self, advice: Advice) -> EncodeOptions:
+        """The same with what ``advice`` adds where nothing was chosen."""
+        decided = {name.casefold() for name in (*self.text, *self.no_text)}
+        added = tuple(name for name in advice.text if name.casefold() not in decided)
+        length = advice.max_length if self.max_length is None else self.max_length
+        return replace(self, text=self.text + added, max_length=length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +103,7 @@ class Table:
         tell = on_stage or (lambda stage: None)
         source = Source.open(source)
         tell("counting distinct values")
-        options = options or EncodeOptions()
+        options = (options or EncodeOptions()).advised(source.advice)
         rows, candidates, left_out = _candidates(source, options)
         if not candidates:
             reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
-from countless.engine.budget import adaptive, fixed
-from countless.engine.exact import exact
-from countless.engine.paper import progressive, skipping
+from countless.engine.methods import METHODS
 from countless.engine.runtime import Runtime
 from countless.engine.text.density import TEXT_METHODS, text_density
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
-Method = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
-Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
-
-PAPER_SAMPLES = 1000
-
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
     """The models of a table: one of all its columns, if it has any but text, and one of each text column.
 
-    ``summaries`` has the counts of n-grams that stand beside each text model, None where there are none.
+    ``columns`` is that model under each order it knows. ``summaries`` has the counts of n-grams that stand beside each
+    text model, None where there are none.
     """
 
-    columns: Runtime[Any] | None
+    columns: tuple[Runtime[Any], ...]
     texts: tuple[TextRuntime, ...] = ()
     summaries: tuple[NGrams | None, ...] = ()
 
@@ -76,7 +68,6 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int 
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
     if asking:
-        assert runtimes.columns is not None
         if method not in METHODS:
             raise CountlessError(f"the method {method!r} is for text columns only: choose one of {', '.join(METHODS)}")
         found = METHODS[method](runtimes.columns, [boxes[index] for index in asking], budget, seed)
@@ -111,25 +102,3 @@ def _density(region: Region, answers: Any) -> Density:
     if bounds:
         value = min(max(value, *bounds), sum(bounds))
     return Density(min(1.0, max(0.0, value)), parts)
-
-
-def _particles(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
-    return adaptive(runtime, boxes, seed) if budget is None else fixed(runtime, boxes, budget, seed)
-
-
-def _one_by_one(sampler: Sampler) -> Method:
-    """The paper's samplers know one box at a time. Every box starts from the same random numbers."""
-
-    def answer(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
-        samples = PAPER_SAMPLES if budget is None else budget
-        return [sampler(runtime, box, samples, np.random.default_rng(seed)) for box in boxes]
-
-    return answer
-
-
-METHODS: dict[str, Method] = {
-    "particles": _particles,
-    "skipping": _one_by_one(skipping),
-    "progressive": _one_by_one(progressive),
-    "exact": lambda runtime, boxes, budget, seed: [exact(runtime, box) for box in boxes],
-}

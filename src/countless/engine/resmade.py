@@ -17,7 +17,6 @@ from countless.arrays import IntArray, Weights
 from countless.engine.checked import checked
 from countless.engine.kernel import Kernel, PositionArrays, compiled
 from countless.engine.runtime import Logits
-from countless.errors import ModelFileError
 from countless.spec import ModelSpec
 
 
@@ -36,14 +35,15 @@ class State:
 
 
 class ResMadeRuntime:
-    """The :class:`~countless.engine.runtime.Runtime` of a ResMADE's arrays."""
+    """The :class:`~countless.engine.runtime.Runtime` of a ResMADE's arrays, under one of its orders."""
 
-    def __init__(self, spec: ModelSpec, arrays: dict[str, NDArray[Any]]) -> None:
-        if len(spec.orders) != 1:
-            raise ModelFileError("the model has several orders: upgrade Countless to use it")
+    def __init__(self, spec: ModelSpec, arrays: dict[str, NDArray[Any]], order: int = 0) -> None:
         self.spec = spec
+        self._order = spec.orders[order]
         weights = _checked(spec, arrays)
-        self._ranks, self._cuts = spec.ranks(), spec.cuts
+        if len(spec.orders) > 1:
+            weights = _under_order(spec, weights, order)
+        self._ranks, self._cuts = spec.ranks(order), spec.cuts
         width = spec.embedding
         starts = np.cumsum([0] + [size + 1 for size in spec.sizes])
         self._embeddings = [weights["embedding"][starts[p] : starts[p + 1]] for p in range(len(spec.sizes))]
@@ -71,7 +71,7 @@ class ResMadeRuntime:
 
     @property
     def order(self) -> tuple[int, ...]:
-        return self.spec.orders[0]
+        return self._order
 
     @property
     def kernel(self) -> Kernel | None:
@@ -107,6 +107,12 @@ class ResMadeRuntime:
             layers.append(gathered)
         first = state.first[parents] + self._steps[position][symbols]
         return State(first, layers[0], layers[1:], valid)
+
+    def follow(self, state: State, position: int, symbols: IntArray) -> State:
+        valid = min(state.done, int(self._cuts[self._ranks[position]]))
+        state.first += self._steps[position][symbols]
+        state.done = valid
+        return state
 
     def _extend(self, state: State, cut: int) -> None:
         """Compute units ``done`` to ``cut`` of every layer."""
@@ -166,4 +172,21 @@ def _checked(spec: ModelSpec, arrays: dict[str, NDArray[Any]]) -> dict[str, Weig
         for half in ("inner", "outer"):
             shapes[f"blocks.{block}.{half}.weight"] = (hidden, hidden)
             shapes[f"blocks.{block}.{half}.bias"] = (hidden,)
+    if len(spec.orders) > 1:
+        shapes["first.signal"], shapes["out.signal"] = (hidden, len(spec.sizes)), (inputs, len(spec.sizes) - 1)
     return checked(arrays, shapes)
+
+
+def _under_order(spec: ModelSpec, weights: dict[str, Weights], order: int) -> dict[str, Weights]:
+    """The weights of a model of several orders as those of a model of one: its masks and its signals put in."""
+    degrees, ranks = spec.degrees, spec.ranks(order)
+    features = np.repeat(ranks, spec.embedding)  # (n*E,)
+    first_seen = degrees[:, None] >= ranks[None, :]  # (H, n)
+    out_seen = np.arange(len(ranks) - 1)[None, :] < features[:, None]  # (n*E, n - 1)
+    return {
+        **weights,
+        "first.weight": weights["first.weight"] * (degrees[:, None] >= features[None, :]),
+        "first.bias": weights["first.bias"] + (weights["first.signal"] * first_seen).sum(axis=1),
+        "out.weight": weights["out.weight"] * (degrees[None, :] < features[:, None]),
+        "out.bias": weights["out.bias"] + (weights["out.signal"] * out_seen).sum(axis=1),
+    }

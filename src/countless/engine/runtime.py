@@ -74,6 +74,10 @@ class Runtime(Protocol[State]):
         """
         ...
 
+    def follow(self, state: State, position: int, symbols: IntArray) -> State:
+        """The same particles, each with its symbol at ``position``. The old state is used up: it may be changed."""
+        ...
+
 
 def softmax(logits: Logits) -> FloatArray:
     """Probabilities along the last axis, in float64."""

@@ -56,7 +56,7 @@ class Estimator:
         self.library = library
         self._models = dict(models)
         texts = _text_runtimes(schema, models)
-        self._runtimes = Runtimes(_columns_runtime(schema, models), texts, _summaries(schema, models))
+        self._runtimes = Runtimes(_columns_runtimes(schema, models), texts, _summaries(schema, models))
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
@@ -94,9 +94,9 @@ class Estimator:
     ) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
-        ``method`` is ``particles``, ``skipping``, ``progressive`` or ``exact``, and for text also ``naive``;
-        ``particles`` fixes how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts of n-grams
-        beside text models alone.
+        ``method`` is ``particles``, one of the paper's (``skipping``, ``progressive``, and of models that know several
+        orders ``multi-order`` and ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
+        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts of n-grams beside text alone.
         """
         started = time.perf_counter()
         question = self._compiler.compile(where)
@@ -211,7 +211,7 @@ class Estimator:
                 }
                 for index, column in enumerate(self.schema.texts)
             ],
-            "model": None if self._runtimes.columns is None else self._models[COLUMNS_MODEL].spec,
+            "model": self._models[COLUMNS_MODEL].spec if self._runtimes.columns else None,
             "parameters": sum(
                 array.size
                 for model in self._models.values()
@@ -302,14 +302,14 @@ def summary_of(index: int) -> str:
     return f"ngrams-{index}"
 
 
-def _columns_runtime(schema: Schema, models: Mapping[str, store.StoredModel]) -> ResMadeRuntime | None:
+def _columns_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[ResMadeRuntime, ...]:
     if not schema.columns:
-        return None
+        return ()
     model = _stored(models, COLUMNS_MODEL)
     spec = ModelSpec.from_json(model.spec)
     if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
         raise _mismatch()
-    return ResMadeRuntime(spec, dict(model.arrays))
+    return tuple(ResMadeRuntime(spec, dict(model.arrays), order) for order in range(len(spec.orders)))
 
 
 def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[TextRuntime, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,9 @@ from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.estimator.learning import TEXT_LEARNING_RATE, TEXT_PRESETS, Learner, Listener, Network, TextNetwork
+from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
+from countless.estimator.orders import Orders
 from countless.workload import mixed_clauses
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +52,8 @@ def fit(
     learning_rate: float | None = None,
     batch: int | None = None,
     network: Network | None = None,
+    order: str | Sequence[str] | None = None,
+    orders: int = 1,
     text: Iterable[str] = (),
     no_text: Iterable[str] = (),
     max_length: int | None = None,
@@ -61,15 +61,21 @@ def fit(
     summary: bool = True,
     max_distinct: int = MAX_DISTINCT,
     dtype: str = "float32",
+    calibrate: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
 ) -> Estimator:
     """Learn the joint distribution of a table's columns.
 
-    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, or a DuckDB
-    relation. ``budget`` is in seconds. With ``checkpoint``, a file, training survives a stop: call again with
-    ``resume=True``. Ctrl-C ends training early and keeps the best model so far. ``dtype="float16"`` halves the model.
+    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
+    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds. With
+    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and
+    keeps the best model so far. ``dtype="float16"`` halves the model.
+
+    The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
+    seed), or the named ones first. With ``orders=10`` it learns ten random ones and answers by their mean; it has fewer
+    hidden units then, so that it has as many parameters as with one. Without ``calibrate`` it has no error bars.
 
     A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
     if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
@@ -90,7 +96,8 @@ def fit(
         raise TrainingError(f"unknown dtype {dtype!r}: choose {' or '.join(DTYPES)}")
     listener = listener or LoggingListener()
     network = network or Network()
-    text_network = _preset(text_network) if isinstance(text_network, str) else text_network
+    planned = Orders.read(order, orders)
+    text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
     chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     source = Source.open(source)
@@ -109,17 +116,13 @@ def fit(
         options = replace(options, budget=budget / (len(schema.texts) + bool(schema.columns)))
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    learner = Learner(table, options, text_options, network, text_network, dtype, place, resume, listener)
+    learner = Learner(table, options, text_options, network, planned, text_network, dtype, place, resume, listener)
     found, report = learner.models(summary)
+    if not calibrate:
+        return Estimator(schema, found, report=report)
     stopped = "stopped early, calibrating before the model is kept"
     listener.stage(stopped if report["interrupted"] else "calibrating")
     return _calibrated(source, Estimator(schema, found, report=report), seed, listener)
-
-
-def _preset(name: str) -> TextNetwork:
-    if name not in TEXT_PRESETS:
-        raise TrainingError(f"unknown preset {name!r} for text: choose {' or '.join(TEXT_PRESETS)}")
-    return TEXT_PRESETS[name]
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
 from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
+from countless.estimator.orders import Orders
 from countless.spec import TEXT_MASKINGS, ModelSpec, TextSpec
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ class TextNetwork:
             raise TrainingError(f"unknown masking of text {self.masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
         self._sized(1, 1)  # sizes that do not go together are told now, not after other models are trained
 
+    @classmethod
+    def preset(cls, name: str) -> TextNetwork:
+        """The network called ``name``: ``default`` or ``paper``."""
+        if name not in TEXT_PRESETS:
+            raise TrainingError(f"unknown preset {name!r} for text: choose {' or '.join(TEXT_PRESETS)}")
+        return TEXT_PRESETS[name]
+
     def spec(self, column: TextColumn) -> TextSpec:
         """The network for ``column``."""
         return self._sized(len(column.characters), column.length)
@@ -95,6 +103,7 @@ class Learner:
     options: TrainOptions
     text_options: TrainOptions
     network: Network
+    orders: Orders
     text_network: TextNetwork
     dtype: str
     checkpoint: Path | None
@@ -114,7 +123,8 @@ class Learner:
         report: dict[str, Any] = {"interrupted": False, "texts": {}}
         if schema.columns:
             self.listener.stage("training")
-            spec = ModelSpec(schema.sizes, network.hidden, network.blocks, network.embedding, groups=schema.groups)
+            sizes = (network.hidden, network.blocks, network.embedding)
+            spec = ModelSpec(schema.sizes, *sizes, self.orders.positions(schema), schema.groups).narrowed()
             task = ColumnsTask(self.table.matrix(), spec, self.options)
             found[COLUMNS_MODEL], columns_report = self._learned(task, self.options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)

@@ -16,7 +16,7 @@ from countless.models.triangular import TriangularLinear, plan_strips
 
 
 class FastLoss:
-    """``-(model.log_prob(inputs, targets) * counts).sum()``, with the same gradients up to rounding.
+    """``-(model.log_prob(inputs, targets, order) * counts).sum()``, with the same gradients up to rounding.
 
     It holds no weights, only a plan of how to cut the layers, so the model may learn, or be loaded anew, in between.
 
@@ -30,20 +30,22 @@ class FastLoss:
 
     def __init__(self, model: ResMADE) -> None:
         self.model = model
-        self.stacks = plan_stacks(model.spec)
+        orders = range(len(model.spec.orders))
+        self.stacks = [plan_stacks(model.spec, order) for order in orders]
+        self.heads = [plan_heads(model.spec, order) for order in orders]
         self.strips = plan_strips(model.spec)
-        self.heads = plan_heads(model.spec)
 
-    def __call__(self, inputs: Tensor, targets: Tensor, counts: Tensor) -> Tensor:
+    def __call__(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int = 0) -> Tensor:
         """Nats of ``targets`` (B, n), each times its count (B, n), given ``inputs`` (B, n) in which MASK may stand."""
-        model, first, out = self.model, self.model.first, self.model.out
-        h = cast(Tensor, FirstLayer.apply(inputs, self.stacks, model.embedding, first.weight, first.bias))  # type: ignore[no-untyped-call]
+        model, stacks, heads = self.model, self.stacks[order], self.heads[order]
+        first_bias, out_bias = model.first.bias_under(order), model.out.bias_under(order)
+        h = cast(Tensor, FirstLayer.apply(inputs, stacks, model.embedding, model.first.weight, first_bias))  # type: ignore[no-untyped-call]
         for block in model.blocks:
             inner, outer = cast(Block, block).inner, cast(Block, block).outer
             h = h + self._layer(outer, self._layer(inner, h))
         wanted, weights = targets.T.contiguous(), counts.T.to(h.dtype).contiguous()  # (n, B)
-        tensors = (F.relu(h), out.weight, out.bias, model.embedding, model.bias)
-        return cast(Tensor, TiedLoss.apply(wanted, weights, self.heads, torch.is_grad_enabled(), *tensors))  # type: ignore[no-untyped-call]
+        tensors = (F.relu(h), model.out.weight, out_bias, model.embedding, model.bias)
+        return cast(Tensor, TiedLoss.apply(wanted, weights, heads, torch.is_grad_enabled(), *tensors))  # type: ignore[no-untyped-call]
 
     def _layer(self, layer: MaskedLinear, h: Tensor) -> Tensor:
         """A masked layer of the rectified ``h``."""

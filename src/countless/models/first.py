@@ -49,12 +49,12 @@ class Stack:
         return self.slots[0].start  # slots are in the order of their ranks
 
 
-def plan_stacks(spec: ModelSpec) -> tuple[Stack, ...]:
-    """Share the positions out, in the order of their ranks."""
+def plan_stacks(spec: ModelSpec, order: int = 0) -> tuple[Stack, ...]:
+    """Share the positions out, in the order of their ranks under one of the spec's orders."""
     firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
     stacks: list[Stack] = []
     slots: list[Slot] = []
-    for rank, position in enumerate(spec.orders[0]):
+    for rank, position in enumerate(spec.orders[order]):
         symbols = slice(firsts[position], firsts[position + 1])
         inputs = slice(position * spec.embedding, (position + 1) * spec.embedding)
         size = spec.sizes[position] + 1

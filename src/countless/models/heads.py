@@ -58,13 +58,13 @@ class Heads:
     wide: tuple[Slot, ...]
 
 
-def plan_heads(spec: ModelSpec) -> Heads:
-    """Share the positions out, in the order of their ranks, so that a head's positions see about the same units."""
+def plan_heads(spec: ModelSpec, order: int = 0) -> Heads:
+    """Share the positions out by their ranks under one of the orders: those of a head see about the same units."""
     firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
     folded: list[FoldedHead] = []
     wide: list[Slot] = []
     slots: list[Slot] = []
-    for position, cut in zip(spec.orders[0], spec.cuts.tolist(), strict=True):
+    for position, cut in zip(spec.orders[order], spec.cuts.tolist(), strict=True):
         size = spec.sizes[position]
         symbols = slice(firsts[position], firsts[position] + size)
         features = slice(position * spec.embedding, (position + 1) * spec.embedding)

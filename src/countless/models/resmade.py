@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from countless.errors import TrainingError
 from countless.spec import ModelSpec
 
 
@@ -36,6 +35,37 @@ class MaskedLinear(nn.Module):
         return F.linear(x, self.weight * self.mask, self.bias)
 
 
+class OrderedLinear(nn.Module):
+    """A linear layer with a 0/1 mask for each order and, if there are several, a signal that tells them apart.
+
+    The paper's signal is a second weight under the same mask, whose input is all ones. Inputs that are seen together
+    under every order have one weight here: the same functions, from far fewer numbers. ``masks`` is
+    (orders, outputs, inputs), ``seen`` (orders, outputs, groups of inputs).
+    """
+
+    masks: Tensor
+    seen: Tensor
+
+    def __init__(self, masks: Tensor, seen: Tensor) -> None:
+        super().__init__()
+        _, outputs, inputs = masks.shape
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.signal = nn.Parameter(torch.zeros(seen.shape[1:])) if len(masks) > 1 else None
+        self.register_buffer("masks", masks, persistent=False)
+        self.register_buffer("seen", seen, persistent=False)
+        fan_in = masks.float().mean(0).sum(1, keepdim=True).clamp(min=1)
+        with torch.no_grad():
+            self.weight.normal_().mul_(masks.any(0) * (2.0 / fan_in).sqrt())
+
+    def bias_under(self, order: int) -> Tensor:
+        """The bias and the signal of ``order``."""
+        return self.bias if self.signal is None else self.bias + (self.signal * self.seen[order]).sum(1)
+
+    def forward(self, x: Tensor, order: int) -> Tensor:
+        return F.linear(x, self.weight * self.masks[order], self.bias_under(order))
+
+
 class Block(nn.Module):
     """``h + W2 relu(W1 relu(h))``, both masked so that a unit sees units of at most its own degree."""
 
@@ -59,6 +89,9 @@ class ResMADE(nn.Module):
     Each position has an embedding table with one row per symbol and one for its MASK token. The same rows, less
     MASK, are the output layer (tied embeddings). Layers are masked as :class:`~countless.spec.ModelSpec` says.
 
+    Of several orders one is in force at a time: ``order`` is its place in the spec. Units are sorted by degree under
+    each, so that orders differ in the first and the output layer only, and only these carry a signal of the order.
+
     Reference: Germain et al., *MADE*, 2015; Durkan and Nash, *Autoregressive Energy Machines*, 2019.
 
     >>> model = ResMADE(ModelSpec(sizes=(3, 2), hidden=8, blocks=1, embedding=4))
@@ -72,22 +105,26 @@ class ResMADE(nn.Module):
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
-        if len(spec.orders) != 1:
-            raise TrainingError("this version trains a model with exactly one order of its positions")
         self.spec = spec
         sizes = torch.tensor(spec.sizes)
         width = spec.embedding
         degrees = torch.from_numpy(spec.degrees)  # (H,)
-        ranks = torch.from_numpy(spec.ranks()).repeat_interleave(width)  # (n*E,)
+        ranks = torch.stack([torch.from_numpy(spec.ranks(order)) for order in range(len(spec.orders))])  # (orders, n)
+        features = ranks.repeat_interleave(width, 1)  # (orders, n*E)
 
         rows = sizes + 1
         self.register_buffer("offsets", rows.cumsum(0) - rows, persistent=False)  # first row of each position
         self.register_buffer("mask_codes", sizes, persistent=False)
         self.embedding = nn.Parameter(torch.randn(int(rows.sum()), width) / math.sqrt(width))
-        self.first = MaskedLinear((degrees[:, None] >= ranks[None, :]).float())  # (H, n*E)
+        self.first = OrderedLinear(  # (H, n*E)
+            degrees[None, :, None] >= features[:, None, :], degrees[None, :, None] >= ranks[:, None, :]
+        )
         hidden_mask = (degrees[:, None] >= degrees[None, :]).float()  # (H, H)
         self.blocks = nn.ModuleList(Block(hidden_mask) for _ in range(spec.blocks))
-        self.out = MaskedLinear((degrees[None, :] < ranks[:, None]).float())  # (n*E, H)
+        every_degree = torch.arange(len(spec.sizes) - 1)
+        self.out = OrderedLinear(  # (n*E, H)
+            degrees[None, None, :] < features[:, :, None], every_degree[None, None, :] < features[:, :, None]
+        )
         self.bias = nn.Parameter(torch.zeros(int(rows.sum())))  # the MASK rows are never used
 
     def start_from_marginals(self, counts: list[NDArray[np.int64]]) -> None:
@@ -97,13 +134,16 @@ class ResMADE(nn.Module):
                 probs = torch.from_numpy((count + 0.5) / (count.sum() + 0.5 * len(count)))
                 self.bias[self._symbols(position)] = probs.log().float()
 
-    def hidden(self, inputs: Tensor) -> Tensor:
+    def hidden(self, inputs: Tensor, order: int = 0) -> Tensor:
         """Output features of every position, (B, n, E), given input codes (B, n) in which MASK may stand."""
-        x = F.embedding(inputs + self.offsets, self.embedding).flatten(1)  # (B, n*E)
-        h = self.first(x)
+        return self.features(F.embedding(inputs + self.offsets, self.embedding), order)
+
+    def features(self, embedded: Tensor, order: int = 0) -> Tensor:
+        """The same, given the embedded inputs (B, n, E)."""
+        h = self.first(embedded.flatten(1), order)
         for block in self.blocks:
             h = block(h)
-        out: Tensor = self.out(F.relu(h))
+        out: Tensor = self.out(F.relu(h), order)
         return out.view(len(out), len(self.spec.sizes), self.spec.embedding)
 
     def logits(self, features: Tensor, position: int) -> Tensor:
@@ -111,9 +151,9 @@ class ResMADE(nn.Module):
         symbols = self._symbols(position)
         return F.linear(features[:, position], self.embedding[symbols], self.bias[symbols])
 
-    def log_prob(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    def log_prob(self, inputs: Tensor, targets: Tensor, order: int = 0) -> Tensor:
         """Log-probability of each target given the inputs of earlier rank, (B, n), in nats."""
-        features = self.hidden(inputs)
+        features = self.hidden(inputs, order)
         losses = [
             F.cross_entropy(self.logits(features, position), targets[:, position], reduction="none")
             for position in range(len(self.spec.sizes))
@@ -121,13 +161,16 @@ class ResMADE(nn.Module):
         return -torch.stack(losses, 1)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The weights as the engine reads them: masks multiplied in, float32."""
+        """The weights as the engine reads them, float32; those that no mask lets through are zero."""
         with torch.no_grad():
             arrays: dict[str, Tensor] = {"embedding": self.embedding, "bias": self.bias}
             for name, layer in self.named_modules():
-                if isinstance(layer, MaskedLinear):
-                    arrays[f"{name}.weight"] = layer.weight * layer.mask
+                if isinstance(layer, MaskedLinear | OrderedLinear):
+                    mask = layer.mask if isinstance(layer, MaskedLinear) else layer.masks.any(0)
+                    arrays[f"{name}.weight"] = layer.weight * mask
                     arrays[f"{name}.bias"] = layer.bias
+                if isinstance(layer, OrderedLinear) and layer.signal is not None:
+                    arrays[f"{name}.signal"] = layer.signal
             return {name: array.detach().numpy().astype(np.float32) for name, array in arrays.items()}
 
     def _symbols(self, position: int) -> slice:

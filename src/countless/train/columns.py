@@ -1,4 +1,4 @@
-"""A table's columns as a task: a ResMADE with random input masking."""
+"""A table's columns as a task: a ResMADE with random input masking, under one order or several in turn."""
 
 from __future__ import annotations
 
@@ -45,20 +45,24 @@ class ColumnsTask:
         return self._model
 
     def loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        return self._nats(self._codes[rows].long(), self._masking, generator) / len(rows)
+        orders = len(self.spec.orders)
+        order = int(torch.randint(orders, (), generator=generator)) if orders > 1 else 0  # one for the whole batch
+        return self._nats(self._codes[rows].long(), self._masking, generator, order) / len(rows)
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:
         masking = {"as trained": self._masking, "masked": UniformMasking(), "unmasked": NoMasking()}[inputs]
+        orders = range(len(self.spec.orders))
         nats = 0.0
         with torch.no_grad():
             for chosen in torch.split(rows, EVALUATION_BATCH):
-                nats += float(self._nats(self._codes[chosen].long(), masking, generator))
-        return nats * BITS / len(rows)
+                targets = self._codes[chosen].long()
+                nats += sum(float(self._nats(targets, masking, generator, order)) for order in orders)
+        return nats * BITS / (len(rows) * len(orders))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         return self._model.arrays()
 
-    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
-        """The negative log-likelihood of ``targets``, given inputs of which some are masked."""
+    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator, order: int) -> Tensor:
+        """The negative log-likelihood of ``targets`` under one order, given inputs of which some are masked."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
-        return self._loss(torch.where(mask, self._model.mask_codes, targets), targets, counts)
+        return self._loss(torch.where(mask, self._model.mask_codes, targets), targets, counts, order)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from countless.estimator.evaluate import evaluate, random_workload
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
-BATCH = 2_048  # rows per step, the paper's
+BATCH = 2_048  # rows per step, and
+MOST_CHARACTERS = 100  # of a string, both the paper's
 
 Say = Callable[[str], None]
 
@@ -95,7 +95,7 @@ class Asked:
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         workload.save(path, asked)
-        domains = [column.distinct for column in (*schema.columns, *schema.texts)]
+        domains = [column.distinct for column in schema.columns] + [column.distinct for column in schema.texts]
         return {
             "queries": len(asked),
             "rows": schema.rows,
@@ -135,8 +135,8 @@ class Learned:
         checkpoint = path.with_suffix(".checkpoint")
         recipe = self.recipe
         if self.data.text:
-            preset = countless.TextNetwork.preset(recipe.network or "default")
-            how: dict[str, Any] = {"text_network": preset.masked(recipe.masking), "summary": False, "max_length": 100}
+            network = replace(countless.TextNetwork.preset(recipe.network or "default"), masking=recipe.masking)
+            how: dict[str, Any] = {"text_network": network, "summary": False, "max_length": MOST_CHARACTERS}
         else:
             how = {
                 "masking": recipe.masking,
@@ -162,7 +162,7 @@ class Learned:
         report = estimator.report if not self.data.text else next(iter(estimator.report["texts"].values()))
         kept = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
         facts = {name: report[name] for name in kept}
-        return {**facts, "bytes": os.stat(path).st_size}
+        return {**facts, "bytes": path.stat().st_size}
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Study:
         return Learned(self.data, recipe, self.scale.text_epochs, self.scale.learning_rate)
 
     def model_for(self, method: str, order: int) -> Learned:
-        """The model that one of the paper's methods is asked of, under the random order (or set of orders) ``order``."""
+        """The model that a method is asked of; ``order`` is the seed of its random order, or set of orders."""
         masking, several = COLUMN_METHODS[method]
         return self.model(masking, orders=self.scale.ensemble if several else 1, order=order)
 
@@ -72,7 +72,9 @@ class Study:
 
     def likelihoods(self, order: int) -> dict[str, Learned]:
         """The models of the table of likelihoods, under one order."""
-        several = {f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles}
+        several = {
+            f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles
+        }
         return {"baseline": self.model(NO_MASKING, order=order), "masking": self.model(MASKING, order=order), **several}
 
     def sizes(self) -> dict[tuple[int, int], dict[str, Answered]]:

@@ -14,8 +14,9 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless.bench.dimensions import DIMENSIONS, Growth, Point
+from countless.bench.files import to_bytes
 from countless.bench.growth import Record, measure, records_along, report
-from countless.bench.kept import Kept, to_bytes
+from countless.bench.kept import Kept
 from countless.bench.plot import draw, require_plotting
 from countless.cli import show
 from countless.cli.options import Duration, Names, json_option

@@ -1,0 +1,158 @@
+"""A sweep that survives: many jobs, each in a process of its own, whose results stay when anything fails.
+
+What has a result is not run again: a sweep that was stopped, or lost some jobs, goes on when it is called again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from countless.bench.ledger import Ledger
+from countless.bench.plan import Job, by_name, dependents
+from countless.bench.worker import Worker, stop
+from countless.errors import CountlessError
+from countless.train.interrupt import Interrupt
+
+__all__ = ["Job", "Ledger", "Outcome", "Watch", "sweep"]
+
+TURN = 0.2  # seconds after which a Ctrl-C is noticed
+
+
+class Watch:
+    """Hears how a sweep goes. Nothing need be done with it."""
+
+    def planned(self, done: int, jobs: int) -> None:
+        """So many of the jobs have results already."""
+
+    def started(self, name: str) -> None:
+        """A job begins."""
+
+    def said(self, name: str, line: str) -> None:
+        """A job tells what it is doing."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        """A job has a result."""
+
+    def failed(self, name: str, message: str) -> None:
+        """A job has none, for this reason."""
+
+    def dropped(self, names: tuple[str, ...], need: str) -> None:
+        """Jobs that will not run, because ``need`` failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a sweep: results that are there, of earlier sweeps too; failures and why; jobs that did not run."""
+
+    done: int
+    failed: dict[str, str]
+    waiting: tuple[str, ...]
+
+
+def sweep(
+    jobs: Sequence[Job],
+    folder: Path,
+    workers: int | None = None,
+    watch: Watch | None = None,
+    threads: int | None = None,
+) -> Outcome:
+    """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
+
+    ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
+    fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes.
+    """
+    named = by_name(jobs)
+    for option, value in (("workers", workers), ("threads", threads)):
+        if value is not None and value < 1:
+            raise CountlessError(f"{option} is {value}: give at least 1")
+    workers = workers or usable_cores()
+    threads = threads or max(1, usable_cores() // workers)
+    ledger = Ledger(folder)
+    with ledger.lock(), Interrupt() as interrupt:
+        state = _State(named, ledger, watch or Watch())
+        try:
+            while not interrupt.requested:
+                state.start(workers, threads)
+                if not state.running:
+                    return state.outcome()
+                state.listen(TURN)
+            state.listen(0.0)  # what is finished is kept
+            raise KeyboardInterrupt
+        finally:
+            stop(list(state.running.values()))
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _State:
+    """Where a sweep is."""
+
+    def __init__(self, jobs: dict[str, Job], ledger: Ledger, watch: Watch) -> None:
+        self.jobs, self.ledger, self.watch = jobs, ledger, watch
+        self.done = {name for name, job in jobs.items() if ledger.result(job) is not None}
+        self.failed: dict[str, str] = {}
+        self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
+        self.running: dict[str, Worker] = {}
+        watch.planned(len(self.done), len(jobs))
+
+    def start(self, workers: int, threads: int) -> None:
+        """Start what is ready, as long as there is room."""
+        for name, job in list(self.left.items()):
+            if len(self.running) >= workers:
+                return
+            if self.done.issuperset(job.needs):
+                self.ledger.error_path(name).unlink(missing_ok=True)
+                self.running[name] = Worker(job, self.ledger.folder, self.ledger.log_path(name), threads)
+                del self.left[name]
+                self.watch.started(name)
+
+    def listen(self, seconds: float) -> None:
+        """Hear what the processes say within this time, and see which have ended."""
+        wait([worker.fileno() for worker in self.running.values() if not worker.closed], seconds)
+        for name, worker in list(self.running.items()):
+            for message in worker.messages():
+                self._hear(worker, message)
+            if worker.over():
+                if name not in self.done and name not in self.failed:
+                    self._fail(worker, worker.fate(), worker.last_words())
+                if name in self.done or not worker.last_words():
+                    worker.log.unlink(missing_ok=True)
+                worker.close()
+                del self.running[name]
+
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
+        return Outcome(len(self.done), dict(self.failed), waiting)
+
+    def _hear(self, worker: Worker, message: dict[str, Any]) -> None:
+        name = worker.job.name
+        if "say" in message:
+            self.watch.said(name, message["say"])
+        elif "error" in message:
+            self._fail(worker, message["error"], message["traceback"])
+        else:
+            self.ledger.write(worker.job, message["result"], message["seconds"])
+            self.done.add(name)
+            self.watch.finished(name, message["seconds"])
+
+    def _fail(self, worker: Worker, message: str, details: str) -> None:
+        name = worker.job.name
+        self.ledger.write_error(name, f"{message}\n\n{details}")
+        self.failed[name] = message
+        self.watch.failed(name, message)
+        dropped = tuple(other for other in dependents(name, list(self.jobs.values())) if other in self.left)
+        for other in dropped:
+            del self.left[other]
+        if dropped:
+            self.watch.dropped(dropped, name)

@@ -1,0 +1,101 @@
+"""The methods by name: each answers boxes from a model of columns, which may know several orders.
+
+A method of yours is one more entry of :data:`METHODS` (docs/extending.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from countless.engine.answer import Answer
+from countless.engine.budget import adaptive, fixed
+from countless.engine.exact import exact
+from countless.engine.paper import progressive, skipping
+from countless.engine.runtime import Runtime
+from countless.errors import UnsupportedQueryError
+from countless.region import Box
+
+Orders = Sequence[Runtime[Any]]  # one model, under each of its orders
+Method = Callable[[Orders, Sequence[Box], int | None, int], list[Answer]]
+OneOrder = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
+Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
+
+PAPER_SAMPLES = 1000
+
+
+def first_order(method: OneOrder) -> Method:
+    """The method under the model's first order alone."""
+    return lambda orders, boxes, budget, seed: method(orders[0], boxes, budget, seed)
+
+
+def every_order(method: OneOrder, several: bool = False) -> Method:
+    """The mean of the method over all orders, which share its budget. With ``several``, one order is an error."""
+
+    def answer(orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+        if len(orders) == 1:
+            if several:
+                raise UnsupportedQueryError("the model knows one order only: fit it with --orders 10, or use skipping")
+            return method(orders[0], boxes, budget, seed)
+        share = None if budget is None else max(1, budget // len(orders))
+        found = [method(runtime, boxes, share, seed + place) for place, runtime in enumerate(orders)]
+        return [mean(answers) for answers in zip(*found, strict=True)]
+
+    return answer
+
+
+def one_by_one(sampler: Sampler) -> OneOrder:
+    """The paper's samplers know one box at a time. Every box starts from the same random numbers."""
+
+    def answer(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+        samples = PAPER_SAMPLES if budget is None else budget
+        return [sampler(runtime, box, samples, np.random.default_rng(seed)) for box in boxes]
+
+    return answer
+
+
+def mean(answers: Sequence[Answer]) -> Answer:
+    """One answer from several that are independent of each other."""
+    density = sum(answer.density for answer in answers) / len(answers)
+    return Answer(
+        density,
+        all(answer.exact for answer in answers),
+        sum(answer.particles for answer in answers),
+        answers[0].visited,
+        sum(answer.forward_rows for answer in answers),
+        _error_of_mean(answers, density),
+    )
+
+
+def _error_of_mean(answers: Sequence[Answer], density: float) -> float | None:
+    """The relative standard error of the mean, if each sampled answer tells its own."""
+    errors = [0.0 if answer.exact else answer.sampling_error for answer in answers]
+    told = [error for error in errors if error is not None]
+    if density == 0 or len(told) < len(errors) or not any(told):
+        return None
+    squares = sum((error * answer.density) ** 2 for error, answer in zip(told, answers, strict=True))
+    return math.sqrt(squares) / (len(answers) * density)
+
+
+def _particles(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+    return adaptive(runtime, boxes, seed) if budget is None else fixed(runtime, boxes, budget, seed)
+
+
+def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+    return [exact(runtime, box) for box in boxes]
+
+
+METHODS: dict[str, Method] = {
+    "particles": every_order(_particles),
+    "skipping": first_order(one_by_one(skipping)),
+    "progressive": first_order(one_by_one(progressive)),
+    "multi-order": every_order(one_by_one(progressive), several=True),
+    "multi-order+skipping": every_order(one_by_one(skipping), several=True),
+    "exact": every_order(_exact),
+    "plain-skipping": first_order(one_by_one(partial(skipping, plain=True))),
+    "plain-progressive": first_order(one_by_one(partial(progressive, plain=True))),
+}

@@ -1,0 +1,78 @@
+"""In which order a model reads the columns of its table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from countless.data.schema import Schema
+from countless.errors import TrainingError
+
+NATURAL, RANDOM = "natural", "random"
+
+
+@dataclass(frozen=True)
+class Orders:
+    """``count`` orders: the table's own, random ones from a seed, or the columns named ``first`` and then the rest.
+
+    >>> Orders.read("random:3", 10)
+    Orders(count=10, seed=3, first=())
+    """
+
+    count: int = 1
+    seed: int | None = None
+    first: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise TrainingError("a model reads its columns in at least 1 order")
+        if self.seed is not None and self.seed < 0:
+            raise TrainingError("the seed of a random order must not be negative")
+
+    @classmethod
+    def read(cls, order: str | Sequence[str] | None, count: int) -> Orders:
+        """``natural``, ``random`` or ``random:SEED``, or names of columns; None is random if there are several."""
+        if order is None:
+            order = NATURAL if count == 1 else RANDOM
+        kind, _, seed = order.partition(":") if isinstance(order, str) else ("", "", "")
+        if kind == RANDOM and (seed.isdecimal() or not seed):
+            return cls(count, int(seed or 0))
+        if count > 1:
+            raise TrainingError("several orders are drawn at random: leave out the order, or give random:SEED")
+        if order == NATURAL:
+            return cls(count)
+        return cls(count, None, tuple(order.split(",")) if isinstance(order, str) else tuple(order))
+
+    def positions(self, schema: Schema) -> tuple[tuple[int, ...], ...]:
+        """The orders of the table's positions; those of a column stay together. There are no two alike."""
+        return tuple(
+            tuple(position for column in columns for position in schema.positions(column))
+            for columns in self._columns(schema)
+        )
+
+    def _columns(self, schema: Schema) -> list[tuple[int, ...]]:
+        names = [column.name for column in schema.columns]
+        if self.seed is None:
+            chosen = [_place(names, name.strip()) for name in self.first]
+            if len(set(chosen)) < len(chosen):
+                raise TrainingError("the order names a column twice")
+            return [(*chosen, *(place for place in range(len(names)) if place not in chosen))]
+        rng = np.random.default_rng(self.seed)
+        found: dict[tuple[int, ...], None] = {}
+        few = math.factorial(len(names)) if len(names) < 10 else self.count
+        while len(found) < min(self.count, few):
+            found[tuple(rng.permutation(len(names)).tolist())] = None
+        return list(found)
+
+
+def _place(names: list[str], name: str) -> int:
+    for place, known in enumerate(names):
+        if known.casefold() == name.casefold():
+            return place
+    raise TrainingError(
+        f"the order names {name!r}, which is no fitted column: give natural, random, random:SEED, or columns among "
+        f"{', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
+    )
