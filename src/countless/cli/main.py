@@ -21,6 +21,7 @@ COMMANDS = {
     "evaluate": "Measure a model against true counts.",
     "info": "What does a model file hold?",
     "bench": "Measure speed, and how it grows.",
+    "paper": "Run the paper's experiments on your tables.",
     "demo": "Fit the embedded table and compare estimates with the truth.",
 }
 

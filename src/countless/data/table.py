@@ -213,3 +213,19 @@ def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bo
     if kind == "BOOLEAN":
         return False
     return distinct > options.max_distinct or (distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows)
+
+
+def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
+    source = Source.open(source)
+    options = (options or EncodeOptions()).advised(source.advice)
+    rows, candidates, _ = _candidates(source, options)
+    columns: list[str] = []
+    texts: list[str] = []
+    for candidate in candidates:
+        many = candidate.far_too_many
+        if not many and candidate.is_text(True) and not candidate.is_text(False):  # only then does the number decide
+            found = source.rows(f"SELECT count(DISTINCT {quote_identifier(candidate.name)}) FROM {source.table}")
+            many = _too_many(candidate.type, int(found[0][0]), rows, options)
+        (texts if candidate.is_text(many) else columns).append(candidate.name)
+    return tuple(columns), tuple(texts)

@@ -1,0 +1,169 @@
+"""The commands of the exhibits: measure what is missing, gather, write, show."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from countless.bench.machine import machine_facts
+from countless.bench.paper import results
+from countless.bench.paper.cells import Data
+from countless.bench.paper.exhibits import EXHIBITS, Exhibit
+from countless.bench.paper.numbers import Record
+from countless.bench.paper.scale import SCALES, Scale
+from countless.bench.paper.study import Study, with_needs
+from countless.bench.paper.tables import data_sets
+from countless.bench.plot import require_plotting
+from countless.bench.sweep import Ledger, Outcome, sweep
+from countless.cli import show
+from countless.cli.options import Names, json_option
+from countless.cli.paper.sheets import show_sheet
+from countless.cli.sweeping import SweepWatch
+from countless.errors import DataError
+
+FAILURES_SHOWN = 5
+
+
+def exhibit_command(name: str, summary: str) -> click.Command:
+    """The command ``countless paper NAME``."""
+
+    @click.command(
+        name,
+        help=f"{summary}\n\nTABLE is a path, or a data set's name; give one or several. A table of columns is asked"
+        " about its columns, without any text among them; a table of nothing but text is for the exhibit of text.",
+        epilog=_examples(name),
+    )
+    @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+    @click.option("--exclude", type=Names(), default=(), help="Columns to leave out, of whichever table has them.")
+    @click.option(
+        "--scale",
+        type=click.Choice(list(SCALES)),
+        default="small",
+        show_default=True,
+        help="How much of the paper's protocol to run (see countless paper --help).",
+    )
+    @click.option(
+        "-o",
+        "--out",
+        type=click.Path(path_type=Path),
+        default="paper-results",
+        show_default=True,
+        help="The folder for results.",
+    )
+    @click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
+    @json_option
+    def run(
+        tables: tuple[str, ...], exclude: tuple[str, ...], scale: str, out: Path, workers: int | None, as_json: bool
+    ) -> int:
+        require_plotting()
+        chosen = SCALES[scale]
+        plan = _plan(name, data_sets(list(dict.fromkeys(tables)), exclude, chosen), chosen, show.progress())
+        results.claim(out, chosen)
+        outcome = _measure(plan, out, workers)
+        command = _command(name, tables, exclude, scale)
+        written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
+        if as_json:
+            click.echo(json.dumps({"exhibits": written, "failed": outcome.failed}))
+        else:
+            for exhibit in plan:
+                _show(exhibit, written[exhibit.name])
+        return _say_failures(outcome)
+
+    return run
+
+
+Plan = dict[Exhibit, list[Study]]
+
+
+def _plan(name: str, data: Sequence[Data], scale: Scale, console: Console) -> Plan:
+    """The exhibits to make, and of which data sets."""
+    wanted = list(EXHIBITS.values()) if name == "all" else [EXHIBITS[name]]
+    plan: Plan = {}
+    for exhibit in wanted:
+        fitting = [one for one in data if one.text == exhibit.text]
+        if name != "all" and len(fitting) < len(data):
+            raise DataError(_unfit(exhibit, next(one for one in data if one not in fitting)))
+        if fitting:
+            plan[exhibit] = [Study(one, scale) for one in fitting]
+    left_out = [exhibit.name for exhibit in wanted if exhibit not in plan]
+    if left_out:
+        kind = "text only" if EXHIBITS[left_out[0]].text else "columns"
+        console.print(f"no table of {kind} was given: {', '.join(left_out)} left out")
+    return plan
+
+
+def _unfit(exhibit: Exhibit, data: Data) -> str:
+    if exhibit.text:
+        return (
+            f"{data.name} has other columns than text: {exhibit.name} is about text, so give a table with one text "
+            "column, or --exclude the others"
+        )
+    return f"{data.name} is text only: {exhibit.name} is about columns; text is what countless paper text is about"
+
+
+def _measure(plan: Plan, out: Path, workers: int | None) -> Outcome:
+    """Run the cells that have no result yet."""
+    cells = with_needs(cell for exhibit, studies in plan.items() for one in studies for cell in exhibit.cells(one))
+    console = show.progress()
+    try:
+        with SweepWatch(console) as watch:
+            return sweep(cells, out, workers, watch)
+    except KeyboardInterrupt:
+        console.print(f"stopped: what is finished stays in {out}, and the same command goes on from there")
+        raise
+
+
+def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:
+    """Write the files of an exhibit from what is known; the facts of its data sets are returned."""
+    ledger = Ledger(out)
+    gathered = [exhibit.gather(study, ledger) for study in studies]
+    facts = [{**one, "command": command, "machine": machine_facts()} for one in gathered if one is not None]
+    for path in results.write(exhibit, facts, out):
+        show.progress().print(f"wrote {path}", soft_wrap=True)
+    return facts
+
+
+def _command(name: str, tables: Sequence[str], exclude: Sequence[str], scale: str) -> str:
+    """What was run, without the folders of this machine."""
+    words = ["countless", "paper", name, *(Path(table).name for table in tables)]
+    words += ["--exclude", ",".join(exclude)] if exclude else []
+    return shlex.join([*words, "--scale", scale, "-o", "DIR"])
+
+
+def _show(exhibit: Exhibit, facts: Sequence[Record]) -> None:
+    console = show.results()
+    if not facts:
+        console.print(f"{exhibit.title}: nothing is measured yet")
+        return
+    for sheet in exhibit.sheets(facts):
+        show_sheet(console, sheet)
+
+
+def _say_failures(outcome: Outcome) -> int:
+    """The exit code; what failed is listed."""
+    if not outcome.failed:
+        return 0
+    console = show.progress()
+    console.print(f"{show.plural(len(outcome.failed), 'cell')} failed; the same command tries again:")
+    for name, message in list(outcome.failed.items())[:FAILURES_SHOWN]:
+        console.print(f"  {name}: {message}", soft_wrap=True)
+    more = len(outcome.failed) - FAILURES_SHOWN
+    if more > 0:
+        console.print(f"  and {more:,} more, each with its reason in cells/*.error.txt")
+    if outcome.waiting:
+        console.print(f"{show.plural(len(outcome.waiting), 'cell')} that need them did not run")
+    return 1
+
+
+def _examples(name: str) -> str:
+    table = "npm_urls" if name == "text" else "adult npm_urls" if name == "all" else "adult"
+    other = "urls.parquet" if name == "text" else "people.parquet flights.parquet --exclude id"
+    return (
+        f"\b\nExamples:\n  countless paper {name} {table} --scale smoke\n"
+        f"  countless paper {name} {other} -o results/ --workers 2"
+    )
