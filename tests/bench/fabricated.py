@@ -14,7 +14,7 @@ from countless.bench.paper.exhibits import EXHIBITS
 from countless.bench.paper.scale import SCALES
 from countless.bench.paper.study import Study
 
-SMALL = SCALES["small"]
+SMALL = replace(SCALES["small"], queries=200, text_queries=60)
 CENSUS = Data("census_income", "data/census_income.parquet", 299_285, ("instance_weight",))
 EV = Data("ev_registrations", "data/ev_registrations.parquet", 181_458)
 COVTYPE = Data("covtype", "data/covtype.parquet", 300_000)

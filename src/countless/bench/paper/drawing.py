@@ -41,8 +41,8 @@ PICTURE_LABELS = {  # shorter than those of the tables
     "skipping": "skipping",
     "multi-order+skipping": "multi-order + skipping",
     "particles": "particles (ours)",
-    "particles on skipping": "particles (ours), model of skipping",
-    "particles on multi-order+skipping": "particles (ours), model of multi-order + skipping",
+    "particles on skipping": "particles (ours), skipping's model",
+    "particles on multi-order+skipping": "particles (ours), multi-order + skipping's model",
 }
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "countless",
@@ -55,10 +55,11 @@ SETTINGS: dict[Any, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
 }
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # what would differ from run to run
 
 
-def pictures(draw: Callable[[Figure], None]) -> dict[str, bytes]:
-    """What ``draw`` draws as the content of an ``svg`` and of a ``png`` file."""
+def pictures(draw: Callable[[Figure], None], kinds: Sequence[str] = tuple(METADATA)) -> dict[str, bytes]:
+    """What ``draw`` draws, as the content of files of these kinds."""
     require_plotting()
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -69,9 +70,9 @@ def pictures(draw: Callable[[Figure], None]) -> dict[str, bytes]:
         FigureCanvasAgg(figure)
         draw(figure)
         drawn = {}
-        for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
+        for kind in kinds:
             content = io.BytesIO()
-            figure.savefig(content, format=kind, dpi=110, metadata=metadata)
+            figure.savefig(content, format=kind, dpi=110, metadata=METADATA[kind])
             drawn[kind] = content.getvalue()
     return drawn
 
@@ -109,21 +110,25 @@ def log_scale(axes: Axes, values: Iterable[float]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
 
 
-def method_legend(figure: Figure, methods: Sequence[str], columns: int = 3, dashed: Sequence[str] = ()) -> None:
-    """The methods' colours and marks, above all panels."""
+def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, dashed: Sequence[str] = ()) -> None:
+    """The methods' colours and marks, above all panels, in as many columns as there is room for."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    lines = [
-        Line2D(
+    if not methods:
+        return
+    labels = [PICTURE_LABELS[name] for name in methods]
+    widest = 0.7 + 0.063 * max(map(len, labels))  # inches
+    handles = [
+        Patch(color=COLORS[name])
+        if bars
+        else Line2D(
             [], [], color=COLORS[name], marker=MARKERS[name], markersize=5, linestyle="--" if name in dashed else "-"
         )
         for name in methods
     ]
-    if lines:
-        labels = [PICTURE_LABELS[name] for name in methods]
-        figure.legend(
-            lines, labels, loc="outside upper center", ncols=min(columns, len(lines)), frameon=False, fontsize=8
-        )
+    columns = max(1, min(3, len(labels), int(figure.get_figwidth() / widest)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
 
 
 def nothing(figure: Figure) -> None:

@@ -59,7 +59,8 @@ def _head(gathered: Gathered) -> str:
         f"<h1>{escape(TITLE)}</h1>\n<p>The experiments of "
         f'<a href="{PAPER_LINK}">Variable Skipping for Autoregressive Range Density Estimation</a> (ICML 2020), run '
         "with Countless, and our own method beside the paper's. An error is the factor between an estimate and the "
-        f'truth.</p>\n<p class="soft">Tables: {escape(tables)}. Scale: {escape(scales)}.</p>\n<nav><ul>{items}</ul></nav>'
+        f'truth.</p>\n<p class="soft">Tables: {escape(tables)}. Scale: {escape(scales)}.</p>\n'
+        f"<nav><ul>{items}</ul></nav>"
     )
 
 
@@ -93,7 +94,7 @@ def _finding(finding: Finding, verdicts: Sequence[Verdict]) -> str:
 
 
 def _exhibit(exhibit: Exhibit, facts: Sequence[Record]) -> str:
-    drawn = pictures(lambda figure: exhibit.draw(facts, figure))["svg"]
+    drawn = pictures(lambda figure: exhibit.draw(facts, figure), ("svg",))["svg"]
     beside = beside_the_paper(exhibit.name, facts)
     sheets = [*exhibit.sheets(facts), *([beside] if beside is not None else [])]
     gaps = [note for one in facts if (note := missing_note(one)) is not None]

@@ -100,8 +100,8 @@ def _plan(name: str, data: Sequence[Data], scale: Scale, console: Console) -> Pl
 def _unfit(exhibit: Exhibit, data: Data) -> str:
     if exhibit.text:
         return (
-            f"{data.name} has other columns than text: {exhibit.name} is about text, so give a table with one text "
-            "column, or --exclude the others"
+            f"{data.name} has other columns than text: give countless paper text a table with one text column, or "
+            "--exclude the others"
         )
     return f"{data.name} is text only: {exhibit.name} is about columns; text is what countless paper text is about"
 
@@ -114,7 +114,9 @@ def _measure(plan: Plan, out: Path, workers: int | None) -> Outcome:
         with SweepWatch(console) as watch:
             return sweep(cells, out, workers, watch)
     except KeyboardInterrupt:
-        console.print(f"stopped: what is finished stays in {out}, and the same command goes on from there")
+        console.print(
+            f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True
+        )
         raise
 
 

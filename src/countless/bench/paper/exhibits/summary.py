@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, PICTURE_LABELS, log_scale, nothing, panels
+from countless.bench.paper.drawing import COLORS, log_scale, method_legend, nothing, panels
 from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, names, values
 from countless.bench.paper.exhibits.main import Main
 from countless.bench.paper.numbers import Record, number, short
@@ -72,7 +72,7 @@ class Summary(Exhibit):
                     continue
                 x = group + (place - (len(methods) - 1) / 2) * width
                 open_ended = found["bound"] == "more than"
-                bar = axes.bar(x, found["passes"], width * 0.9, color=COLORS[method], label=PICTURE_LABELS[method])
+                bar = axes.bar(x, found["passes"], width * 0.9, color=COLORS[method])
                 if open_ended:
                     bar[0].set(hatch="////", edgecolor="white", linewidth=0)
                 label = SIGNS[found["bound"]].strip() + short(found["passes"])
@@ -83,8 +83,7 @@ class Summary(Exhibit):
         axes.set_xlim(-0.5, len(facts) - 0.5)
         axes.tick_params(axis="x", length=0)
         axes.set_ylabel("forward passes per query", fontsize=9)
-        handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, frameon=False, fontsize=8)
+        method_legend(figure, methods, bars=True)
         return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, PICTURE_LABELS, log_scale, nothing, panels
+from countless.bench.paper.drawing import COLORS, log_scale, method_legend, nothing, panels
 from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, values
 from countless.bench.paper.numbers import RESAMPLES, Record, bootstrapped, number, summarized, written
 from countless.bench.paper.sheet import Sheet, best
@@ -72,7 +72,7 @@ class Text(Exhibit):
                     x = group + (place - (len(found) - 1) / 2) * width
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
-                    axes.bar(x, mean, width * 0.9, color=COLORS[method], label=PICTURE_LABELS[method])
+                    axes.bar(x, mean, width * 0.9, color=COLORS[method])
                     least = max(mean - deviation, 1.0)
                     axes.errorbar(x, mean, [[mean - min(least, mean)], [deviation]], color="#555555", capsize=2, lw=1)
                     top = (x, mean + deviation)
@@ -84,10 +84,5 @@ class Text(Exhibit):
             axes.tick_params(axis="x", length=0)
             axes.set_title(one["data"]["name"], fontsize=10)
         line[0].set_ylabel("q-error", fontsize=9)
-        bars = [axes.get_legend_handles_labels() for axes in line]
-        handles = {label: bar for pair in bars for bar, label in zip(*pair, strict=True)}
-        columns = 2 if len(line) == 1 else 4
-        figure.legend(
-            handles.values(), handles.keys(), loc="outside upper center", ncols=columns, frameon=False, fontsize=8
-        )
+        method_legend(figure, values(facts, "method"), bars=True)
         return None
