@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from countless.bench.paper.counterparts import beside_the_paper, described
+from countless.bench.paper.differences import differences
 from countless.bench.paper.exhibits import EXHIBITS
 from countless.bench.paper.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, Finding
 from countless.bench.paper.published import figures_in_words, published, table_figures
@@ -209,23 +210,31 @@ class TestFindings:
 
 class TestBesideThePaper:
     def test_rows_alternate(self) -> None:
-        sheet = beside_the_paper("main", facts("main", CENSUS, EV))
-        assert sheet is not None
-        assert [row[2] for row in sheet.rows[:4]] == [
+        table, words = beside_the_paper("main", facts("main", CENSUS, EV))
+        assert [row[2] for row in table.rows[:4]] == [
             "census_income (ours)",
             "Census (the paper)",
             "ev_registrations (ours)",
             "DMV-Full (the paper)",
         ]
-        assert sheet.rows[1][3:] == ("1.19 ± 0.01", "1.53 ± 0.32", "1.09 ± 0.01", "1.21 ± 0.03")
-        misprint = [row for row in sheet.rows if row[:3] == ("10,000", "P50", "Census (the paper)")]
+        assert table.rows[1][3:] == ("1.19 ± 0.01", "1.53 ± 0.32", "1.09 ± 0.01", "1.21 ± 0.03")
+        misprint = [row for row in table.rows if row[:3] == ("10,000", "P50", "Census (the paper)")]
         assert misprint[0][4] == "6.31 ± 1.60 *"
+        assert words.rows[1] == ("100", "P99", "Census (the paper)", "1,000", "2.50")
 
     def test_a_table_of_no_counterpart_has_none(self) -> None:
         assert described("adult") == "none of the paper's"
         adult = [{**one, "data": {**one["data"], "name": "adult"}} for one in facts("main", CENSUS)]
-        assert beside_the_paper("main", adult) is None
-        assert beside_the_paper("sizes", facts("sizes", CENSUS)) is None
+        assert beside_the_paper("main", adult) == []
+        assert beside_the_paper("sizes", facts("sizes", CENSUS)) == []
+
+    def test_what_differs_has_both(self) -> None:
+        columns, texts = differences({"main": facts("main", CENSUS, COVTYPE), "text": facts("text", URLS)})
+        assert [row[0] for row in columns.rows] == ["census_income", "covtype", "Census", "KDD"]
+        assert columns.rows[0][1] == "a stand-in for the paper's Census; without instance_weight"
+        assert [row[6] for row in columns.rows[2:]] == ["20", "200"]
+        assert [row[0] for row in texts.rows] == ["news_urls", "Dryad-URLs"]
+        assert all(len(row) == len(sheet.headings) for sheet in (columns, texts) for row in sheet.rows)
 
 
 class Balance(HTMLParser):

@@ -10,7 +10,7 @@ from countless.bench.paper.exhibits.likelihoods import model_label
 from countless.bench.paper.exhibits.text import ROWS
 from countless.bench.paper.numbers import METRICS, Record, written
 from countless.bench.paper.published import COLUMN_METHODS as METHODS
-from countless.bench.paper.published import MODELS, TEXT_METHODS, TEXT_SAMPLES, Published, published
+from countless.bench.paper.published import MODELS, TEXT_METHODS, TEXT_SAMPLES, Published, figures_in_words, published
 from countless.bench.paper.sheet import Sheet
 
 
@@ -46,11 +46,11 @@ def described(name: str) -> str:
     return f"the paper's {counterpart.paper}" if counterpart.same else f"a stand-in for the paper's {counterpart.paper}"
 
 
-def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> Sheet | None:
+def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> list[Sheet]:
     """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
-    rows_of = _SHEETS.get(exhibit)
     known = [one for one in facts if one["data"]["name"] in COUNTERPARTS]
-    return rows_of(known) if rows_of is not None and known else None
+    sheets = [make(known) for make in _SHEETS.get(exhibit, ()) if known]
+    return [sheet for sheet in sheets if sheet.rows]
 
 
 def _main(facts: Sequence[Record]) -> Sheet:
@@ -68,6 +68,23 @@ def _main(facts: Sequence[Record]) -> Sheet:
     headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in METHODS))
     note = "*: a misprint in the paper (its median repeats its largest error), not to be compared with."
     return Sheet("Beside the paper's Table 5", headings, tuple(rows), 3, (note,))
+
+
+def _in_words(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    said = {(one.data, one.samples, one.metric, one.method): one for one in figures_in_words()}
+    methods = ("progressive", "skipping")
+    for data, samples, metric in dict.fromkeys(key[:3] for key in said):
+        for one in facts:
+            found = [find(one, samples=samples, method=method) for method in methods]
+            if COUNTERPARTS[one["data"]["name"]].paper == data and any(found):
+                theirs = [said[data, samples, metric, method] for method in methods]
+                label = (f"{samples:,}", METRIC_LABELS[metric])
+                ours = [written(field and field[metric]) for field in found]
+                rows += _pair(label, one["data"]["name"], ours, data, theirs)
+    headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in methods))
+    note = "The paper's are approximate, and some differ from its own Table 5."
+    return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
 
 
 def _likelihoods(facts: Sequence[Record]) -> Sheet:
@@ -106,4 +123,8 @@ def _theirs(found: Published | None) -> str:
     return written({"mean": found.value, "deviation": found.deviation}) + ("" if found.comparable else " *")
 
 
-_SHEETS: dict[str, Callable[[Sequence[Record]], Sheet]] = {"main": _main, "likelihoods": _likelihoods, "text": _text}
+_SHEETS: dict[str, tuple[Callable[[Sequence[Record]], Sheet], ...]] = {
+    "main": (_main, _in_words),
+    "likelihoods": (_likelihoods,),
+    "text": (_text,),
+}

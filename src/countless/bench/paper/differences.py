@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from countless.bench.paper.counterparts import COUNTERPARTS, described
 from countless.bench.paper.numbers import Record
-from countless.bench.paper.published import DATA, SETTINGS
+from countless.bench.paper.published import DATA, PaperSettings
 from countless.bench.paper.sheet import Sheet
 from countless.data.digits import DIGITS_FROM
 from countless.data.quantiles import CELLS
@@ -27,7 +27,7 @@ NOTES = (
     "The network for text at the scales smoke and small is two blocks of width 64 that also see the last two to four"
     " characters, not eight blocks of width 32; at the scale full it is the paper's. Methods that skip are asked of a"
     " model with masked prefixes, the others of one without.",
-    "Times are of one machine with other work on it: compare ratios.",
+    "Times depend on the machine and on what else it does: compare ratios.",
 )
 
 
@@ -41,16 +41,10 @@ def differences(gathered: Mapping[str, Sequence[Record]]) -> list[Sheet]:
     texts = [one for one in together.values() if one["data"]["text"]]
     sheets = []
     if columns:
-        papers = _papers(columns)
-        rows = [_columns_row(one) for one in columns]
-        rows += [(name, "the paper", *_paper_size(name), *_paper_settings()) for name in papers]
+        rows = [*map(_columns_row, columns), *map(_paper_columns_row, _papers(columns))]
         sheets.append(Sheet("Tables of columns", COLUMN_HEADINGS, tuple(rows), 2))
     if texts:
-        rows = [_text_row(one) for one in texts]
-        rows += [
-            (name, "the paper", DATA[name].rows, "full", SETTINGS["epochs"], SETTINGS["text network"],
-             SETTINGS["text queries"], "1,000") for name in _papers(texts)
-        ]  # fmt: skip
+        rows = [*map(_text_row, texts), *map(_paper_text_row, _papers(texts))]
         sheets.append(Sheet("Tables of text", TEXT_HEADINGS, tuple(rows), 2))
     return sheets
 
@@ -100,9 +94,22 @@ def _papers(facts: Sequence[Record]) -> list[str]:
     return list(dict.fromkeys(known))
 
 
-def _paper_size(name: str) -> tuple[str, str, str]:
-    return DATA[name].rows, str(DATA[name].columns), DATA[name].domain
+def _paper_columns_row(name: str) -> tuple[str, ...]:
+    data, settings = DATA[name], PaperSettings()
+    size = (data.rows, str(data.columns), data.domain)
+    return (
+        name,
+        "the paper",
+        *size,
+        "full",
+        str(data.epochs),
+        settings.learning_rate,
+        str(settings.orders),
+        f"{settings.queries:,}",
+    )
 
 
-def _paper_settings() -> tuple[str, ...]:
-    return ("full", SETTINGS["epochs"], "0.0005", "8", "1,000")
+def _paper_text_row(name: str) -> tuple[str, ...]:
+    data, settings = DATA[name], PaperSettings()
+    asked = (str(settings.text_queries), f"{settings.text_samples:,}")
+    return (name, "the paper", data.rows, "full", str(data.epochs), settings.text_network, *asked)

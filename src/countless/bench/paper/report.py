@@ -95,8 +95,7 @@ def _finding(finding: Finding, verdicts: Sequence[Verdict]) -> str:
 
 def _exhibit(exhibit: Exhibit, facts: Sequence[Record]) -> str:
     drawn = pictures(lambda figure: exhibit.draw(facts, figure), ("svg",))["svg"]
-    beside = beside_the_paper(exhibit.name, facts)
-    sheets = [*exhibit.sheets(facts), *([beside] if beside is not None else [])]
+    sheets = [*exhibit.sheets(facts), *beside_the_paper(exhibit.name, facts)]
     gaps = [note for one in facts if (note := missing_note(one)) is not None]
     return "\n".join(
         [
