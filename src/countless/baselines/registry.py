@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +35,13 @@ class Material:
 
     @cached_property
     def encoded(self) -> Table:
-        """The model's columns as codes, without text."""
+        """The model's columns as codes. Its text is known by name, and not read."""
         names = tuple(column.name for column in self.schema.columns)
         if not names:
-            raise DataError("it is not for text columns, and the model has no other")
+            raise DataError("it knows no text, and the model has no other columns")
         self.tell("encoding the table")
-        return Table.encode(self.table, EncodeOptions(columns=names, no_text=names))
+        table = Table.encode(self.table, EncodeOptions(columns=names, no_text=names))
+        return Table(replace(table.schema, texts=self.schema.texts), table.codes)
 
     @cached_property
     def loaded(self) -> LoadedTable:

@@ -165,7 +165,9 @@ def _show_compared(compared: Sequence[Compared], asked: Sequence[Query], as_json
             console.print(f"{item.method} cannot answer: {item.problem}", soft_wrap=True)
         elif item.answered < len(asked):
             reason = item.problem or "it is slow, so it was asked the first ones only"
-            console.print(f"{item.method} answered {item.answered:,} queries: {reason}", soft_wrap=True)
+            console.print(
+                f"{item.method} answered {item.answered:,} of {len(asked):,} queries: {reason}", soft_wrap=True
+            )
 
 
 def _figures(item: Compared) -> list[str]:
