@@ -117,4 +117,4 @@ class TestCompare:
         assert isinstance(schema, Schema)
         (found,) = compare(["independence"], Material(material.table, schema), [Query("TRUE", 3000)])
         assert found.problem is not None
-        assert "knows no text" in found.problem
+        assert "is not for text columns" in found.problem

@@ -37,8 +37,6 @@ class Material:
     def encoded(self) -> Table:
         """The model's columns as codes. Its text is known by name, and not read."""
         names = tuple(column.name for column in self.schema.columns)
-        if not names:
-            raise DataError("it knows no text, and the model has no other columns")
         self.tell("encoding the table")
         table = Table.encode(self.table, EncodeOptions(columns=names, no_text=names))
         return Table(replace(table.schema, texts=self.schema.texts), table.codes)
@@ -62,6 +60,12 @@ class Material:
         self.close()
 
 
+def _independence(material: Material) -> Baseline:
+    if not material.schema.columns:
+        raise DataError("the method 'independence' is not for text columns, and the model has no others")
+    return Independence(material.encoded)
+
+
 def _row_sample(material: Material) -> Baseline:
     if material.schema.texts:
         return SampleScan(material.table, material.share)
@@ -81,7 +85,7 @@ def _postgres_extended(material: Material) -> Baseline:
 
 
 BASELINES: dict[str, Callable[[Material], Baseline]] = {
-    "independence": lambda material: Independence(material.encoded),
+    "independence": _independence,
     "row-sample": _row_sample,
     "duckdb-guess": lambda material: DuckDbGuess(material.table),
     "postgres": _postgres,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
@@ -116,9 +117,12 @@ def evaluate(
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         if not names:
-            answer = make(method, material).estimate if method in BASELINES else model_answer
             task = bar.add_task("answering", total=len(asked))
-            found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
+            with ExitStack() as stack:
+                answer: Callable[[str], Estimate] = model_answer
+                if method in BASELINES:
+                    answer = stack.enter_context(closing(make(method, material))).estimate
+                found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
         else:
             task = bar.add_task("answering", total=len(asked) * (1 + len(names)))
             own = put_to(method, model_answer, asked, model.stat().st_size, on_query=lambda: bar.advance(task))

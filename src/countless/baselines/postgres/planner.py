@@ -14,7 +14,7 @@ from countless.baselines.postgres.groups import related_groups
 from countless.baselines.postgres.server import Server
 from countless.data.source import Source, first_line
 from countless.data.types import TEXT, quote_identifier, stored_type
-from countless.errors import DataError, UnsupportedQueryError
+from countless.errors import DataError, ServerError, UnsupportedQueryError
 from countless.estimator.estimate import Estimate
 
 CHUNK = 1 << 20
@@ -63,8 +63,8 @@ class LoadedTable:
         with tempfile.TemporaryDirectory(prefix="countless-") as directory, self.server.connect() as connection:
             path = Path(directory) / "rows.csv"
             self._write(path)
-            connection.execute(f"CREATE UNLOGGED TABLE loaded ({columns})".encode())
             try:
+                connection.execute(f"CREATE UNLOGGED TABLE loaded ({columns})".encode())
                 with connection.cursor().copy(b"COPY loaded FROM STDIN (FORMAT csv)") as copy, path.open("rb") as rows:
                     while chunk := rows.read(CHUNK):
                         copy.write(chunk)
@@ -97,7 +97,7 @@ class Postgres(Baseline):
     def __init__(self, loaded: LoadedTable, target: int | None = None) -> None:
         self._loaded = loaded
         self._table = f"table_{self.method.replace('-', '_')}"
-        loaded.tell(f"analyzing the table for {self.method}")
+        loaded.tell(f"analyzing the table for {self.method} (a minute or so if it is large)")
         self._connection = loaded.server.connect()
         self._run(f"DROP TABLE IF EXISTS {self._table} CASCADE")
         self._run(f"CREATE UNLOGGED TABLE {self._table} AS TABLE loaded")
@@ -137,7 +137,15 @@ class Postgres(Baseline):
         """What is set up before ANALYZE."""
 
     def _run(self, statement: str) -> None:
-        self._connection.execute(statement.encode())
+        import psycopg
+
+        try:
+            self._connection.execute(statement.encode())
+        except psycopg.Error as error:
+            self.close()
+            raise ServerError(
+                f"PostgreSQL gave up: {first_line(error)}; is there room in /tmp and in memory?"
+            ) from None
 
     def _number(self, query: str) -> int:
         row = self._connection.execute(query.encode()).fetchone()
