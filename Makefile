@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 KERNEL := $(wildcard src/countless/engine/kernel_c/*)
 
-.PHONY: demo test lint types tests clean
+.PHONY: demo test lint types tests postgres clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
@@ -18,8 +18,16 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-tests: .venv/.dev
+tests: .venv/.dev postgres
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest  # threads that sleep while they wait: quick also beside other work
+
+# A server for the tests that ask PostgreSQL. Where it cannot be had, those tests are skipped, and say why.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || command -v initdb > /dev/null \
+	    || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && export DEBIAN_FRONTEND=noninteractive \
+	        && { apt-get install -y --no-install-recommends postgresql \
+	            || { apt-get update && apt-get install -y --no-install-recommends postgresql; }; }; } \
+	    || echo "no PostgreSQL server here: its tests are skipped; apt-get install postgresql brings one"
 
 # Two stamps, so that the demo does not wait for the developers' tools.
 .venv/.train: pyproject.toml constraints.txt $(KERNEL) | .venv

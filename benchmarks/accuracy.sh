@@ -40,3 +40,5 @@ measure particles-64 --particles 64
 measure skipping-100 --method skipping --particles 100
 measure independence --method independence
 measure row-sample --method row-sample
+measure postgres --method postgres # needs a PostgreSQL server: apt-get install postgresql
+measure postgres-extended --method postgres-extended

@@ -10,6 +10,7 @@ from countless.data.source import connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network
+from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
 
 # Columns that depend on each other, NULLs, odd names, and a key.
 PEOPLE = """

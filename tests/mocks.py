@@ -9,48 +9,21 @@ import math
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
+from countless.engine.rows import RowsRuntime
 from countless.region import Box, DigitSet, Filter, ValueSet
 
 
-class MockRuntime:
-    """Walks by keeping whole rows of symbols, and asks :meth:`row_logits` for each."""
+class MockRuntime(RowsRuntime):
+    """Asks :meth:`row_logits` for each row."""
 
     def __init__(self, sizes: tuple[int, ...], order: tuple[int, ...] | None = None) -> None:
-        self._sizes = sizes
-        self._order = order or tuple(range(len(sizes)))
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self._sizes
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        return self._order
-
-    @property
-    def kernel(self) -> None:
-        return None
+        super().__init__(sizes, order or tuple(range(len(sizes))))
 
     def row_logits(self, row: tuple[int, ...], position: int) -> FloatArray:
         raise AssertionError
 
     def conditional(self, codes: IntArray, position: int) -> FloatArray:
         return np.stack([self.row_logits(self._past(row, position), position) for row in codes.tolist()])
-
-    def start(self) -> IntArray:
-        return np.array([self._sizes])
-
-    def logits(self, state: IntArray, position: int) -> FloatArray:
-        return self.conditional(state, position)
-
-    def advance(self, state: IntArray, parents: IntArray, position: int, symbols: IntArray) -> IntArray:
-        rows: IntArray = state[parents]
-        rows[:, position] = symbols
-        return rows
-
-    def follow(self, state: IntArray, position: int, symbols: IntArray) -> IntArray:
-        state[:, position] = symbols
-        return state
 
     def _past(self, row: list[int], position: int) -> tuple[int, ...]:
         """The row with MASK at ``position`` and everything after it in the order."""

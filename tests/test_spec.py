@@ -39,7 +39,7 @@ GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding
         ({**GOOD, "groups": [3, -1]}, "share out"),
         ({**GOOD, "groups": [2], "orders": [[1, 0]]}, "in their own order"),
         ({}, "damaged"),
-        ({"kind": "transformer"}, "unknown kind of model"),
+        ({"kind": "transformer"}, "damaged"),
         (
             {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
             "at least one position",

@@ -15,6 +15,7 @@
     │   └── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
     ├── TrainingError             options or a checkpoint that training cannot use
+    ├── ServerError               PostgreSQL cannot be started here
     └── MissingExtraError         an optional dependency is not installed
 
 Every message says what is wrong and how to mend it.
@@ -88,6 +89,10 @@ class ModelFileError(CountlessError):
 
 class TrainingError(CountlessError):
     """Training cannot start or continue with these options or this checkpoint."""
+
+
+class ServerError(CountlessError):
+    """PostgreSQL is not installed, or does not start; the message names the ``apt-get install`` to run."""
 
 
 class MissingExtraError(CountlessError):

@@ -10,10 +10,12 @@ import numpy as np
 from countless.arrays import IntArray
 from countless.errors import ModelFileError
 
+RESMADE = "resmade"
+
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A ResMADE over *positions* (a column is one or more of them).
+    """A model of *positions* (a column is one or more of them): a ResMADE, or another ``kind`` that reads the same.
 
     ``sizes[p]`` is the number of symbols of position ``p``; symbol ``sizes[p]`` is its MASK token. ``orders``
     lists autoregressive orders, each a permutation of the positions: ``order[k]`` is the position at step ``k``.
@@ -35,6 +37,7 @@ class ModelSpec:
     embedding: int = 32
     orders: tuple[tuple[int, ...], ...] = ()
     groups: tuple[int, ...] = ()
+    kind: str = RESMADE
 
     def __post_init__(self) -> None:
         positions = len(self.sizes)
@@ -99,7 +102,7 @@ class ModelSpec:
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
         return {
-            "kind": "resmade",
+            "kind": self.kind,
             "sizes": list(self.sizes),
             "hidden": self.hidden,
             "blocks": self.blocks,
@@ -112,9 +115,8 @@ class ModelSpec:
     def from_json(cls, data: Any) -> ModelSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         try:
-            if data["kind"] != "resmade":
-                raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
             return cls(
+                kind=str(data["kind"]),
                 sizes=tuple(int(size) for size in data["sizes"]),
                 hidden=int(data["hidden"]),
                 blocks=int(data["blocks"]),

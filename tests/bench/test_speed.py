@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from countless.bench.methods import MANY, PARTICLES, Scan, contenders
+from countless.baselines.scan import Scan
+from countless.bench.methods import MANY, PARTICLES, contenders
 from countless.bench.speed import (
     Measured,
     Options,

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from countless.baselines.postgres.server import find_binaries
+from countless.baselines.registry import BASELINES
 from countless.cli.main import COMMANDS, main
 from countless.cli.options import Duration
 from countless.data.headers import CENSUS
 from countless.data.papers import PAPER_DATA
+from countless.errors import ServerError
 from countless.estimator.estimator import Estimator
 
 
@@ -281,7 +284,7 @@ class TestEvaluate:
         assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method", "by_class"}
         assert len(saved.read_text().splitlines()) == 50
 
-    @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample"])
+    @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample", "scan"])
     def test_methods_for_people(self, run: Run, model: Path, people: Path, method: str) -> None:
         done = run("evaluate", model, people, "--queries", 20, "--method", method)
         assert done.code == 0, done.err
@@ -298,6 +301,75 @@ class TestEvaluate:
         done = run("evaluate", model, tmp_path / "other.csv")
         assert done.code == 1
         assert "the table lacks the model's columns" in done.err
+
+
+class TestBaselines:
+    def test_all_beside_the_model(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--queries", 20, "--baselines", "--share", 0.05)
+        assert done.code == 0, done.err
+        first, header, *lines = done.out.splitlines()
+        assert first.startswith("20 queries")
+        assert header.split()[0] == "method"
+        methods = ["particles", *(name if name != "row-sample" else "row-sample-5%" for name in BASELINES)]
+        assert [line.split()[0] for line in lines[: len(methods)]] == methods
+        try:
+            find_binaries()
+        except ServerError:
+            assert "postgres cannot answer: there is no PostgreSQL server" in done.out
+        else:
+            assert "loading the table into PostgreSQL" in done.err
+
+    def test_json_has_the_same_facts(self, run: Run, model: Path, people: Path) -> None:
+        names = "independence,row-sample,row-sample-10%,scan"
+        done = run("evaluate", model, people, "--queries", 20, "--baselines", names, "--json")
+        found = json.loads(done.out)
+        assert [item["method"] for item in found] == ["particles", *names.split(",")]
+        for item in found:
+            assert item["bytes"] > 100
+            assert item["q_error"]["max"] >= item["q_error"]["p50"] >= 1
+            assert item["latency_ms"]["p99"] >= item["latency_ms"]["p50"] > 0
+            assert (item["answered"], item["queries"], item["problem"]) == (20, 20, None)
+        assert found[0]["bytes"] == model.stat().st_size
+        assert found[-1]["q_error"]["max"] == 1
+
+    def test_one_that_cannot_be_had_is_listed_with_the_reason(
+        self, run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        pytest.importorskip("psycopg")
+        monkeypatch.setattr("countless.baselines.postgres.server.INSTALLED", tmp_path)
+        monkeypatch.setattr("shutil.which", lambda name: None)
+        done = run("evaluate", model, people, "--queries", 5, "--baselines", "postgres,scan")
+        assert done.code == 0, done.err
+        reason = "there is no PostgreSQL server on this machine: install one with: apt-get install postgresql"
+        assert f"postgres cannot answer: {reason}" in done.out
+        assert "scan " in done.out
+        done = run("evaluate", model, people, "--queries", 5, "--method", "postgres")
+        assert (done.code, done.err.splitlines()[-1]) == (1, f"error: {reason}")
+
+    def test_a_clause_that_a_baseline_does_not_understand(
+        self, run: Run, model: Path, people: Path, tmp_path: Path
+    ) -> None:
+        asked = tmp_path / "w.jsonl"
+        asked.write_text('{"where": "age > 40", "rows": 1400}\n{"where": "id < 5", "rows": 5}\n')
+        done = run("evaluate", model, people, "--workload", asked, "--baselines", "independence,scan")
+        assert done.code == 0, done.err
+        assert "independence answered 1 of 2 queries: " in done.out
+        assert "scan answered" not in done.out
+
+    @pytest.mark.parametrize(
+        ("options", "code", "phrase"),
+        [
+            (("--baselines", "magic"), 1, "unknown baseline 'magic': choose from independence"),
+            (("--baselines", "scan", "--method", "independence"), 2, "--baselines stand beside the model"),
+            (("--baselines", "scan", "--share", "0"), 2, "--share"),
+        ],
+    )
+    def test_errors(
+        self, run: Run, model: Path, people: Path, options: tuple[str, ...], code: int, phrase: str
+    ) -> None:
+        done = run("evaluate", model, people, *options)
+        assert done.code == code
+        assert phrase in done.err
 
 
 def test_info(run: Run, model: Path) -> None:

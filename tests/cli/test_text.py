@@ -225,6 +225,15 @@ class TestEvaluate:
         assert done.code == 1
         assert "error: the method 'independence' is not for text columns" in done.err
 
+    def test_baselines_on_text(self, run: Run, pages: Path, lines: Path) -> None:
+        done = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix", "--baselines", "--json")
+        assert done.code == 0, done.err
+        found = {item["method"]: item for item in json.loads(done.out)}
+        assert "is not for text columns" in found["independence"]["problem"]
+        for name in ("particles", "row-sample", "duckdb-guess", "scan"):
+            assert (found[name]["answered"], found[name]["problem"]) == (22, None)
+        assert found["postgres"]["answered"] == 22 or "PostgreSQL" in found["postgres"]["problem"]
+
     def test_patterns_need_text(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--patterns", "mix")
         assert done.code == 1

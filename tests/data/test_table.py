@@ -237,6 +237,16 @@ def test_frames_with_dates_and_missing_values() -> None:
     assert table.schema.columns[0].values[0].startswith("2020-01-02 03:04:00")
 
 
+@pytest.mark.parametrize("told", [duckdb.InterruptException("INTERRUPT"), RuntimeError("Query interrupted")])
+def test_an_interrupted_query_is_an_interrupt(told: Exception) -> None:
+    class Connection:
+        def execute(self, sql: str) -> None:
+            raise told
+
+    with pytest.raises(KeyboardInterrupt):
+        Source("t", Connection(), None).count()  # type: ignore[arg-type]
+
+
 def test_the_fingerprint_tells_tables_apart() -> None:
     one, two, three = (encode(f"SELECT range % {k} AS a FROM range(50)") for k in (3, 3, 4))
     assert one.fingerprint == two.fingerprint != three.fingerprint

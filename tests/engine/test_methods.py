@@ -13,16 +13,20 @@ from countless.engine.answer import Answer
 from countless.engine.budget import offsets
 from countless.engine.density import Runtimes, densities
 from countless.engine.exact import exact
-from countless.engine.methods import METHODS
-from countless.engine.paper import draw
+from countless.engine.methods import METHODS, mean
+from countless.engine.paper import draw, progressive, skipping
 from countless.engine.particles import particles
+from countless.engine.resmade import ResMadeRuntime
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.region import Box, Filter, Region
+from countless.spec import ModelSpec
+from tests.engine.test_resmade import network
 from tests.mocks import JointRuntime, MockRuntime, PrefixRuntime, box_of, brute_force, digit_range
 
 SAMPLERS = [name for name in METHODS if name != "exact"]
 SKIPPING = [name for name in SAMPLERS if "progressive" not in name and name != "multi-order"]
 SEEDS = 400
+SPEC = ModelSpec((3, 4, 5, 4), hidden=16, blocks=1, embedding=5, groups=(1, 2, 1), orders=((0, 1, 2, 3), (1, 3, 2, 0)))
 
 
 def ask(method: str, runtime: MockRuntime, box: Box, budget: int, seed: int) -> Answer:
@@ -205,3 +209,44 @@ def test_draw_follows_the_masses() -> None:
 def test_draw_never_leaves_the_allowed_symbols() -> None:
     masses = np.array([[1e-300, 0.0], [0.0, 0.0]])
     assert draw(masses, masses.sum(axis=1), np.random.default_rng(0)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("sampler", [progressive, skipping])
+def test_walking_paths_are_the_plain_ones(sampler: Any) -> None:
+    """The readable twin makes a whole forward pass for each position, and draws the same symbols."""
+    runtime = ResMadeRuntime(SPEC, network(SPEC).arrays(), order=1)
+    radices = SPEC.sizes[1:3]
+    box = Box((*box_of({0: [0, 2], 3: [1, 2]}, SPEC.sizes).filters, Filter((1, 2), digit_range(3, 9, radices))))
+    quick, plain = (sampler(runtime, box, 200, np.random.default_rng(4), plain=twin) for twin in (False, True))
+    assert quick.density == pytest.approx(plain.density, rel=1e-4)
+    assert (quick.visited, quick.forward_rows) == (plain.visited, plain.forward_rows)
+
+
+class UnmaskedRuntime(PrefixRuntime):
+    """A model trained without masking: it has never read MASK before a position it predicts."""
+
+    def conditional(self, codes: Any, position: int) -> Any:
+        earlier = list(self.order[: self.order.index(position)])
+        assert np.all(codes[:, earlier] < np.array(self.sizes)[earlier]), "it was given MASK to read"
+        return super().conditional(codes, position)
+
+
+def test_progressive_sampling_never_reads_mask() -> None:
+    """Not even at the later digits of a range, which the leading digit has left free."""
+    runtime = UnmaskedRuntime((3, 4, 5, 2), seed=3, order=(1, 2, 0, 3))
+    box = Box((Filter((1, 2), digit_range(3, 17, (4, 5))), *box_of({3: [1]}, runtime.sizes).filters))
+    for plain in (False, True):
+        found = progressive(runtime, box, 50, np.random.default_rng(0), plain=plain)
+        assert 0 < found.density < 1
+        assert found.visited == (1, 2, 0, 3)
+
+
+def test_the_mean_of_answers() -> None:
+    one = Answer(0.2, False, 10, (1,), 30, sampling_error=0.1)
+    two = Answer(0.4, False, 10, (1,), 30, sampling_error=0.2)
+    found = mean([one, two])
+    assert found.density == pytest.approx(0.3)
+    assert (found.particles, found.forward_rows) == (20, 60)
+    assert found.sampling_error == pytest.approx(np.hypot(0.02, 0.08) / 2 / 0.3)
+    assert mean([one, Answer(0.4, False, 10, (1,), 30)]).sampling_error is None
+    assert mean([Answer(0.0, True, 1, (1,), 1)] * 2).sampling_error is None

@@ -6,13 +6,17 @@ import json
 import time
 from typing import Any
 
-from countless.baselines.base import answered
+from countless.baselines.base import Baseline, answered
 from countless.data.source import Source
+from countless.data.types import quote_identifier
 from countless.estimator.estimate import Estimate
 
 
-class DuckDbGuess:
-    """The number of rows that DuckDB's optimizer expects a filter to keep. It has no error bar."""
+class DuckDbGuess(Baseline):
+    """The number of rows that DuckDB's optimizer expects a filter to keep. It has no error bar.
+
+    It keeps the least and the greatest value of every column and a guess how many there are, as DuckDB tells them.
+    """
 
     method = "duckdb-guess"
 
@@ -20,6 +24,9 @@ class DuckDbGuess:
         source = Source.open(table)
         self.rows = source.count()
         self._table = source.sampled(self.rows, 0)  # a table of its own, of which it has statistics
+        told = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
+        kept = self._table.rows(f"SELECT {told} FROM {self._table.table} LIMIT 1")
+        self.bytes = sum(len(str(statistics).encode()) for row in kept for statistics in row)
 
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray
-from countless.baselines.base import Baseline
+from countless.baselines.base import Encoded, stored_bytes
 from countless.data.digits import from_digits, to_digits
 from countless.data.table import Table
 from countless.region import Box, Region
 from countless.workload import accepted
 
 
-class Independence(Baseline):
+class Independence(Encoded):
     """The exact frequency of every value of every column, multiplied as if columns knew nothing of each other.
 
     Of a column with a grid it has the frequencies of the cells, and interpolates within them as the model does.
@@ -32,6 +32,8 @@ class Independence(Baseline):
             codes = from_digits(tuple(table.codes[position] for position in positions), column.radices)
             frequencies = np.bincount(codes, minlength=column.size) / table.rows
             self._columns[positions[0]] = frequencies, to_digits(np.arange(column.size), column.radices)
+        values = sum(int(stored_bytes(column).sum()) for column in table.schema.columns)
+        self.bytes = values + sum(frequencies.nbytes for frequencies, _ in self._columns.values())
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
         return min(1.0, sum(self._box(box) for box in region.boxes)), 0.0, 1.0

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from countless.baselines.base import Baseline
+from countless.baselines.base import Encoded, stored_bytes
+from countless.data.digits import from_digits
 from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.region import Region
@@ -15,7 +16,7 @@ from countless.workload import count_codes
 Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
 
 
-class RowSample(Baseline):
+class RowSample(Encoded):
     """The share of matching rows in a sample, with Wilson's interval around it.
 
     It samples the encoded table. Of a column with a grid it knows a row's cell and not its value, so that a row counts
@@ -31,9 +32,20 @@ class RowSample(Baseline):
         chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
         schema = Schema(size, table.schema.columns, table.schema.left_out)
         self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
+        self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.columns)))
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
         return wilson(count_codes(self._sample, region) / self._sample.rows, self._sample.rows)
+
+
+def _sampled_bytes(sample: Table, index: int) -> int:
+    """What the values of one column take; of a grid, as many as its knots do in the mean. NULL takes nothing."""
+    column = sample.schema.columns[index]
+    lengths = stored_bytes(column)
+    if column.grid is not None:
+        return round(sample.rows * float(lengths.mean())) if len(lengths) else 0
+    digits = tuple(sample.codes[position] for position in sample.schema.positions(index))
+    return int(np.append(lengths, 0)[from_digits(digits, column.radices)].sum())
 
 
 def wilson(share: float, size: int) -> tuple[float, float, float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from countless.baselines.base import answered
+from countless.baselines.base import Baseline, answered, value_bytes
 from countless.baselines.row_sample import wilson
 from countless.data.source import Source
 from countless.estimator.estimate import Estimate
 
 
-class SampleScan:
+class SampleScan(Baseline):
     """The share of matching rows in a sample that is kept in memory, with Wilson's interval around it."""
 
     method = "row-sample"
@@ -21,6 +21,7 @@ class SampleScan:
         self.rows = source.count()
         self.size = max(1, round(self.rows * share))
         self._sample = source.sampled(self.size, seed)
+        self.bytes = value_bytes(self._sample)
 
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""

@@ -36,7 +36,7 @@ class _Stages(countless.Listener):
         return {name: round(end - start, 3) for (name, start), end in zip(self.started.items(), ends[1:], strict=True)}
 
 
-def fit(source: str, model: str, budget: float, seed: int, max_distinct: int, network: dict[str, int]) -> Facts:
+def fit(source: str, model: str, budget: float, seed: int, max_distinct: int, network: dict[str, Any]) -> Facts:
     """Fit a table and write its model file."""
     started = time.perf_counter()
     stages = _Stages()

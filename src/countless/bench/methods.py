@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from countless.baselines.row_sample import RowSample
-from countless.data.source import Source
+from countless.baselines.scan import Scan
 from countless.data.table import EncodeOptions, Table
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
@@ -43,27 +41,3 @@ def contenders(estimator: Estimator, table: Any) -> list[Contender]:
         Contender("duckdb", Scan(table).estimate),
         Contender("row-sample-1%", sample.estimate, quick=True),
     ]
-
-
-class Scan:
-    """DuckDB's exact count, read from the table's own file each time."""
-
-    def __init__(self, table: str | Path) -> None:
-        self._source = Source.open(table)
-        self._rows = self._source.count()
-
-    def estimate(self, where: str) -> Estimate:
-        """The true count."""
-        started = time.perf_counter()
-        (rows,) = self._source.counts([where])
-        return Estimate(
-            where=where,
-            rows=rows,
-            selectivity=rows / self._rows,
-            low=rows,
-            high=rows,
-            level=1.0,
-            method="duckdb",
-            exact=True,
-            ms=(time.perf_counter() - started) * 1e3,
-        )

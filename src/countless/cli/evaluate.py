@@ -3,38 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
+from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless import workload
-from countless.baselines.duckdb_guess import DuckDbGuess
-from countless.baselines.independence import Independence
-from countless.baselines.row_sample import RowSample
-from countless.baselines.sample_scan import SampleScan
+from countless.baselines.compare import Compared, compare, put_to
+from countless.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.cli import show
-from countless.cli.options import json_option, method_options, model_argument
-from countless.data.table import EncodeOptions, Table
+from countless.cli.options import Names, json_option, method_options, model_argument
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import Evaluation, random_workload
 from countless.estimator.evaluate import evaluate as evaluate_answers
+from countless.workload import Query
+
+ALL = "all"
+COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 
 
 @click.command(
     epilog="\b\nExamples:\n"
     "  countless evaluate people.countless people.parquet --queries 1000 --save workload.jsonl\n"
     "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json\n"
-    "  countless evaluate urls.countless urls.txt --patterns mix"
+    "  countless evaluate urls.countless urls.txt --patterns mix\n"
+    "  countless evaluate people.countless people.parquet --queries 200 --baselines\n"
+    "  countless evaluate people.countless people.parquet --baselines independence,row-sample-0.1%,postgres"
 )
 @model_argument
 @click.argument("table")
 @click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="How many random queries.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random queries.")
-@method_options("independence", "row-sample", "duckdb-guess")
+@method_options(*BASELINES)
+@click.option(
+    "--baselines",
+    type=Names(),
+    is_flag=False,
+    flag_value=ALL,
+    help="Put baselines beside the model, in one table: those named, or all of them if none is.",
+)
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=SHARE,
+    show_default=True,
+    help="Which share of the rows row-sample keeps.",
+)
 @click.option(
     "--patterns",
     type=click.Choice(["contains", "mix"]),
@@ -55,6 +74,8 @@ def evaluate(
     seed: int,
     method: str,
     particles: int | None,
+    baselines: tuple[str, ...] | None,
+    share: float,
     patterns: str | None,
     summary: bool,
     save_to: Path | None,
@@ -65,14 +86,20 @@ def evaluate(
 
     Draws the paper's random queries (5 to 12 filters with the literals of a random row; of text, whether it contains a
     piece of 3 to 5 characters), takes the truth from DuckDB, and reports q-errors, latency and how often the error bar
-    holds the truth. Methods that need the table stand beside the model's: independence (per-column histograms,
-    multiplied; not for text), row-sample (1% of the rows), and duckdb-guess, what DuckDB's optimizer expects.
+    holds the truth.
+
+    Baselines are what one would do instead: independence (per-column histograms, multiplied; not for text), row-sample
+    (1% of the rows; row-sample-0.1% of so many), duckdb-guess and postgres (what the optimizers expect; a PostgreSQL
+    server is started for it, and stopped), postgres-extended (the same with extended statistics), and scan (the exact
+    count, and its time). Ask one with --method, or several beside the model with --baselines.
     """
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
+    names = check(BASELINES if baselines == (ALL,) else baselines or ())
+    if names and method in BASELINES:
+        raise click.UsageError("--baselines stand beside the model: give a --method of the model's, or none")
     console = show.progress()
     estimator = Estimator.load(model)
-    answer = _answerer(estimator, table, method, particles, summary)
     if workload_file is not None:
         asked = workload.load(workload_file)
     else:
@@ -81,27 +108,80 @@ def evaluate(
     if save_to is not None:
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("answering", total=len(asked))
-        found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
-    if as_json:
+
+    def model_answer(where: str) -> Estimate:
+        return estimator.estimate(where, method=method, particles=particles, summary=summary)
+
+    with (
+        Material(table, estimator.schema, share, lambda stage: console.print(f"{stage} ...")) as material,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
+        if not names:
+            task = bar.add_task("answering", total=len(asked))
+            with ExitStack() as stack:
+                answer: Callable[[str], Estimate] = model_answer
+                if method in BASELINES:
+                    answer = stack.enter_context(closing(make(method, material))).estimate
+                found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
+        else:
+            task = bar.add_task("answering", total=len(asked) * (1 + len(names)))
+            own = put_to(method, model_answer, asked, model.stat().st_size, on_query=lambda: bar.advance(task))
+            others = compare(_with_share(names, share), material, asked, lambda: bar.advance(task))
+            compared = [own, *_told(others, console)]
+    if names:
+        _show_compared(compared, asked, as_json)
+    elif as_json:
         click.echo(json.dumps(found.to_json()))
     else:
         _show(found)
 
 
-def _answerer(
-    estimator: Estimator, table: str, method: str, particles: int | None, summary: bool
-) -> Callable[[str], Estimate]:
-    """The chosen method's ``estimate``."""
-    if method == "duckdb-guess":
-        return DuckDbGuess(table).estimate
-    if method == "row-sample" and estimator.schema.texts:
-        return SampleScan(table).estimate
-    if method in ("independence", "row-sample"):
-        encoded = Table.encode(table, EncodeOptions(columns=estimator.columns))
-        return (Independence(encoded) if method == "independence" else RowSample(encoded)).estimate
-    return lambda where: estimator.estimate(where, method=method, particles=particles, summary=summary)
+def _with_share(names: Sequence[str], share: float) -> list[str]:
+    """The names, where that of the row sample tells its share if it is not the usual one."""
+    usual = share == SHARE
+    return [f"row-sample-{100 * share:.10g}%" if name == "row-sample" and not usual else name for name in names]
+
+
+def _told(others: Iterable[Compared], console: Console) -> list[Compared]:
+    """Every method as it is done, with a line on standard error."""
+    done = []
+    for item in others:
+        console.print(f"{item.method}: " + (f"{item.answered:,} answers" if item.answered else "no answers"))
+        done.append(item)
+    return done
+
+
+def _show_compared(compared: Sequence[Compared], asked: Sequence[Query], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([item.to_json() for item in compared]))
+        return
+    console = show.results()
+    table = TextTable(box=None, pad_edge=False, header_style="bold")
+    table.add_column("method")
+    for name in ("kept", "prepared", "median ms", "p99 ms", *COMPARED):
+        table.add_column(name, justify="right")
+    for item in compared:
+        table.add_row(item.method, *_figures(item))
+    console.print(f"{len(asked):,} queries; bytes kept, seconds to prepare, latency, q-errors:")
+    console.print(table)
+    for item in compared:
+        if item.problem is not None and not item.answered:
+            console.print(f"{item.method} cannot answer: {item.problem}", soft_wrap=True)
+        elif item.answered < len(asked):
+            reason = item.problem or "it is slow, so it was asked the first ones only"
+            console.print(
+                f"{item.method} answered {item.answered:,} of {len(asked):,} queries: {reason}", soft_wrap=True
+            )
+
+
+def _figures(item: Compared) -> list[str]:
+    facts = item.to_json()
+    kept = "-" if item.bytes is None else show.size(item.bytes)
+    prepared = "-" if item.seconds is None else f"{item.seconds:.1f} s"
+    if item.evaluation is None:
+        return [kept, prepared, *["-"] * (2 + len(COMPARED))]
+    latency = [f"{facts['latency_ms'][name]:.2f}" for name in ("p50", "p99")]
+    return [kept, prepared, *latency, *(show.factor(facts["q_error"][name]) for name in COMPARED)]
 
 
 def _show(found: Evaluation) -> None:

@@ -13,7 +13,7 @@ from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.estimator.fit import DTYPES
 from countless.estimator.learning import TEXT_PRESETS, Network
-from countless.spec import TEXT_MASKINGS
+from countless.spec import RESMADE, TEXT_MASKINGS
 from countless.store import is_model
 
 
@@ -54,6 +54,9 @@ from countless.store import is_model
     default=Network.embedding,
     show_default=True,
     help="Size of an embedding.",
+)
+@click.option(
+    "--kind", default=RESMADE, show_default=True, help="Kind of model for the columns; plugins may bring others."
 )
 @click.option(
     "--order",
@@ -119,6 +122,7 @@ def fit(
     hidden: int,
     blocks: int,
     embedding: int,
+    kind: str,
     order: str | None,
     orders: int,
     max_distinct: int,
@@ -163,7 +167,7 @@ def fit(
         masking=masking,
         learning_rate=learning_rate,
         batch=batch,
-        network=Network(hidden, blocks, embedding),
+        network=Network(hidden, blocks, embedding, kind),
         order=order,
         orders=orders,
         max_distinct=max_distinct,

@@ -11,6 +11,7 @@ import click
 from countless._version import __version__
 from countless.cli.lazy import Commands
 from countless.errors import CountlessError
+from countless.estimator.plugins import load_plugins
 
 # Loaded when they are run, so that estimating does not pay for what fitting imports.
 COMMANDS = {
@@ -46,6 +47,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; what goes wrong is a message and an exit code, never a traceback."""
     try:
+        load_plugins()
         result: Any = cli.main(arguments, standalone_mode=False)
         code = result if isinstance(result, int) else 0
     except CountlessError as error:

@@ -129,7 +129,7 @@ class Source:
         if self._connection is None:
             assert self._relation is not None
             return Source(name, None, self._relation.query(self.name, rows), self.advice, self.notice)
-        self._connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} AS {rows}")
+        self.run(f"CREATE TEMP TABLE {quote_identifier(name)} AS {rows}")
         return Source(name, self._connection, None, self.advice, self.notice)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
@@ -142,6 +142,10 @@ class Source:
             raise KeyboardInterrupt from None
         except duckdb.Error as error:
             raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
+        except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
+            if "interrupted" not in str(error):
+                raise
+            raise KeyboardInterrupt from None
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""

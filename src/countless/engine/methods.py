@@ -1,12 +1,13 @@
 """The methods by name: each answers boxes from a model of columns, which may know several orders.
 
-A method of yours is one more entry of :data:`METHODS` (docs/extending.md).
+One more entry of :data:`METHODS` is one more method, everywhere: docs/extending.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,19 +22,36 @@ from countless.errors import UnsupportedQueryError
 from countless.region import Box
 
 Orders = Sequence[Runtime[Any]]  # one model, under each of its orders
-Method = Callable[[Orders, Sequence[Box], int | None, int], list[Answer]]
+Ask = Callable[[Orders, Sequence[Box], int | None, int], list[Answer]]  # orders, boxes, budget, seed
 OneOrder = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]]
 Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
 
 PAPER_SAMPLES = 1000
 
 
-def first_order(method: OneOrder) -> Method:
+@dataclass(frozen=True)
+class Method:
+    """A way to answer, and what it wants of a model.
+
+    One that ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is
+    for models of several orders. The paper's exhibits compare the methods that are ``compared``.
+    """
+
+    ask: Ask
+    skips: bool = True
+    several: bool = False
+    compared: bool = True
+
+    def __call__(self, orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+        return self.ask(orders, boxes, budget, seed)
+
+
+def first_order(method: OneOrder) -> Ask:
     """The method under the model's first order alone."""
     return lambda orders, boxes, budget, seed: method(orders[0], boxes, budget, seed)
 
 
-def every_order(method: OneOrder, several: bool = False) -> Method:
+def every_order(method: OneOrder, several: bool = False) -> Ask:
     """The mean of the method over all orders, which share its budget. With ``several``, one order is an error."""
 
     def answer(orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
@@ -89,13 +107,13 @@ def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed
     return [exact(runtime, box) for box in boxes]
 
 
-METHODS: dict[str, Method] = {
-    "particles": every_order(_particles),
-    "skipping": first_order(one_by_one(skipping)),
-    "progressive": first_order(one_by_one(progressive)),
-    "multi-order": every_order(one_by_one(progressive), several=True),
-    "multi-order+skipping": every_order(one_by_one(skipping), several=True),
-    "exact": every_order(_exact),
-    "plain-skipping": first_order(one_by_one(partial(skipping, plain=True))),
-    "plain-progressive": first_order(one_by_one(partial(progressive, plain=True))),
+METHODS = {
+    "particles": Method(every_order(_particles)),
+    "skipping": Method(first_order(one_by_one(skipping))),
+    "progressive": Method(first_order(one_by_one(progressive)), skips=False),
+    "multi-order": Method(every_order(one_by_one(progressive), several=True), skips=False, several=True),
+    "multi-order+skipping": Method(every_order(one_by_one(skipping), several=True), several=True),
+    "exact": Method(every_order(_exact), compared=False),
+    "plain-skipping": Method(first_order(one_by_one(partial(skipping, plain=True))), compared=False),
+    "plain-progressive": Method(first_order(one_by_one(partial(progressive, plain=True))), skips=False, compared=False),
 }

@@ -17,12 +17,13 @@ from countless.data.ngrams import NGrams
 from countless.data.schema import Schema
 from countless.engine.density import Density, Runtimes, densities
 from countless.engine.kernel import compiled
-from countless.engine.resmade import ResMadeRuntime
+from countless.engine.runtime import Runtime
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError, ModelFileError, QueryTypeError
 from countless.estimator.calibration import Calibration, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.estimator.kinds import runtimes
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
@@ -238,8 +239,8 @@ class Estimator:
     def _densities(
         self, questions: list[Question], method: str, particles: int | None, summary: bool = True
     ) -> list[Density]:
-        runtimes = self._runtimes if summary else self._runtimes.without_summaries()
-        return densities(runtimes, [question.region for question in questions], method, particles, self._seed)
+        models = self._runtimes if summary else self._runtimes.without_summaries()
+        return densities(models, [question.region for question in questions], method, particles, self._seed)
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
@@ -302,25 +303,25 @@ def summary_of(index: int) -> str:
     return f"ngrams-{index}"
 
 
-def _columns_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[ResMadeRuntime, ...]:
+def _columns_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[Runtime[Any], ...]:
     if not schema.columns:
         return ()
     model = _stored(models, COLUMNS_MODEL)
     spec = ModelSpec.from_json(model.spec)
     if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
         raise _mismatch()
-    return tuple(ResMadeRuntime(spec, dict(model.arrays), order) for order in range(len(spec.orders)))
+    return runtimes(spec, dict(model.arrays))
 
 
 def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[TextRuntime, ...]:
-    runtimes = []
+    found = []
     for index, column in enumerate(schema.texts):
         model = _stored(models, text_model(index))
         spec = TextSpec.from_json(model.spec)
         if (spec.characters, spec.length) != (len(column.characters), column.length):
             raise _mismatch()
-        runtimes.append(TextRuntime(spec, dict(model.arrays)))
-    return tuple(runtimes)
+        found.append(TextRuntime(spec, dict(model.arrays)))
+    return tuple(found)
 
 
 def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[NGrams | None, ...]:

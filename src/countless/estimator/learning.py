@@ -13,8 +13,9 @@ from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
 from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
+from countless.estimator.kinds import KINDS
 from countless.estimator.orders import Orders
-from countless.spec import TEXT_MASKINGS, ModelSpec, TextSpec
+from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, TextSpec
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -84,15 +85,18 @@ TEXT_PRESETS = {
 
 @dataclass(frozen=True)
 class Network:
-    """The size of the ResMADE: the paper's by default."""
+    """The model of the columns: a ResMADE of the paper's size by default, or another kind that is registered."""
 
     hidden: int = 256
     blocks: int = 3
     embedding: int = 32
+    kind: str = RESMADE
 
     def __post_init__(self) -> None:
         if min(self.hidden, self.embedding) < 1 or self.blocks < 0:
             raise TrainingError("a network has at least 1 hidden unit, 1 embedding dimension and 0 blocks")
+        if self.kind not in KINDS:
+            raise TrainingError(f"unknown kind of model {self.kind!r}: choose {' or '.join(KINDS)}, or name its plugin")
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,9 @@ class Learner:
         if schema.columns:
             self.listener.stage("training")
             sizes = (network.hidden, network.blocks, network.embedding)
-            spec = ModelSpec(schema.sizes, *sizes, self.orders.positions(schema), schema.groups).narrowed()
-            task = ColumnsTask(self.table.matrix(), spec, self.options)
+            orders = self.orders.positions(schema)
+            spec = ModelSpec(schema.sizes, *sizes, orders, schema.groups, network.kind).narrowed()
+            task = ColumnsTask(self.table.matrix(), spec, self.options, KINDS[network.kind].make())
             found[COLUMNS_MODEL], columns_report = self._learned(task, self.options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec
 
 
@@ -81,7 +82,7 @@ class Block(nn.Module):
         return h + update
 
 
-class ResMADE(nn.Module):
+class ResMADE(ColumnsNetwork):
     r"""An autoregressive model of symbols :math:`x_1, \dots, x_n`, one per position.
 
     .. math:: \log p(x) = \sum_i \log p(x_i \mid x_{<i})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from countless.models.fast import FastLoss
+from countless.models.network import ColumnsNetwork
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
 from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
@@ -19,12 +21,21 @@ from countless.train.task import BITS, Inputs
 EVALUATION_BATCH = 2_048
 
 
+Loss = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+
+
 class ColumnsTask:
     """Learns the rows of ``codes`` (rows, positions)."""
 
     unit = "row"
 
-    def __init__(self, codes: NDArray[Any], spec: ModelSpec, options: TrainOptions) -> None:
+    def __init__(
+        self,
+        codes: NDArray[Any],
+        spec: ModelSpec,
+        options: TrainOptions,
+        network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
+    ) -> None:
         self.spec = spec
         self.rows = len(codes)
         self.epochs = options.epochs_for(self.rows)
@@ -34,8 +45,9 @@ class ColumnsTask:
         self._masking: Masking = parse_masking(options.masking)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            self._model = ResMADE(spec)
-        self._loss = FastLoss(self._model)
+            self._model = network(spec)
+        self._loss: Loss = FastLoss(self._model) if isinstance(self._model, ResMADE) else _plain_loss(self._model)
+        self._mask_codes = torch.tensor(spec.sizes)
         self._model.start_from_marginals(
             [np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)]
         )
@@ -65,4 +77,8 @@ class ColumnsTask:
     def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator, order: int) -> Tensor:
         """The negative log-likelihood of ``targets`` under one order, given inputs of which some are masked."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
-        return self._loss(torch.where(mask, self._model.mask_codes, targets), targets, counts, order)
+        return self._loss(torch.where(mask, self._mask_codes, targets), targets, counts, order)
+
+
+def _plain_loss(model: ColumnsNetwork) -> Loss:
+    return lambda inputs, targets, counts, order: -(model.log_prob(inputs, targets, order) * counts).sum()

@@ -12,6 +12,8 @@ from countless import workload
 from countless.data.source import Source
 from countless.data.table import EncodeOptions, Table
 from countless.estimator.evaluate import evaluate, random_workload
+from countless.estimator.plugins import load_plugins
+from countless.spec import RESMADE
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
@@ -54,6 +56,7 @@ class Recipe:
     hidden: int = 256
     embedding: int = 32
     network: str | None = None
+    kind: str = RESMADE
 
     @property
     def name(self) -> str:
@@ -61,7 +64,8 @@ class Recipe:
         if self.network is not None:
             return f"{self.network}-{self.masking}"
         order = "natural" if self.order is None else f"order{self.order}"
-        return f"{self.masking}-{self.orders}x-{order}-h{self.hidden}-e{self.embedding}"
+        kind = "" if self.kind == RESMADE else f"{self.kind}-"
+        return f"{kind}{self.masking}-{self.orders}x-{order}-h{self.hidden}-e{self.embedding}"
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class Learned:
         return folder / "models" / f"{self.name}.countless"
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
+        load_plugins()
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint = path.with_suffix(".checkpoint")
@@ -140,7 +145,7 @@ class Learned:
         else:
             how = {
                 "masking": recipe.masking,
-                "network": countless.Network(recipe.hidden, embedding=recipe.embedding),
+                "network": countless.Network(recipe.hidden, embedding=recipe.embedding, kind=recipe.kind),
                 "order": "natural" if recipe.order is None else f"random:{recipe.order}",
                 "orders": recipe.orders,
                 "batch": min(BATCH, max(64, self.data.rows // 20)),
@@ -186,6 +191,7 @@ class Answered:
         return asdict(self)
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
+        load_plugins()
         estimator = countless.load(self.model.file(folder))
         asked = workload.load(self.questions.file(folder))
         found = evaluate(

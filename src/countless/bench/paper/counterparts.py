@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, find, values
+from countless.bench.paper.exhibits.base import METRIC_LABELS, find, label, values
 from countless.bench.paper.exhibits.likelihoods import model_label
 from countless.bench.paper.exhibits.text import ROWS
 from countless.bench.paper.numbers import METRICS, Record, written
@@ -34,21 +34,33 @@ COUNTERPARTS = {
 }
 
 
+def counterpart(name: str) -> Counterpart | None:
+    """The paper's data set that a table is or stands in for, whatever kind of model is named behind it."""
+    return COUNTERPARTS.get(name.split(" (")[0])
+
+
+def paper_name(facts: Record) -> str:
+    """The name of that data set, for a table that has one."""
+    found = counterpart(facts["data"]["name"])
+    assert found is not None
+    return found.paper
+
+
 def described(name: str) -> str:
     """What a table has to do with the paper.
 
     >>> described("census"), described("covtype"), described("flights")
     ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")
     """
-    counterpart = COUNTERPARTS.get(name)
-    if counterpart is None:
+    found = counterpart(name)
+    if found is None:
         return "none of the paper's"
-    return f"the paper's {counterpart.paper}" if counterpart.same else f"a stand-in for the paper's {counterpart.paper}"
+    return f"the paper's {found.paper}" if found.same else f"a stand-in for the paper's {found.paper}"
 
 
 def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> list[Sheet]:
     """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
-    known = [one for one in facts if one["data"]["name"] in COUNTERPARTS]
+    known = [one for one in facts if counterpart(one["data"]["name"])]
     sheets = [make(known) for make in _SHEETS.get(exhibit, ()) if known]
     return [sheet for sheet in sheets if sheet.rows]
 
@@ -58,14 +70,14 @@ def _main(facts: Sequence[Record]) -> Sheet:
     for samples in sorted(values(facts, "samples")):
         for metric in METRICS:
             for one in facts:
-                paper = COUNTERPARTS[one["data"]["name"]].paper
+                paper = paper_name(one)
                 found = [find(one, samples=samples, method=method) for method in METHODS]
                 theirs = [published(paper, metric, method, samples) for method in METHODS]
                 if any(found) and any(theirs):
-                    label = (f"{samples:,}", METRIC_LABELS[metric])
+                    row = (f"{samples:,}", METRIC_LABELS[metric])
                     ours = [written(field and field[metric]) for field in found]
-                    rows += _pair(label, one["data"]["name"], ours, paper, theirs)
-    headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in METHODS))
+                    rows += _pair(row, one["data"]["name"], ours, paper, theirs)
+    headings = ("Samples", "Metric", "Data set", *(label(method) for method in METHODS))
     note = "*: a misprint in the paper (its median repeats its largest error), not to be compared with."
     return Sheet("Beside the paper's Table 5", headings, tuple(rows), 3, (note,))
 
@@ -77,12 +89,12 @@ def _in_words(facts: Sequence[Record]) -> Sheet:
     for data, samples, metric in dict.fromkeys(key[:3] for key in said):
         for one in facts:
             found = [find(one, samples=samples, method=method) for method in methods]
-            if COUNTERPARTS[one["data"]["name"]].paper == data and any(found):
+            if paper_name(one) == data and any(found):
                 theirs = [said[data, samples, metric, method] for method in methods]
-                label = (f"{samples:,}", METRIC_LABELS[metric])
+                row = (f"{samples:,}", METRIC_LABELS[metric])
                 ours = [written(field and field[metric]) for field in found]
-                rows += _pair(label, one["data"]["name"], ours, data, theirs)
-    headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in methods))
+                rows += _pair(row, one["data"]["name"], ours, data, theirs)
+    headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
     note = "The paper's are approximate, and some differ from its own Table 5."
     return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
 
@@ -90,7 +102,7 @@ def _in_words(facts: Sequence[Record]) -> Sheet:
 def _likelihoods(facts: Sequence[Record]) -> Sheet:
     rows = []
     for one in facts:
-        paper = COUNTERPARTS[one["data"]["name"]].paper
+        paper = paper_name(one)
         found = [find(one, model=model) for model in MODELS]
         theirs = [published(paper, "bits", model) for model in MODELS]
         rows += _pair((), one["data"]["name"], [written(field and field["bits"]) for field in found], paper, theirs)
@@ -101,20 +113,20 @@ def _likelihoods(facts: Sequence[Record]) -> Sheet:
 def _text(facts: Sequence[Record]) -> Sheet:
     rows = []
     for one in facts:
-        paper = COUNTERPARTS[one["data"]["name"]].paper
-        for metric, label in ROWS.items():
+        paper = paper_name(one)
+        for metric, heading in ROWS.items():
             found = [find(one, method=method) for method in TEXT_METHODS]
             theirs = [published(paper, metric, method, TEXT_SAMPLES) for method in TEXT_METHODS]
-            rows += _pair((label,), one["data"]["name"], [written(f and f[metric]) for f in found], paper, theirs)
-    headings = ("Metric", "Data set", *(LABELS[method] for method in TEXT_METHODS))
+            rows += _pair((heading,), one["data"]["name"], [written(f and f[metric]) for f in found], paper, theirs)
+    headings = ("Metric", "Data set", *(label(method) for method in TEXT_METHODS))
     return Sheet("Beside the paper's Table 4", headings, tuple(rows), 2)
 
 
 def _pair(
-    label: tuple[str, ...], name: str, ours: Sequence[str], paper: str, theirs: Sequence[Published | None]
+    row: tuple[str, ...], name: str, ours: Sequence[str], paper: str, theirs: Sequence[Published | None]
 ) -> list[tuple[str, ...]]:
     """A row of ours, and below it the paper's."""
-    return [(*label, f"{name} (ours)", *ours), (*label, f"{paper} (the paper)", *map(_theirs, theirs))]
+    return [(*row, f"{name} (ours)", *ours), (*row, f"{paper} (the paper)", *map(_theirs, theirs))]
 
 
 def _theirs(found: Published | None) -> str:

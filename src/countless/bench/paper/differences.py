@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from countless.bench.paper.counterparts import COUNTERPARTS, described
+from countless.bench.paper.counterparts import counterpart, described, paper_name
 from countless.bench.paper.numbers import Record
 from countless.bench.paper.published import DATA, PaperSettings
 from countless.bench.paper.sheet import Sheet
@@ -22,8 +22,11 @@ NOTES = (
     " sorted by degree under every order, only the first and the output layer carry a signal of the order.",
     "Deviations over orders are sample deviations (divided by one less than the number); the paper does not say which"
     " it gives.",
-    "The paper's four methods are as in the paper. Particles is ours: it keeps different prefixes, each with its"
-    " weight, where the paper draws independent samples. Its budget is the most prefixes it holds at once.",
+    "The paper's methods give the paper's answers, but re-use what earlier positions have computed, which makes them"
+    " several times faster than whole forward passes. Their forward passes are counted as in the paper, but for naive"
+    " sampling of text, where equal prefixes count once.",
+    "Particles is ours: it keeps different prefixes, each with its weight, where the paper draws independent samples."
+    " Its budget is the most prefixes it holds at once.",
     "The network for text at the scales smoke and small is two blocks of width 64 that also see the last two to four"
     " characters, not eight blocks of width 32; at the scale full it is the paper's. Methods that skip are asked of a"
     " model with masked prefixes, the others of one without.",
@@ -50,7 +53,8 @@ def differences(gathered: Mapping[str, Sequence[Record]]) -> list[Sheet]:
 
 
 COLUMN_HEADINGS = (
-    "Data set", "Is", "Rows", "Columns", "Values of a column", "Scale", "Epochs", "Learning rate", "Orders", "Queries",
+    "Data set", "Is", "Rows", "Columns", "Values of a column",
+    "Scale", "Epochs", "Batch", "Learning rate", "Orders", "Queries",
 )  # fmt: skip
 TEXT_HEADINGS = ("Data set", "Is", "Rows", "Scale", "Epochs", "Network", "Queries", "Samples")
 
@@ -66,6 +70,7 @@ def _columns_row(facts: Record) -> tuple[str, ...]:
         f"{domains[0]:,}-{domains[1]:,}" if domains else "",
         settings["scale"],
         str(settings["epochs"]),
+        f"{settings['batch']:,}",
         f"{settings['learning_rate']:g}",
         f"{settings['orders']}, above {settings['first_order_above']:,} samples 1"
         if max(settings["samples"]) > settings["first_order_above"]
@@ -90,7 +95,7 @@ def _text_row(facts: Record) -> tuple[str, ...]:
 
 def _papers(facts: Sequence[Record]) -> list[str]:
     """The paper's data sets that these are, or stand in for."""
-    known = [COUNTERPARTS[one["data"]["name"]].paper for one in facts if one["data"]["name"] in COUNTERPARTS]
+    known = [paper_name(one) for one in facts if counterpart(one["data"]["name"])]
     return list(dict.fromkeys(known))
 
 
@@ -103,6 +108,7 @@ def _paper_columns_row(name: str) -> tuple[str, ...]:
         *size,
         "full",
         str(data.epochs),
+        f"{settings.batch:,}",
         settings.learning_rate,
         str(settings.orders),
         f"{settings.queries:,}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,9 @@ PICTURE_LABELS = {  # shorter than those of the tables
     "particles on skipping": "particles (ours), skipping's model",
     "particles on multi-order+skipping": "particles (ours), multi-order + skipping's model",
 }
+# For methods that plugins bring.
+OTHER_COLORS = ("#7a8f1a", "#b3508f", "#7b5b3a", "#3f8fb5")
+OTHER_MARKERS = ("h", "<", ">", "*")
 SETTINGS: dict[Any, Any] = {
     "svg.hashsalt": "countless",
     "svg.fonttype": "path",
@@ -56,6 +60,16 @@ SETTINGS: dict[Any, Any] = {
     "savefig.facecolor": "white",
 }
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # what would differ from run to run
+
+
+def color(method: str) -> str:
+    """The colour of a method: a known one's own, or one that its name decides."""
+    return COLORS.get(method) or OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
+
+
+def marker(method: str) -> str:
+    """The mark of a method, likewise."""
+    return MARKERS.get(method) or OTHER_MARKERS[zlib.crc32(method.encode()) % len(OTHER_MARKERS)]
 
 
 def pictures(draw: Callable[[Figure], None], kinds: Sequence[str] = tuple(METADATA)) -> dict[str, bytes]:
@@ -117,13 +131,13 @@ def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, da
 
     if not methods:
         return
-    labels = [PICTURE_LABELS[name] for name in methods]
+    labels = [PICTURE_LABELS.get(name, name) for name in methods]
     widest = 0.7 + 0.063 * max(map(len, labels))  # inches
     handles = [
-        Patch(color=COLORS[name])
+        Patch(color=color(name))
         if bars
         else Line2D(
-            [], [], color=COLORS[name], marker=MARKERS[name], markersize=5, linestyle="--" if name in dashed else "-"
+            [], [], color=color(name), marker=marker(name), markersize=5, linestyle="--" if name in dashed else "-"
         )
         for name in methods
     ]

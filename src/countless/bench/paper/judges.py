@@ -8,7 +8,7 @@ from itertools import pairwise
 from countless.bench.paper.exhibits.base import find, values
 from countless.bench.paper.exhibits.sizes import sizes_of
 from countless.bench.paper.numbers import METRICS, Record, number
-from countless.bench.paper.study import COLUMN_METHODS
+from countless.bench.paper.study import PAPER
 
 SLACK = 1.01  # errors that differ by less than a hundredth are the same
 ORDER_OF_MAGNITUDE = 10.0
@@ -60,10 +60,10 @@ def medians_near_one(facts: Record) -> Judged:
     found = [
         (mean, samples, method)
         for samples in values([facts], "samples")
-        for method in COLUMN_METHODS
+        for method in PAPER
         if (mean := mean_of(facts, samples, method, "p50")) is not None
     ]
-    if len(found) < len(values([facts], "samples")) * len(COLUMN_METHODS):
+    if len(found) < len(values([facts], "samples")) * len(PAPER):
         return MISSING
     worst, samples, method = max(found)
     return worst < NEAR_ONE, f"the largest is {number(worst)}: {method} at {samples:,} samples"
@@ -193,7 +193,7 @@ def best_of_all(facts: Record) -> Judged:
     judged: list[Judged] = []
     for samples in values([facts], "samples"):
         for metric in METRICS:
-            theirs = [mean_of(facts, samples, method, metric) for method in COLUMN_METHODS]
+            theirs = [mean_of(facts, samples, method, metric) for method in PAPER]
             ours = [mean_of(facts, samples, f"particles on {base}", metric) for base in MASKED]
             if None in theirs or None in ours:
                 judged.append(MISSING)

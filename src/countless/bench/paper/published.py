@@ -112,6 +112,7 @@ DATA = {
 class PaperSettings:
     """What the paper's experiments have in common (Table 2, Section 5.3)."""
 
+    batch: int = 2_048
     learning_rate: str = "0.0005"
     orders: int = 8
     queries: int = 1_000

@@ -7,27 +7,24 @@ from dataclasses import dataclass
 
 from countless.bench.paper.cells import Answered, Asked, Cell, Data, Learned, Recipe
 from countless.bench.paper.scale import Scale
+from countless.engine.methods import METHODS
+from countless.spec import RESMADE
 
 NO_MASKING, MASKING = "none", "uniform"
 TEXT_MASKING = "prefix"
 PARTICLES = "particles"
 
-# The paper's methods, each with the model it is asked of: how that was masked, and whether it knows several orders.
-COLUMN_METHODS = {
-    "progressive": (NO_MASKING, False),
-    "multi-order": (NO_MASKING, True),
-    "skipping": (MASKING, False),
-    "multi-order+skipping": (MASKING, True),
-}
+PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
 TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
 
 
 @dataclass(frozen=True)
 class Study:
-    """The cells of ``data`` at one ``scale``."""
+    """The cells of ``data`` at one ``scale``, with models of one ``kind``."""
 
     data: Data
     scale: Scale
+    kind: str = RESMADE
 
     @property
     def questions(self) -> Asked:
@@ -44,7 +41,8 @@ class Study:
         embedding: int | None = None,
     ) -> Learned:
         """A model of the columns; what is not said is as the paper has it."""
-        recipe = Recipe(masking, orders, order, hidden or self.scale.hidden, embedding or self.scale.embedding)
+        sizes = (hidden or self.scale.hidden, embedding or self.scale.embedding)
+        recipe = Recipe(masking, orders, order, *sizes, kind=self.kind)
         return Learned(
             self.data, recipe, self.scale.epochs_for(self.data.name, self.data.rows), self.scale.learning_rate
         )
@@ -56,19 +54,20 @@ class Study:
 
     def model_for(self, method: str, order: int) -> Learned:
         """The model that a method is asked of; ``order`` is the seed of its random order, or set of orders."""
-        masking, several = COLUMN_METHODS[method]
-        return self.model(masking, orders=self.scale.ensemble if several else 1, order=order)
+        wants = METHODS[method]
+        orders = self.scale.ensemble if wants.several else 1
+        return self.model(MASKING if wants.skips else NO_MASKING, orders=orders, order=order)
 
     def answers(self, model: Learned, method: str, samples: int) -> Answered:
         """What ``model`` answers."""
         return Answered(model, self.questions, method, samples)
 
     def contest(self, samples: int, order: int) -> dict[str, Answered]:
-        """The paper's four methods at one budget and order, and particles on the models of the last two."""
-        found = {name: self.answers(self.model_for(name, order), name, samples) for name in COLUMN_METHODS}
+        """The paper's methods at one budget and order, particles on the models of the last two, and new methods."""
+        found = {name: self.answers(self.model_for(name, order), name, samples) for name in PAPER}
         for name in ("skipping", "multi-order+skipping"):
             found[f"{PARTICLES} on {name}"] = self.answers(self.model_for(name, order), PARTICLES, samples)
-        return found
+        return found | {name: self.answers(self.model_for(name, order), name, samples) for name in new_methods()}
 
     def likelihoods(self, order: int) -> dict[str, Learned]:
         """The models of the table of likelihoods, under one order."""
@@ -86,17 +85,17 @@ class Study:
                 plain = self.model(NO_MASKING, hidden=hidden, embedding=embedding)
                 masked = self.model(MASKING, hidden=hidden, embedding=embedding)
                 found[hidden, embedding] = {
-                    "progressive": self.answers(plain, "progressive", samples),
-                    "skipping": self.answers(masked, "skipping", samples),
-                    PARTICLES: self.answers(masked, PARTICLES, samples),
+                    name: self.answers(masked if METHODS[name].skips else plain, name, samples)
+                    for name in ("progressive", "skipping", PARTICLES, *new_methods(several=False))
                 }
         return found
 
     def maskings(self) -> dict[str, dict[str, Answered]]:
         """By masking scheme: skipping and particles in the table's own order."""
         samples = self.scale.ablation_samples
+        asked = ("skipping", PARTICLES, *(name for name in new_methods(several=False) if METHODS[name].skips))
         return {
-            masking: {method: self.answers(self.model(masking), method, samples) for method in ("skipping", PARTICLES)}
+            masking: {method: self.answers(self.model(masking), method, samples) for method in asked}
             for masking in self.scale.maskings
         }
 
@@ -106,6 +105,16 @@ class Study:
             method: self.answers(self.text_model(masking), method, self.scale.text_samples)
             for method, masking in TEXT_METHODS.items()
         }
+
+
+def new_methods(several: bool = True) -> list[str]:
+    """Methods that neither the paper nor we had; without ``several``, only those for models of one order."""
+    known = (*PAPER, PARTICLES)
+    return [
+        name
+        for name, method in METHODS.items()
+        if method.compared and name not in known and (several or not method.several)
+    ]
 
 
 def with_needs(cells: Iterable[Cell]) -> list[Cell]:

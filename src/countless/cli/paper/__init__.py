@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import click
 
+from countless.bench.paper.exhibits import EXHIBITS
 from countless.bench.paper.scale import SCALES, Scale
 from countless.cli.lazy import Commands
 from countless.cli.show import plural
 
-EXHIBITS = {
-    "summary": "Figure 1: forward passes for a single-digit error at the 99th percentile.",
-    "main": "Figure 5 and Table 5: errors of every method by samples, under several orders.",
-    "likelihoods": "Table 3: what masking and several orders cost in likelihood.",
-    "sizes": "Figure 6: errors by model size.",
-    "maskings": "Figure 7: errors by masking scheme.",
-    "text": "Table 4: pattern matching in text.",
-    "all": "All of them.",
+SUMMARIES = {name: f"{exhibit.place}: {exhibit.title.lower()}." for name, exhibit in EXHIBITS.items()} | {
+    "all": "All of them, and each table gets those that fit it."
 }
-COMMANDS = {**EXHIBITS, "report": "One HTML page of all exhibits, beside the paper's figures."}
+COMMANDS = {**SUMMARIES, "report": "One HTML page of all exhibits, beside the paper's figures."}
 
 
 class Exhibits(Commands):
     """The commands of exhibits differ in nothing but the exhibit; the others have modules of their own."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in EXHIBITS:
+        if name in SUMMARIES:
             from countless.cli.paper.run import exhibit_command
 
-            return exhibit_command(name, EXHIBITS[name])
+            return exhibit_command(name, SUMMARIES[name])
         return super().get_command(ctx, name)
 
 

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from countless.bench.machine import machine_facts
 from countless.bench.paper import results
 from countless.bench.paper.cells import Data
 from countless.bench.paper.exhibits import EXHIBITS, Exhibit
 from countless.bench.paper.numbers import Record
-from countless.bench.paper.scale import SCALES, Scale
+from countless.bench.paper.scale import SCALES
 from countless.bench.paper.study import Study, with_needs
 from countless.bench.paper.tables import data_sets
 from countless.bench.plot import require_plotting
@@ -25,6 +24,8 @@ from countless.cli.options import Names, json_option
 from countless.cli.paper.sheets import show_sheet
 from countless.cli.sweeping import SweepWatch
 from countless.errors import DataError
+from countless.estimator.learning import Network
+from countless.spec import RESMADE
 
 FAILURES_SHOWN = 5
 
@@ -55,17 +56,28 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         show_default=True,
         help="The folder for results.",
     )
+    @click.option(
+        "--kind", default=RESMADE, show_default=True, help="Kind of model for the columns; plugins may bring others."
+    )
     @click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
     @json_option
     def run(
-        tables: tuple[str, ...], exclude: tuple[str, ...], scale: str, out: Path, workers: int | None, as_json: bool
+        tables: tuple[str, ...],
+        exclude: tuple[str, ...],
+        scale: str,
+        out: Path,
+        kind: str,
+        workers: int | None,
+        as_json: bool,
     ) -> int:
         require_plotting()
+        Network(kind=kind)  # an unknown kind is told before the tables are read
         chosen = SCALES[scale]
-        plan = _plan(name, data_sets(list(dict.fromkeys(tables)), exclude, chosen), chosen, show.progress())
+        data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
+        plan = _plan(name, [Study(one, chosen, kind) for one in data])
         results.claim(out, chosen)
         outcome = _measure(plan, out, workers)
-        command = _command(name, tables, exclude, scale)
+        command = _command(name, tables, exclude, scale, kind)
         written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
         if as_json:
             click.echo(json.dumps({"exhibits": written, "failed": outcome.failed}))
@@ -80,20 +92,20 @@ def exhibit_command(name: str, summary: str) -> click.Command:
 Plan = dict[Exhibit, list[Study]]
 
 
-def _plan(name: str, data: Sequence[Data], scale: Scale, console: Console) -> Plan:
+def _plan(name: str, studies: Sequence[Study]) -> Plan:
     """The exhibits to make, and of which data sets."""
     wanted = list(EXHIBITS.values()) if name == "all" else [EXHIBITS[name]]
     plan: Plan = {}
     for exhibit in wanted:
-        fitting = [one for one in data if one.text == exhibit.text]
-        if name != "all" and len(fitting) < len(data):
-            raise DataError(_unfit(exhibit, next(one for one in data if one not in fitting)))
+        fitting = [one for one in studies if one.data.text == exhibit.text]
+        if name != "all" and len(fitting) < len(studies):
+            raise DataError(_unfit(exhibit, next(one.data for one in studies if one not in fitting)))
         if fitting:
-            plan[exhibit] = [Study(one, scale) for one in fitting]
+            plan[exhibit] = fitting
     left_out = [exhibit.name for exhibit in wanted if exhibit not in plan]
     if left_out:
         kind = "text only" if EXHIBITS[left_out[0]].text else "columns"
-        console.print(f"no table of {kind} was given: {', '.join(left_out)} left out")
+        show.progress().print(f"no table of {kind} was given: {', '.join(left_out)} left out")
     return plan
 
 
@@ -130,10 +142,11 @@ def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) 
     return facts
 
 
-def _command(name: str, tables: Sequence[str], exclude: Sequence[str], scale: str) -> str:
+def _command(name: str, tables: Sequence[str], exclude: Sequence[str], scale: str, kind: str) -> str:
     """What was run, without the folders of this machine."""
     words = ["countless", "paper", name, *(Path(table).name for table in tables)]
     words += ["--exclude", ",".join(exclude)] if exclude else []
+    words += ["--kind", kind] if kind != RESMADE else []
     return shlex.join([*words, "--scale", scale, "-o", "DIR"])
 
 

@@ -11,6 +11,7 @@ from countless.bench.paper.cells import Cell
 from countless.bench.paper.numbers import Record
 from countless.bench.paper.sheet import Sheet
 from countless.bench.paper.study import Study, with_needs
+from countless.spec import RESMADE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +42,8 @@ class Exhibit(ABC):
     """A table or figure of the paper. ``place`` says which, ``title`` what it shows.
 
     Facts are plain data about one data set: ``data``, ``settings``, the cells that are ``missing``, and ``results``, a
-    list of records with a key or two and what was measured. What is not there is absent or None.
+    list of records with a key or two and what was measured. What is not there is absent or None. The name of the data
+    set has the kind of model behind it, unless that is the paper's.
     """
 
     name: ClassVar[str]
@@ -85,6 +87,15 @@ class Exhibit(ABC):
         return "\n\n".join([*parts, *_gaps(facts)]) + "\n"
 
 
+def label(method: str) -> str:
+    """A method as tables have it; one that a plugin brought has only its name.
+
+    >>> label("multi-order+skipping"), label("stratified")
+    ('Multi-order + skipping', 'Stratified')
+    """
+    return LABELS.get(method, method.capitalize())
+
+
 def find(facts: Record, **keys: Any) -> Record | None:
     """The one result of ``facts`` with these keys."""
     return next((one for one in facts["results"] if all(one.get(key) == value for key, value in keys.items())), None)
@@ -115,7 +126,7 @@ def _gaps(facts: Sequence[Record]) -> list[str]:
 def _data(study: Study) -> Record:
     data = study.data
     return {
-        "name": data.name,
+        "name": data.name if data.text or study.kind == RESMADE else f"{data.name} ({study.kind})",
         "source": Path(data.source).name,
         "rows": data.rows,
         "exclude": list(data.exclude),
@@ -139,7 +150,9 @@ def _settings(study: Study) -> Record:
         "orders": scale.orders,
         "first_order_above": scale.first_order_above,
         "epochs": scale.epochs_for(data.name, data.rows),
+        "batch": scale.batch,
         "learning_rate": scale.learning_rate,
+        "kind": study.kind,
         "hidden": scale.hidden,
         "embedding": scale.embedding,
         "ensemble": scale.ensemble,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, MARKERS, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, Exhibit, Found, find, names, values
+from countless.bench.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
 from countless.bench.paper.numbers import METRICS, Record, number, over_orders, summarized, written
 from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import Study
@@ -60,10 +60,10 @@ class Main(Exhibit):
                 for one in facts:
                     found = [_measured(one, samples, method, metric) for method in methods]
                     means = [None if field is None else field["mean"] for field in found]
-                    label = (f"{samples:,}", METRIC_LABELS[metric], one["data"]["name"])
+                    row = (f"{samples:,}", METRIC_LABELS[metric], one["data"]["name"])
                     if any(mean is not None for mean in means):
-                        rows.append((*label, *best(means, [written(field) for field in found])))
-        headings = ("Samples", "Metric", "Data set", *(LABELS[method] for method in methods))
+                        rows.append((*row, *best(means, [written(field) for field in found])))
+        headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
         notes = (
             "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
             _orders_note(facts),
@@ -75,12 +75,12 @@ class Main(Exhibit):
         rows = []
         for samples in sorted(values(facts, "samples")):
             for one in facts:
-                for metric, label in (("ms", "ms"), ("forward_rows", "forward passes")):
+                for metric, unit in (("ms", "ms"), ("forward_rows", "forward passes")):
                     found = [_measured(one, samples, method, metric) for method in methods]
                     if any(found):
                         texts = ["" if field is None else number(field["mean"]) for field in found]
-                        rows.append((f"{samples:,}", one["data"]["name"], label, *texts))
-        headings = ("Samples", "Data set", "", *(LABELS[method] for method in methods))
+                        rows.append((f"{samples:,}", one["data"]["name"], unit, *texts))
+        headings = ("Samples", "Data set", "", *(label(method) for method in methods))
         notes = (
             "ms: the median time of a query. Forward passes: rows of logits per query, in the mean; a sample takes one"
             " for every position it visits.",
@@ -106,7 +106,7 @@ class Main(Exhibit):
             axes.set_title(f"{samples:,} samples", fontsize=10)
         for axes in grid[-1]:
             axes.set_xlabel("orders, by increasing error", fontsize=8)
-        method_legend(figure, [method for method in COLORS if method in values(facts, "method")])
+        method_legend(figure, values(facts, "method"))
         return None
 
 
@@ -126,8 +126,8 @@ def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:
         axes.plot(
             places,
             sorted_errors,
-            color=COLORS[method],
-            marker=MARKERS[method],
+            color=color(method),
+            marker=marker(method),
             markersize=4.5,
             linewidth=1.4,
             alpha=0.9,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, MARKERS, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, Exhibit, Found, find, values
+from countless.bench.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, values
 from countless.bench.paper.numbers import METRICS, Record, number, summarized
 from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import Study
@@ -43,7 +43,7 @@ class Maskings(Exhibit):
                     found = [find(one, masking=scheme, method=method) for scheme in schemes]
                     errors = [None if field is None else field[metric] for field in found]
                     texts = ["" if error is None else number(error) for error in errors]
-                    rows.append((one["data"]["name"], LABELS[method], METRIC_LABELS[metric], *best(errors, texts)))
+                    rows.append((one["data"]["name"], label(method), METRIC_LABELS[metric], *best(errors, texts)))
         samples = sorted({one["settings"]["ablation_samples"] for one in facts})
         notes = (
             f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order,"
@@ -67,8 +67,8 @@ class Maskings(Exhibit):
                     axes.plot(
                         places,
                         errors,
-                        color=COLORS[method],
-                        marker=MARKERS[method],
+                        color=color(method),
+                        marker=marker(method),
                         markersize=4.5 if fixed else 8,
                         linewidth=1.5,
                         linestyle="-" if fixed else "none",

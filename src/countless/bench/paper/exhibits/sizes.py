@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, MARKERS, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import LABELS, METRIC_LABELS, Exhibit, Found, find, values
+from countless.bench.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, values
 from countless.bench.paper.numbers import Record, number, summarized
 from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import Study
@@ -59,7 +59,7 @@ class Sizes(Exhibit):
             f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order."
             " The best of each size is bold.",
         )
-        errors_by = tuple(f"{METRIC_LABELS[metric]}: {LABELS[method]}" for metric in SHOWN for method in methods)
+        errors_by = tuple(f"{METRIC_LABELS[metric]}: {label(method)}" for metric in SHOWN for method in methods)
         headings = ("Data set", "Hidden / embedding", *errors_by)
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
 
@@ -74,8 +74,8 @@ class Sizes(Exhibit):
                 axes.plot(
                     range(1, len(errors) + 1),
                     errors,
-                    color=COLORS[method],
-                    marker=MARKERS[method],
+                    color=color(method),
+                    marker=marker(method),
                     markersize=4.5,
                     linewidth=1.5,
                     linestyle="--" if method in DASHED else "-",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, names, values
+from countless.bench.paper.drawing import color, log_scale, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import Exhibit, Found, find, label, names, values
 from countless.bench.paper.exhibits.main import Main
 from countless.bench.paper.numbers import Record, number, short
 from countless.bench.paper.sheet import Sheet, best
@@ -56,12 +56,12 @@ class Summary(Exhibit):
             f" orders is below {TARGET:g}; between that budget and the one before it, interpolated on log scales (so"
             " only approximate). ≤: the smallest budget meets the target already. >: the largest does not.",
         )
-        return [Sheet(self.title, ("Data set", *(LABELS[method] for method in methods)), tuple(rows), 1, notes)]
+        return [Sheet(self.title, ("Data set", *(label(method) for method in methods)), tuple(rows), 1, notes)]
 
     def draw(self, facts: Sequence[Record], figure: Figure) -> None:
         if not facts:
             return nothing(figure)
-        methods = [method for method in COLORS if method in values(facts, "method")]
+        methods = values(facts, "method")
         axes = panels(figure, 1, 1, (max(6.0, 0.8 + 0.5 * len(facts) * (len(methods) + 1)), 3.3), 0.7)[0][0]
         width = 0.86 / len(methods)
         drawn = []
@@ -72,11 +72,11 @@ class Summary(Exhibit):
                     continue
                 x = group + (place - (len(methods) - 1) / 2) * width
                 open_ended = found["bound"] == "more than"
-                bar = axes.bar(x, found["passes"], width * 0.9, color=COLORS[method])
+                bar = axes.bar(x, found["passes"], width * 0.9, color=color(method))
                 if open_ended:
                     bar[0].set(hatch="////", edgecolor="white", linewidth=0)
-                label = SIGNS[found["bound"]].strip() + short(found["passes"])
-                axes.annotate(label, (x, found["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                told = SIGNS[found["bound"]].strip() + short(found["passes"])
+                axes.annotate(told, (x, found["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
                 drawn.append(found["passes"])
         log_scale(axes, [*drawn, min(drawn) / 3, max(drawn) * 1.2])
         axes.set_xticks(range(len(facts)), names(facts), fontsize=9)

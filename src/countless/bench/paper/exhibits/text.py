@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
-from countless.bench.paper.drawing import COLORS, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, values
+from countless.bench.paper.drawing import color, log_scale, method_legend, nothing, panels
+from countless.bench.paper.exhibits.base import Exhibit, Found, find, label, values
 from countless.bench.paper.numbers import RESAMPLES, Record, bootstrapped, number, summarized, written
 from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import Study
@@ -44,14 +44,16 @@ class Text(Exhibit):
         for one in facts:
             found = [find(one, method=method) for method in methods]
             samples = " or ".join(f"{count:,}" for count in values([one], "samples"))
-            for metric, label in ROWS.items():
+            for metric, heading in ROWS.items():
                 fields = [None if field is None else field[metric] for field in found]
                 means = [None if field is None else field["mean"] for field in fields]
-                errors.append((one["data"]["name"], samples, label, *best(means, [written(field) for field in fields])))
-            for key, label in (("ms", "ms"), ("forward_rows", "forward passes")):
+                errors.append(
+                    (one["data"]["name"], samples, heading, *best(means, [written(field) for field in fields]))
+                )
+            for key, heading in (("ms", "ms"), ("forward_rows", "forward passes")):
                 texts = ["" if field is None else number(field[key]) for field in found]
-                work.append((one["data"]["name"], label, *texts))
-        labels = tuple(LABELS[method] for method in methods)
+                work.append((one["data"]["name"], heading, *texts))
+        labels = tuple(label(method) for method in methods)
         note = f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
         unit = "ms: the median time of a query. Forward passes: rows of logits per query, in the mean."
         return [
@@ -72,7 +74,7 @@ class Text(Exhibit):
                     x = group + (place - (len(found) - 1) / 2) * width
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
-                    axes.bar(x, mean, width * 0.9, color=COLORS[method])
+                    axes.bar(x, mean, width * 0.9, color=color(method))
                     least = max(mean - deviation, 1.0)
                     axes.errorbar(x, mean, [[mean - min(least, mean)], [deviation]], color="#555555", capsize=2, lw=1)
                     top = (x, mean + deviation)

@@ -1,0 +1,25 @@
+"""What a network must be to learn columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+
+class ColumnsNetwork(nn.Module):
+    """An autoregressive model over the positions of a spec."""
+
+    def log_prob(self, inputs: Tensor, targets: Tensor, order: int = 0) -> Tensor:
+        """Log-probability of each target (B, n) given the inputs of earlier rank, in nats.
+
+        Symbol ``sizes[p]`` among the inputs is the MASK token of position ``p``. Ranks are those of one of the orders.
+        """
+        raise NotImplementedError
+
+    def start_from_marginals(self, counts: list[NDArray[np.int64]]) -> None:
+        """Start from how often each symbol of each position occurs, if the network can."""
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """The weights by name, as its runtime reads them."""
+        raise NotImplementedError
