@@ -13,9 +13,11 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Answer
-from countless.engine.runtime import Logits, Runtime, State, softmax
+from countless.engine.runtime import Logits, Runtime, State
 from countless.engine.walk import States, Step, walk
 from countless.region import FREE, Box
+
+TOGETHER = 1000  # paths that are walked at a time: more do not fit the caches
 
 
 def progressive(
@@ -85,41 +87,60 @@ def _sample(
     plain: bool,
     skips: bool,
 ) -> Answer:
-    """The mean over ``samples`` paths of the product of in-range probabilities along the path.
+    """The mean over ``samples`` paths of the product of in-range probabilities along the path."""
+    density = 0.0
+    for done in range(0, samples, TOGETHER):
+        together = min(TOGETHER, samples - done)
+        paths: Paths = PlainPaths(runtime, together) if plain else WalkingPaths(runtime, together)
+        density += float(_products(runtime.sizes, box, path, paths, together, rng, skips).sum())
+    visited = tuple(position for position, _ in path)
+    return Answer(
+        density / samples, exact=not path, particles=samples, visited=visited, forward_rows=samples * len(path)
+    )
+
+
+def _products(
+    sizes: tuple[int, ...],
+    box: Box,
+    path: Sequence[tuple[int, Step | None]],
+    paths: Paths,
+    samples: int,
+    rng: np.random.Generator,
+    skips: bool,
+) -> FloatArray:
+    """Each path's product (S,) of in-range probabilities.
 
     A path that has left a column's later positions free takes MASK there if it ``skips``, or else whatever is drawn.
     """
-    paths: Paths = PlainPaths(runtime, samples) if plain else WalkingPaths(runtime, samples)
     density = np.ones(samples)
     states = States(box, np.repeat(States(box).states, samples, axis=0))
     everyone = np.arange(samples)
     for position, step in path:
-        size = runtime.sizes[position]
-        probs = np.ones((samples, size + 1))
-        probs[:, :size] = softmax(paths.logits(position))
+        size = sizes[position]
+        logits = paths.logits(position)
+        masses = np.exp(logits - logits.max(axis=1, keepdims=True))  # (S, size)
+        totals = masses.sum(axis=1)
         if step is None:
-            probs[:, size] = 0.0
-        else:
-            weights = states.weights(step, size)
-            if not skips:
-                free = states.states[:, step.filter] == FREE
-                weights = np.where(free[:, None], np.arange(size + 1) < size, weights)
-            probs *= weights
-        in_range = probs.sum(axis=1)  # (S,)
-        density *= in_range
-        symbols = draw(probs, in_range, rng)
+            paths.take(position, draw(masses, totals, rng))
+            continue
+        weights = states.weights(step, size)
+        if not skips:
+            free = states.states[:, step.filter] == FREE
+            weights = np.where(free[:, None], np.arange(size + 1) < size, weights)
+        allowed = np.concatenate([masses, totals[:, None]], axis=1) * weights  # MASK, if allowed, is all that is
+        in_range = allowed.sum(axis=1)
+        density *= in_range / totals
+        symbols = draw(allowed, in_range, rng)
         paths.take(position, symbols)
-        if step is not None:
-            states = states.advance(everyone, step, symbols, size)
-    visited = tuple(position for position, _ in path)
-    return Answer(
-        float(density.mean()), exact=not path, particles=samples, visited=visited, forward_rows=samples * len(path)
-    )
+        states = states.advance(everyone, step, symbols, size)
+    return density
 
 
-def draw(masses: FloatArray, totals: FloatArray, rng: np.random.Generator) -> IntArray:
+def draw(masses: Logits, totals: Logits, rng: np.random.Generator) -> IntArray:
     """One symbol per row in proportion to ``masses`` (S, D). A row without mass gets symbol 0; its path is dead."""
-    thresholds = rng.random(len(masses)) * totals
-    symbols = (np.cumsum(masses, axis=1) <= thresholds[:, None]).sum(axis=1)
-    last_allowed = masses.shape[1] - 1 - np.argmax(masses[:, ::-1] > 0, axis=1)
-    return np.where(totals > 0, np.minimum(symbols, last_allowed), 0)
+    thresholds = (rng.random(len(masses)) * totals).astype(masses.dtype)
+    passed = np.count_nonzero(np.cumsum(masses, axis=1) <= thresholds[:, None], axis=1)
+    symbols: IntArray = np.minimum(passed, masses.shape[1] - 1).astype(np.int64)
+    for row in np.flatnonzero(masses[np.arange(len(masses)), symbols] <= 0):  # rounding went past the last with mass
+        symbols[row] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
+    return symbols

@@ -17,8 +17,7 @@ from countless.spec import RESMADE
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
-BATCH = 2_048  # rows per step, and
-MOST_CHARACTERS = 100  # of a string, both the paper's
+MOST_CHARACTERS = 100  # of a string, as the paper has it
 
 Say = Callable[[str], None]
 
@@ -116,6 +115,7 @@ class Learned:
     data: Data
     recipe: Recipe
     epochs: int
+    batch: int
     learning_rate: float
 
     @property
@@ -148,7 +148,7 @@ class Learned:
                 "network": countless.Network(recipe.hidden, embedding=recipe.embedding, kind=recipe.kind),
                 "order": "natural" if recipe.order is None else f"random:{recipe.order}",
                 "orders": recipe.orders,
-                "batch": min(BATCH, max(64, self.data.rows // 20)),
+                "batch": self.batch,
                 "learning_rate": self.learning_rate,
             }
         estimator = countless.fit(

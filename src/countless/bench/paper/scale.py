@@ -19,6 +19,7 @@ class Scale:
     rows: int | None
     epochs: int
     rows_seen: int
+    batch: int
     learning_rate: float
     queries: int
     samples: tuple[int, ...]
@@ -64,6 +65,7 @@ SCALES = {
         rows=2_000,
         epochs=1,
         rows_seen=0,
+        batch=64,
         learning_rate=2e-3,
         queries=20,
         samples=(10, 100),
@@ -86,6 +88,7 @@ SCALES = {
         rows=300_000,
         epochs=2,
         rows_seen=600_000,
+        batch=256,
         learning_rate=2e-3,
         queries=300,
         samples=(100, 1_000, 10_000),
@@ -108,6 +111,7 @@ SCALES = {
         rows=None,
         epochs=20,
         rows_seen=0,
+        batch=2_048,
         learning_rate=5e-4,
         queries=1_000,
         samples=(100, 1_000, 10_000),

@@ -43,14 +43,13 @@ class Study:
         """A model of the columns; what is not said is as the paper has it."""
         sizes = (hidden or self.scale.hidden, embedding or self.scale.embedding)
         recipe = Recipe(masking, orders, order, *sizes, kind=self.kind)
-        return Learned(
-            self.data, recipe, self.scale.epochs_for(self.data.name, self.data.rows), self.scale.learning_rate
-        )
+        epochs = self.scale.epochs_for(self.data.name, self.data.rows)
+        return Learned(self.data, recipe, epochs, self.scale.batch, self.scale.learning_rate)
 
     def text_model(self, masking: str) -> Learned:
         """A model of the text."""
         recipe = Recipe(masking, network=self.scale.text_network)
-        return Learned(self.data, recipe, self.scale.text_epochs, self.scale.learning_rate)
+        return Learned(self.data, recipe, self.scale.text_epochs, self.scale.batch, self.scale.learning_rate)
 
     def model_for(self, method: str, order: int) -> Learned:
         """The model that a method is asked of; ``order`` is the seed of its random order, or set of orders."""
