@@ -92,7 +92,9 @@ def pretend(cell: Cell) -> dict[str, Any]:
     recipe = cell.model.recipe
     samples = cell.samples
     small = 1.0 + 0.15 * np.log2(256 / recipe.hidden) + 0.2 * np.log2(32 / recipe.embedding)
-    width = 0.12 + VARIANCE[cell.method] * hard * small * (100 / samples) ** 0.35 * float(random.uniform(0.7, 1.3))
+    width = 0.12 + VARIANCE.get(cell.method, 0.5) * hard * small * (100 / samples) ** 0.35 * float(
+        random.uniform(0.7, 1.3)
+    )
     if recipe.masking not in ("uniform", "none", "prefix"):
         width *= 1 + 2 * (float(recipe.masking) - 0.4) ** 2
     errors = np.exp(

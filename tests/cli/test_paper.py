@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from countless.bench.paper.cells import Cell, Data
+from countless.bench.paper.exhibits import EXHIBITS
 from countless.bench.paper.scale import SCALES
 from countless.bench.paper.tables import data_sets
 from countless.bench.sweep import Outcome
@@ -129,6 +130,7 @@ class TestExhibits:
             (("main", "adult", "npm_urls"), 1, "npm_urls is text only"),
             (("main", "nothing.parquet"), 1, "no such file: nothing.parquet"),
             (("main", "adult", "--exclude", "nope"), 1, "which no table has"),
+            (("main", "adult", "--kind", "tree"), 1, "unknown kind of model 'tree': choose resmade"),
             (("main",), 2, "TABLE"),
             (("main", "adult", "--scale", "huge"), 2, "huge"),
             (("main", "adult", "-o", "/proc/paper"), 1, "cannot write in /proc/paper"),
@@ -200,6 +202,10 @@ def test_help_has_examples(run: Run, command: str) -> None:
     done = run("paper", command, "--help")
     assert done.code == 0
     assert f"countless paper {command}" in done.out.split("Examples")[1]
+
+
+def test_every_exhibit_is_a_command() -> None:
+    assert set(COMMANDS) == {*EXHIBITS, "all", "report"}
 
 
 def test_help_explains_the_scales(run: Run) -> None:
