@@ -84,6 +84,7 @@ def main_facts(one: Study, **errors: float) -> Facts:
     given: dict[str, Facts] = {one.questions.name: {"domains": [2, 30_000]}}
     for samples in one.scale.samples:
         contest = one.contest(samples, 0)
+        contest |= {f"particles on {base}": rungs[0] for base, rungs in one.rungs(samples, 0).items()}
         for name, error in errors.items():
             quick = name.startswith("ours")
             given[contest[names[name]].name] = answers(

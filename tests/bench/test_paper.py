@@ -183,7 +183,7 @@ class TestSummary:
         given = {
             contest["progressive"].name: answers(50.0, forward_rows=4_100),
             contest["skipping"].name: answers(2.0, forward_rows=820),
-            contest["particles on skipping"].name: answers(2.0, forward_rows=615),
+            one.rungs(100, 0)["skipping"][0].name: answers(2.0, forward_rows=615),
         }
         text = EXHIBITS["summary"].markdown([gathered("summary", one, given)])
         assert "| census_income | > 4,100 | ≤ 820 | **≤ 615** |" in text
@@ -299,3 +299,25 @@ class TestNumbers:
 
     def test_a_sheet_keeps_bars_out_of_markdown(self) -> None:
         assert "a\\|b" in Sheet("t", ("x",), (("a|b",),)).markdown()
+
+
+class TestParticlesWithAsManyPasses:
+    """Of the budgets of particles, the largest that takes no more forward passes than the paper's method."""
+
+    def chosen(self, *forward_rows: float) -> int:
+        one = study(orders=1, samples=(100, 1_000))
+        rungs = one.rungs(100, 0)["skipping"]
+        given = {one.contest(100, 0)["skipping"].name: answers(3.0, forward_rows=800)}
+        given |= {cell.name: answers(2.0, forward_rows=rows) for cell, rows in zip(rungs, forward_rows, strict=False)}
+        (budget,) = record(gathered("main", one, given), samples=100, method="particles on skipping")["budgets"]
+        return int(budget)
+
+    def test_the_largest_within(self) -> None:
+        assert self.chosen(200, 500, 1_200) == 300
+        assert self.chosen(200, 500, 800) == 1_000
+        assert self.chosen(900, 2_000, 9_000) == 100
+
+    def test_no_budget_goes_beyond_the_scales_own(self) -> None:
+        one = study(orders=1, samples=(100, 1_000))
+        assert [cell.samples for cell in one.rungs(1_000, 0)["skipping"]] == [1_000]
+        assert [cell.samples for cell in one.rungs(100, 0)["skipping"]] == [100, 300, 1_000]

@@ -14,6 +14,8 @@ NO_MASKING, MASKING = "none", "uniform"
 TEXT_MASKING = "prefix"
 PARTICLES = "particles"
 
+RUNGS = (1, 3, 10)  # times a method's samples: budgets of particles among which one is chosen
+SKIPPING = ("skipping", "multi-order+skipping")
 PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
 TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
 
@@ -62,11 +64,21 @@ class Study:
         return Answered(model, self.questions, method, samples)
 
     def contest(self, samples: int, order: int) -> dict[str, Answered]:
-        """The paper's methods at one budget and order, particles on the models of the last two, and new methods."""
-        found = {name: self.answers(self.model_for(name, order), name, samples) for name in PAPER}
-        for name in ("skipping", "multi-order+skipping"):
-            found[f"{PARTICLES} on {name}"] = self.answers(self.model_for(name, order), PARTICLES, samples)
-        return found | {name: self.answers(self.model_for(name, order), name, samples) for name in new_methods()}
+        """The paper's methods at one budget and order, and those that plugins bring."""
+        return {name: self.answers(self.model_for(name, order), name, samples) for name in (*PAPER, *new_methods())}
+
+    def rungs(self, samples: int, order: int) -> dict[str, list[Answered]]:
+        """Particles on the models of the paper's methods that skip, with budgets from ``samples`` up.
+
+        Prefixes that are kept once take fewer forward passes than as many samples. Which budget takes about as many
+        as the paper's method is known when both are measured.
+        """
+        most = max(self.scale.samples)
+        budgets = [samples * times for times in RUNGS if times == 1 or samples * times <= most]
+        return {
+            base: [self.answers(self.model_for(base, order), PARTICLES, budget) for budget in budgets]
+            for base in SKIPPING
+        }
 
     def likelihoods(self, order: int) -> dict[str, Learned]:
         """The models of the table of likelihoods, under one order."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from countless.bench.paper.cells import Cell
+from countless.bench.paper.cells import Answered, Cell
 from countless.bench.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
 from countless.bench.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
 from countless.bench.paper.numbers import METRICS, Record, number, over_orders, summarized, written
 from countless.bench.paper.sheet import Sheet, best
-from countless.bench.paper.study import Study
+from countless.bench.paper.study import PAPER, PARTICLES, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,26 +27,24 @@ class Main(Exhibit):
     title = "Errors of every method by samples"
 
     def cells(self, study: Study) -> list[Cell]:
-        return [
-            cell
-            for samples in study.scale.samples
-            for order in study.scale.orders_for(samples)
-            for cell in study.contest(samples, order).values()
-        ]
+        cells: list[Cell] = []
+        for samples in study.scale.samples:
+            for order in study.scale.orders_for(samples):
+                cells += study.contest(samples, order).values()
+                cells += [cell for rungs in study.rungs(samples, order).values() for cell in rungs]
+        return cells
 
     def results(self, study: Study, found: Found) -> list[Record]:
         results = []
         for samples in study.scale.samples:
-            contests = {order: study.contest(samples, order) for order in study.scale.orders_for(samples)}
-            for method in contests[0]:
-                by_order = {
-                    order: summarized(found[contest[method].name])
-                    for order, contest in contests.items()
-                    if contest[method].name in found
-                }
-                if by_order:
-                    summary = over_orders(list(by_order.values()))
-                    results.append({"samples": samples, "method": method, "orders": list(by_order), **summary})
+            contests = {order: _contest(study, samples, order, found) for order in study.scale.orders_for(samples)}
+            for method in dict.fromkeys(method for contest in contests.values() for method in contest):
+                cells = {order: contest[method] for order, contest in contests.items() if method in contest}
+                summary = over_orders([summarized(found[cell.name]) for cell in cells.values()])
+                budgets = [cell.samples for cell in cells.values()]
+                results.append(
+                    {"samples": samples, "method": method, "orders": list(cells), "budgets": budgets, **summary}
+                )
         return results
 
     def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
@@ -66,6 +64,8 @@ class Main(Exhibit):
         headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
         notes = (
             "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
+            "Particles has as many samples, or 3 or 10 times as many where that takes no more forward passes than the"
+            " paper's method on the same model.",
             _orders_note(facts),
         )
         return Sheet("Quantiles of the q-error", headings, tuple(rows), 3, notes)
@@ -108,6 +108,20 @@ class Main(Exhibit):
             axes.set_xlabel("orders, by increasing error", fontsize=8)
         method_legend(figure, values(facts, "method"))
         return None
+
+
+def _contest(study: Study, samples: int, order: int, found: Found) -> dict[str, Answered]:
+    """The cells there are: every method's, and of particles those that take as many forward passes, or fewer."""
+    cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in found}
+    particles = {}
+    for base, rungs in study.rungs(samples, order).items():
+        there = [cell for cell in rungs if cell.name in found]
+        if base in cells and there:
+            most = found[cells[base].name]["forward_rows"]
+            within = [cell for cell in there if found[cell.name]["forward_rows"] <= most]
+            particles[f"{PARTICLES} on {base}"] = within[-1] if within else there[0]
+    paper = {method: cell for method, cell in cells.items() if method in PAPER}
+    return {**paper, **particles, **cells}
 
 
 def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:

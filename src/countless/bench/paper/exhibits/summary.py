@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from countless.bench.paper.cells import Cell
 from countless.bench.paper.drawing import color, log_scale, method_legend, nothing, panels
-from countless.bench.paper.exhibits.base import Exhibit, Found, find, label, names, values
+from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, label, names, values
 from countless.bench.paper.exhibits.main import Main
-from countless.bench.paper.numbers import Record, number, short
+from countless.bench.paper.numbers import Record, number, over_orders, short, summarized
 from countless.bench.paper.sheet import Sheet, best
-from countless.bench.paper.study import Study
+from countless.bench.paper.study import PARTICLES, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,16 +32,17 @@ class Summary(Exhibit):
         return Main().cells(study)
 
     def results(self, study: Study, found: Found) -> list[Record]:
-        by_method: dict[str, list[Record]] = {}
-        for record in Main().results(study, found):
-            point = {
-                "samples": record["samples"],
-                "orders": len(record["orders"]),
-                "p99": record["p99"]["mean"],
-                "forward_rows": record["forward_rows"]["mean"],
-            }
-            by_method.setdefault(record["method"], []).append(point)
-        return [{"method": method, **needed(points), "points": points} for method, points in by_method.items()]
+        by_method: dict[str, dict[int, dict[int, Record]]] = {}  # then by budget, then by order
+        for samples in study.scale.samples:
+            for order in study.scale.orders_for(samples):
+                cells = list(study.contest(samples, order).items())
+                for base, rungs in study.rungs(samples, order).items():
+                    cells += [(f"{PARTICLES} on {base}", cell) for cell in rungs]
+                for method, cell in cells:
+                    if cell.name in found:
+                        budgets = by_method.setdefault(method, {})
+                        budgets.setdefault(cell.samples, {})[order] = summarized(found[cell.name])
+        return [{"method": method, **needed(points), "points": points} for method, points in _points(by_method)]
 
     def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
         methods = values(facts, "method")
@@ -116,3 +117,15 @@ def _crossing(above: Record, below: Record) -> float:
 
 def _text(found: Record | None) -> str:
     return "" if found is None else SIGNS[found["bound"]] + number(found["passes"])
+
+
+def _points(by_method: dict[str, dict[int, dict[int, Record]]]) -> Iterator[tuple[str, list[Record]]]:
+    """Every method's means over orders, by budget; methods in the order of the main exhibit."""
+    known = [method for method in LABELS if method in by_method]
+    for method in [*known, *(method for method in by_method if method not in known)]:
+        points = []
+        for samples, by_order in sorted(by_method[method].items()):
+            means = over_orders(list(by_order.values()))
+            figures = {name: means[name]["mean"] for name in ("p99", "forward_rows")}
+            points.append({"samples": samples, "orders": len(by_order), **figures})
+        yield method, points
