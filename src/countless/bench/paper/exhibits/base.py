@@ -25,8 +25,8 @@ LABELS = {
     "skipping": "Skipping",
     "multi-order+skipping": "Multi-order + skipping",
     "particles": "Particles",
-    "particles on skipping": "Particles, model and passes of skipping",
-    "particles on multi-order+skipping": "Particles, model and passes of multi-order + skipping",
+    "particles on skipping": "Particles on the model of skipping",
+    "particles on multi-order+skipping": "Particles on the model of multi-order + skipping",
 }
 METRIC_LABELS = {"p50": "P50", "p99": "P99", "max": "Max"}
 
