@@ -20,6 +20,7 @@ COMMANDS = {
     "explain": "How is a WHERE clause answered?",
     "sample": "Which rows would a model write?",
     "evaluate": "Measure a model against true counts.",
+    "diagnose": "Where does a model err, and whose error is it?",
     "info": "What does a model file hold?",
     "bench": "Measure speed, and how it grows.",
     "paper": "Run the paper's experiments on your tables.",

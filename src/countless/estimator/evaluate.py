@@ -73,12 +73,7 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns:
     paper's pieces of 3 to 5 characters, or ``mix``, patterns of many kinds.
     """
     source = Source.open(table)
-    present = {name.casefold() for name, _ in source.columns()}
-    missing = [name for name in schema.names if name.casefold() not in present]
-    if missing:
-        raise DataError(
-            f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"
-        )
+    require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
     if patterns is None and schema.columns:
@@ -89,6 +84,16 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns:
         asked = [clause for share in shares for clause in share][:count]
     counts = source.counts([where for where, _ in asked])
     return [Query(where, rows, kind) for (where, kind), rows in zip(asked, counts, strict=True)]
+
+
+def require_columns(source: Source, names: Sequence[str]) -> None:
+    """An error if the table lacks one of the model's columns."""
+    present = {name.casefold() for name, _ in source.columns()}
+    missing = [name for name in names if name.casefold() not in present]
+    if missing:
+        raise DataError(
+            f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"
+        )
 
 
 def _quantiles(errors: Sequence[float]) -> dict[str, float]:

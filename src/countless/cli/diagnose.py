@@ -1,0 +1,167 @@
+"""``countless diagnose``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from countless import workload
+from countless.bench.diagnosis.picture import draw
+from countless.bench.diagnosis.sheets import findings, markdown, sheets
+from countless.bench.files import make_folder, to_bytes, write_whole
+from countless.bench.plot import require_plotting
+from countless.cli import show
+from countless.cli.options import json_option, model_argument
+from countless.cli.paper.sheets import show_sheet
+from countless.estimator.diagnosis import Diagnosis, Effort
+from countless.estimator.diagnosis import diagnose as find_out
+from countless.estimator.diagnosis.settling import FIRST, MOST
+from countless.estimator.estimator import Estimator
+
+
+class Numbers(click.ParamType[tuple[int, int]]):
+    """A number, or a least and a largest one: ``5-12``."""
+
+    name = "a-b"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", str(value).strip())
+        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= least <= most:
+            self.fail(f"{value!r} is not a range: write 8, or 5-12", param, ctx)
+        return least, most
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless diagnose people.countless people.parquet\n"
+    "  countless diagnose people.countless people.parquet --filters 1-16 -o diagnosis/\n"
+    "  countless diagnose people.countless people.parquet --workload workload.jsonl --json"
+)
+@model_argument
+@click.argument("table")
+@click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="How many random queries.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random queries.")
+@click.option(
+    "--filters",
+    type=Numbers(),
+    help="Filters in a random query  [default: 5-12; of a table with fewer than 10 columns, any number]",
+)
+@click.option(
+    "--workload",
+    "workload_file",
+    type=click.Path(path_type=Path),
+    help="Use the queries of a file that evaluate --save wrote instead.",
+)
+@click.option(
+    "--particles", type=click.IntRange(min=1), help="Diagnose answers with so many  [default: a pilot chooses]"
+)
+@click.option(
+    "--most-particles",
+    type=click.IntRange(min=FIRST),
+    default=MOST,
+    show_default=True,
+    help="How far to go for the model's own answer.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="A folder for diagnosis.json, .md, .svg and .png."
+)
+@json_option
+def diagnose(
+    model: Path,
+    table: str,
+    queries: int,
+    seed: int,
+    filters: tuple[int, int] | None,
+    workload_file: Path | None,
+    particles: int | None,
+    most_particles: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Find out where MODEL errs on TABLE, and whose error it is.
+
+    Asks random queries with the literals of random rows, takes the truth from DuckDB, and tells the q-errors by number
+    of filters and by true count; which columns and pairs of columns are in bad queries more than in good ones; how
+    much is the sampler's error and how much the model's own, which shows with many more particles; and for each of the
+    worst twenty queries, which columns are to blame. With -o all of it goes to files, with a picture.
+    """
+    if workload_file is not None and filters is not None:
+        raise click.UsageError("--filters is for random queries: leave it out with --workload")
+    if output is not None:
+        require_plotting()
+        make_folder(output, ".")
+    estimator = Estimator.load(model)
+    asked = None if workload_file is None else workload.load(workload_file)
+    with Stages(show.progress()) as stages:
+        found = find_out(
+            estimator,
+            table,
+            queries=queries,
+            seed=seed,
+            filters=filters,
+            workload=asked,
+            particles=particles,
+            effort=Effort(most=most_particles),
+            tell=stages.tell,
+        )
+    if output is not None:
+        _write(found, output, f"Diagnosis of {model.name}")
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+    else:
+        _show(found, tables=output is None)
+
+
+class Stages:
+    """A line on standard error for every stage, and on a terminal a bar for what is under way."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("")
+        self._stage = ""
+
+    def __enter__(self) -> Stages:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """What is done, how far it is, and of how much."""
+        if stage != self._stage:
+            self._stage = stage
+            queries = f"{total:,} quer{'y' if total == 1 else 'ies'}"
+            self._console.print(f"{stage} ({queries}) ..." if total else f"{stage} ...")
+        self._bar.update(self._task, description=stage, completed=done, total=total)
+
+
+def _write(found: Diagnosis, folder: Path, title: str) -> None:
+    contents = {f"diagnosis.{kind}": content for kind, content in draw(found).items()}
+    contents["diagnosis.md"] = markdown(found, title, "diagnosis.svg").encode()
+    contents["diagnosis.json"] = to_bytes(found.to_json(answers=True))
+    for name, content in contents.items():
+        show.progress().print(f"wrote {write_whole(folder / name, content)}", soft_wrap=True)
+
+
+def _show(found: Diagnosis, tables: bool) -> None:
+    console = show.results()
+    for sentence in findings(found):
+        console.print(sentence, soft_wrap=True)
+    if tables:
+        console.print()
+        for sheet in sheets(found):
+            show_sheet(console, sheet)

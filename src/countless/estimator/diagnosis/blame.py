@@ -1,0 +1,141 @@
+"""The columns to blame for a bad answer: the smallest part of the query that is as wrong.
+
+The model and the table are asked about each filter alone, then about each pair; if none explains the error, the pair
+that comes nearest grows, by the filter that helps most. A part explains the error if its own, in the same direction, is
+at least half of it in logarithms. All parts of a query, and of all queries, are counted together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from countless.data.source import Source
+from countless.estimator.diagnosis.answered import Answered, Tell, signed_error
+from countless.estimator.estimate import q_error
+from countless.estimator.estimator import Estimator
+from countless.query.parts import Part, together
+
+HALF = 0.5  # of the error, in logarithms
+SCANNED = 256  # parts that are counted in one scan
+MOST_FILTERS = 40  # of a query whose pairs are tried: 780 of them
+PARTS = "asking about parts of the worst queries"
+
+Places = tuple[int, ...]  # filters of a query, by their places in it
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The filters to blame, the columns they are about, and how wrong they are by themselves.
+
+    ``share`` is how much of the query's error they explain. If it took every filter, no smaller part explains it.
+    """
+
+    filters: tuple[str, ...]
+    columns: tuple[str, ...]
+    truth: int
+    estimate: float
+    share: float
+    whole: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "filters": list(self.filters),
+            "columns": list(self.columns),
+            "truth": self.truth,
+            "estimate": self.estimate,
+            "q_error": q_error(self.estimate, self.truth),
+            "share": self.share,
+            "whole": self.whole,
+        }
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """A bad answer and what is to blame: some of its filters or, if ``blame`` is None, the sampler."""
+
+    answered: Answered
+    blame: Blame | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**self.answered.to_json(), "blame": None if self.blame is None else self.blame.to_json()}
+
+
+def blamed(estimator: Estimator, source: Source, worst: Sequence[Answered], tell: Tell) -> tuple[Blamed, ...]:
+    """What is to blame for each of these answers."""
+    ledger = _Ledger(estimator, source)
+    cases = {index: _Case(item) for index, item in enumerate(worst) if not item.is_samplers}
+    while waiting := [case for case in cases.values() if case.blame is None]:
+        tell(PARTS, len(cases) - len(waiting), len(cases))
+        wanted = [(case, list(case.wanted())) for case in waiting]
+        ledger.look_up(case.clause(places) for case, parts in wanted for places in parts)
+        for case, parts in wanted:
+            case.judge({places: ledger.known[case.clause(places)] for places in parts})
+    tell(PARTS, len(cases), len(cases))
+    return tuple(Blamed(item, cases[index].blame if index in cases else None) for index, item in enumerate(worst))
+
+
+class _Ledger:
+    """True count and estimate of every part that was asked about."""
+
+    def __init__(self, estimator: Estimator, source: Source) -> None:
+        self._estimator, self._source = estimator, source
+        self.known: dict[str, tuple[int, float]] = {}
+
+    def look_up(self, clauses: Iterable[str]) -> None:
+        new = [clause for clause in dict.fromkeys(clauses) if clause not in self.known]
+        counts = self._source.counts(new, SCANNED)
+        for clause, count, answer in zip(new, counts, self._estimator.estimate_many(new), strict=True):
+            self.known[clause] = (count, answer.rows)
+
+
+class _Case:
+    """One query on the way to its blame."""
+
+    def __init__(self, item: Answered) -> None:
+        self._item = item
+        self._filters: tuple[Part, ...] = item.question.filters
+        self._error = signed_error(item.own.rows, item.question.truth)
+        self._grown: Places = ()  # the part that comes nearest so far
+        self.blame: Blame | None = None
+        if len(self._filters) < 2:
+            self.blame = self._whole()
+
+    def clause(self, places: Places) -> str:
+        return together(self._filters[place] for place in places)
+
+    def wanted(self) -> Iterable[Places]:
+        """The parts to ask about next: single filters and pairs, and then what the grown part and one more make."""
+        everything = range(len(self._filters))
+        if not self._grown:
+            singles = [(place,) for place in everything]
+            few = 2 < len(everything) <= MOST_FILTERS
+            return [*singles, *itertools.combinations(everything, 2)] if few else singles
+        return (tuple(sorted((*self._grown, place))) for place in everything if place not in self._grown)
+
+    def judge(self, found: dict[Places, tuple[int, float]]) -> None:
+        """Blame the best of the smallest parts that explain the error, or go on from the best of the largest."""
+        shares = {places: signed_error(rows, truth) / self._error for places, (truth, rows) in found.items()}
+        for size in sorted({len(places) for places in found}):
+            best = max((places for places in found if len(places) == size), key=lambda places: shares[places])
+            if shares[best] >= HALF:
+                truth, rows = found[best]
+                self.blame = self._blame(best, truth, rows, shares[best])
+                return
+        self._grown = best
+        if len(best) >= len(self._filters) - 1:
+            self.blame = self._whole()
+
+    def _whole(self) -> Blame:
+        everything = tuple(range(len(self._filters)))
+        return self._blame(everything, self._item.question.truth, self._item.own.rows, 1.0)
+
+    def _blame(self, places: Places, truth: int, rows: float, share: float) -> Blame:
+        filters = [self._filters[place] for place in places]
+        columns = dict.fromkeys(name for part in filters for name in part.columns)
+        whole = len(places) == len(self._filters)
+        return Blame(tuple(part.sql for part in filters), tuple(columns), truth, rows, share, whole)
