@@ -78,3 +78,13 @@ def test_an_estimator_is_safe_to_share(model: Path, clauses: list[str]) -> None:
     with ThreadPoolExecutor(6) as pool:
         answers = [pool.submit(lambda: timeless([shared.estimate(clause) for clause in clauses])) for _ in range(6)]
         assert all(answer.result() == expected for answer in answers)
+
+
+def test_another_seed_is_another_sample(estimator: Estimator, clauses: list[str]) -> None:
+    usual = estimator.estimate_many(clauses, particles=4)
+    first, again, second = (estimator.estimate_many(clauses, particles=4, seed=seed) for seed in (1, 1, 2))
+    assert timeless(first) == timeless(again)
+    for one, other, third in zip(usual, first, second, strict=True):
+        assert one.exact == other.exact
+        assert not one.exact or one.rows == other.rows == third.rows
+    assert [one.rows for one in first] != [one.rows for one in second]

@@ -1,1 +1,1 @@
-"""The hall, where the rooms meet: fit, load, estimate, calibrate, explain, evaluate."""
+"""The hall, where the rooms meet: fit, load, estimate, calibrate, explain, evaluate, diagnose."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,9 @@ def draw(found: Diagnosis) -> dict[str, bytes]:
         _suspects(pairs, found.pairs, "pairs of columns")
         _whose(whose, found)
 
-    return pictures(page)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # a column's name may be in any script
+        return pictures(page)
 
 
 def _groups(axes: Axes, groups: Sequence[Group], label: str) -> None:

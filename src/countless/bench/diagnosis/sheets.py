@@ -25,13 +25,10 @@ def findings(found: Diagnosis) -> list[str]:
         told.append(f"{_queries(found.passed_over)} about text passed over: only columns are diagnosed.")
     shares = {group.label: group.share for group in found.by_direction}
     told.append(f"Too much was answered in {shares.get('over', 0):.0%}, too little in {shares.get('under', 0):.0%}.")
-    told.append(
-        f"The sampler's is the larger part of the error in {found.samplers:,} of {total:,}"
-        + (
-            f", and in {sum(item.blame is None for item in found.worst)} of the worst {len(found.worst)}."
-            * bool(found.worst)
-        )
-    )
+    whose = f"The sampler's is the larger part of the error in {found.samplers:,} of {total:,}"
+    if found.worst:
+        whose += f", and in {sum(item.blame is None for item in found.worst)} of the worst {len(found.worst)}"
+    told.append(f"{whose}.")
     for suspects, one, several in (
         (found.columns, "Column that stands out", "Columns that stand out"),
         (found.pairs, "Pair that stands out", "Pairs that stand out"),

@@ -1,14 +1,15 @@
 """The columns to blame for a bad answer: the smallest part of the query that is as wrong.
 
 The model and the table are asked about each filter alone, then about each pair; if none explains the error, the pair
-that comes nearest grows, by the filter that helps most. A part explains the error if its own, in the same direction, is
-at least half of it in logarithms. All parts of a query, and of all queries, are counted together.
+that comes nearest grows, by the filter that helps most, and then loses what it can do without. A part explains the
+error if its own, in the same direction, is at least half of it in logarithms. All parts of a query, and of all queries,
+are counted together.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,7 @@ def blamed(estimator: Estimator, source: Source, worst: Sequence[Answered], tell
     cases = {index: _Case(item) for index, item in enumerate(worst) if not item.is_samplers}
     while waiting := [case for case in cases.values() if case.blame is None]:
         tell(PARTS, len(cases) - len(waiting), len(cases))
-        wanted = [(case, list(case.wanted())) for case in waiting]
+        wanted = [(case, case.wanted()) for case in waiting]
         ledger.look_up(case.clause(places) for case, parts in wanted for places in parts)
         for case, parts in wanted:
             case.judge({places: ledger.known[case.clause(places)] for places in parts})
@@ -94,48 +95,62 @@ class _Ledger:
 
 
 class _Case:
-    """One query on the way to its blame."""
+    """One query on the way to its blame: small parts first, then one that grows, then what it does not need goes."""
 
     def __init__(self, item: Answered) -> None:
-        self._item = item
         self._filters: tuple[Part, ...] = item.question.filters
+        self._whole: Places = tuple(range(len(self._filters)))
         self._error = signed_error(item.own.rows, item.question.truth)
-        self._grown: Places = ()  # the part that comes nearest so far
+        self._known = {self._whole: (item.question.truth, item.own.rows)}
+        self._growing: Places | None = None  # what comes nearest so far
+        self._enough: Places | None = None  # what explains the error, with filters that it may not need
         self.blame: Blame | None = None
         if len(self._filters) < 2:
-            self.blame = self._whole()
+            self.blame = self._blame(self._whole)
 
     def clause(self, places: Places) -> str:
         return together(self._filters[place] for place in places)
 
-    def wanted(self) -> Iterable[Places]:
-        """The parts to ask about next: single filters and pairs, and then what the grown part and one more make."""
-        everything = range(len(self._filters))
-        if not self._grown:
-            singles = [(place,) for place in everything]
-            few = 2 < len(everything) <= MOST_FILTERS
-            return [*singles, *itertools.combinations(everything, 2)] if few else singles
-        return (tuple(sorted((*self._grown, place))) for place in everything if place not in self._grown)
+    def wanted(self) -> list[Places]:
+        """The parts to ask about next."""
+        if self._enough is not None:
+            return [tuple(place for place in self._enough if place != one) for one in self._enough]
+        if self._growing is not None:
+            return [tuple(sorted((*self._growing, one))) for one in self._whole if one not in self._growing]
+        singles = [(place,) for place in self._whole]
+        few = 2 < len(self._whole) <= MOST_FILTERS
+        return [*singles, *itertools.combinations(self._whole, 2)] if few else singles
 
-    def judge(self, found: dict[Places, tuple[int, float]]) -> None:
-        """Blame the best of the smallest parts that explain the error, or go on from the best of the largest."""
-        shares = {places: signed_error(rows, truth) / self._error for places, (truth, rows) in found.items()}
+    def judge(self, found: Mapping[Places, tuple[int, float]]) -> None:
+        """Blame the best of the smallest parts that explain the error, or say how to go on."""
+        self._known |= found
+        best = self._whole
         for size in sorted({len(places) for places in found}):
-            best = max((places for places in found if len(places) == size), key=lambda places: shares[places])
-            if shares[best] >= HALF:
-                truth, rows = found[best]
-                self.blame = self._blame(best, truth, rows, shares[best])
-                return
-        self._grown = best
-        if len(best) >= len(self._filters) - 1:
-            self.blame = self._whole()
+            best = max((places for places in found if len(places) == size), key=self._share)
+            if self._share(best) >= HALF:
+                break
+        explains = self._share(best) >= HALF
+        if explains and self._growing is None and self._enough is None:
+            self.blame = self._blame(best)
+        elif explains:
+            self._enough = best
+        elif self._enough is not None:
+            self.blame = self._blame(self._enough)
+        elif len(best) < len(self._whole) - 1:
+            self._growing = best
+        else:
+            self._enough = self._whole
 
-    def _whole(self) -> Blame:
-        everything = tuple(range(len(self._filters)))
-        return self._blame(everything, self._item.question.truth, self._item.own.rows, 1.0)
+    def _share(self, places: Places) -> float:
+        """How much of the error the part explains."""
+        truth, rows = self._known[places]
+        return signed_error(rows, truth) / self._error
 
-    def _blame(self, places: Places, truth: int, rows: float, share: float) -> Blame:
+    def _blame(self, places: Places) -> Blame:
         filters = [self._filters[place] for place in places]
         columns = dict.fromkeys(name for part in filters for name in part.columns)
-        whole = len(places) == len(self._filters)
-        return Blame(tuple(part.sql for part in filters), tuple(columns), truth, rows, share, whole)
+        truth, rows = self._known[places]
+        share = self._share(places)
+        return Blame(
+            tuple(part.sql for part in filters), tuple(columns), truth, rows, share, whole=places == self._whole
+        )
