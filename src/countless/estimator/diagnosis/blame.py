@@ -117,7 +117,7 @@ class _Case:
             return [tuple(place for place in self._enough if place != one) for one in self._enough]
         if self._growing is not None:
             return [tuple(sorted((*self._growing, one))) for one in self._whole if one not in self._growing]
-        singles = [(place,) for place in self._whole]
+        singles: list[Places] = [(place,) for place in self._whole]
         few = 2 < len(self._whole) <= MOST_FILTERS
         return [*singles, *itertools.combinations(self._whole, 2)] if few else singles
 
