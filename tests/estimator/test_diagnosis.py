@@ -129,10 +129,8 @@ class TestWhoseErrorItIs:
 class Scripted:
     """Answers that depend on nothing but the particles and the seed."""
 
-    orders = 1
-
-    def __init__(self, answers: dict[int, tuple[float, float]], exact_from: int = 10**9) -> None:
-        self._answers, self._exact_from = answers, exact_from
+    def __init__(self, answers: dict[int, tuple[float, float]], exact_from: int = 10**9, orders: int = 1) -> None:
+        self._answers, self._exact_from, self.orders = answers, exact_from, orders
         self.asked: list[int] = []
 
     def estimate_many(self, clauses: Sequence[str], *, particles: int, seed: int) -> list[Estimate]:
@@ -167,6 +165,11 @@ class TestSettling:
     def test_less_than_a_row_is_nothing(self) -> None:
         (found,) = self.settled(Scripted({1024: (0.01, 0.9)}), answer(0.3))
         assert found.how == "settled"
+
+    def test_orders_share_the_particles(self) -> None:
+        scripted = Scripted({3072: (100, 100)}, orders=3)
+        (found,) = self.settled(scripted, answer(100))
+        assert (found.particles, scripted.asked) == (1024, [3072, 3072])
 
     def test_what_is_exact_is_not_asked_again(self) -> None:
         scripted = Scripted({})
@@ -275,6 +278,10 @@ class TestWorkloads:
     def test_names_are_the_models(self, estimator: Estimator) -> None:
         (part,) = filters_of(estimator.schema, '"SINCE WHEN" IS NULL')
         assert part.columns == ("since when",)
+
+    def test_what_no_row_satisfies(self, estimator: Estimator, people: Path) -> None:
+        found = diagnose(estimator, people, workload=[Query("age > 0 AND FALSE", 0), Query("TRUE", 3000)])
+        assert [item.q_error for item in found.answers] == [1, 1]
 
 
 class TestTables:

@@ -20,7 +20,7 @@ class Part:
 
 
 def parts(clause: str) -> tuple[Part, ...]:
-    """The filters of ``clause``, in turn; those that name no column are left out. Names lose their table.
+    """The filters of ``clause``, in turn; TRUE is none. Names lose their table.
 
     >>> for part in parts("a = 'x AND y' AND (t.b BETWEEN 1 AND 2 AND (c OR NOT d)) AND TRUE"):
     ...     print(part.sql, part.columns)
@@ -34,10 +34,11 @@ def parts(clause: str) -> tuple[Part, ...]:
             column.set(qualifier, None)
     found = []
     for node in _conjuncts(condition):
+        if isinstance(node, exp.Boolean) and node.this:
+            continue
         columns = tuple(dict.fromkeys(column.name for column in node.find_all(exp.Column)))
-        if columns:
-            sql = node.sql(dialect=DIALECT)
-            found.append(Part(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
+        sql = node.sql(dialect=DIALECT)
+        found.append(Part(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
     return tuple(found)
 
 

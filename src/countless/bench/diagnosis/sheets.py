@@ -75,8 +75,8 @@ def sampler_sheet(found: Diagnosis) -> Sheet:
             "sampler: the answer against the model's own; model: its own answer against the truth; "
             f"the sampler's is larger in {found.samplers:,} of {len(found.answers):,} queries",
             f"the model's own answer: exact in {_queries(own['exact'])}; in {_queries(own['settled'])} from more "
-            f"particles, until two seeds agreed within {found.effort.agree - 1:.0%}; in {_queries(own['moving'])} they "
-            f"still disagreed with {limit} particles, and it is their mean",
+            f"particles, until two seeds agreed within {found.effort.agree - 1:.0%}; in {_queries(own['moving'])} it "
+            f"still moved with {limit} particles, and is the mean of two",
         ),
     )
 

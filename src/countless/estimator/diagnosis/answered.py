@@ -31,9 +31,9 @@ class Question:
 class Settled:
     """The model's own answer to a query, as far as it can be found.
 
-    ``how`` is ``exact`` (nothing was sampled), ``settled`` (two independent walks agree) or ``moving`` (they do not,
-    even with the most particles that were allowed: the answer is their mean). ``particles`` is what each walk had, None
-    if the estimator's answer was exact already; ``apart`` is the factor between the two.
+    ``how`` is ``exact`` (nothing was sampled), ``settled`` (two independent walks agree, and with the answer before) or
+    ``moving`` (they do not, even with the most particles that were allowed). ``rows`` is the mean of the two.
+    ``particles`` is what each had, None if the estimator's answer was exact already; ``apart`` is the factor between them.
     """
 
     rows: float

@@ -98,7 +98,7 @@ class Diagnosis:
                 "larger_part_of_worst": sum(item.blame is None for item in self.worst),
                 "own_answers": self.own,
                 "most_particles": self.effort.most,
-                "agree_within": self.effort.agree - 1,
+                "agree_within": round(self.effort.agree - 1, 6),
             },
             "worst": [item.to_json() for item in self.worst],
         }
@@ -129,10 +129,10 @@ def diagnose(
             "use countless evaluate --patterns mix, or countless bench text"
         )
     require_columns(source, schema.names)
-    tell("counting", 0, queries if workload is None else len(workload))
     if workload is None:
-        asked = random_questions(schema, source, queries, seed, filters)
+        asked = random_questions(schema, source, queries, seed, filters, tell)
     else:
+        tell("reading the workload", 0, len(workload))
         asked = given_questions(schema, source, workload)
     answers = _answers(estimator, asked, particles, effort, tell)
     names = [column.name for column in schema.columns]

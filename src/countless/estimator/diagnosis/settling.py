@@ -51,20 +51,21 @@ def settle(
 ) -> list[Settled]:
     """The model's own answer to each question.
 
-    ``answers`` are the estimator's, with ``particles`` if that was fixed.
+    ``answers`` are the estimator's, with ``particles`` if that was fixed. A model of several orders shares a number of
+    particles among them, so it gets so many for each.
     """
+    orders = max(1, estimator.orders)
     found = [Settled(answer.rows, "exact") for answer in answers]
     open_ones = [index for index, answer in enumerate(answers) if not answer.exact]
-    for level in effort.levels(particles):
+    for level in effort.levels(None if particles is None else -(-particles // orders)):
         if not open_ones:
             break
         before, still = {index: found[index].rows for index in open_ones}, []
-        budget = level * max(1, estimator.orders) if particles is None else level  # orders share a fixed number
         for first in range(0, len(open_ones), CHUNK):
             tell(f"walking with {level:,} particles", first, len(open_ones))
             chunk = open_ones[first : first + CHUNK]
             clauses = [questions[index].where for index in chunk]
-            walks = [estimator.estimate_many(clauses, particles=budget, seed=seed) for seed in SEEDS]
+            walks = [estimator.estimate_many(clauses, particles=level * orders, seed=seed) for seed in SEEDS]
             for index, one, other in zip(chunk, *walks, strict=True):
                 found[index] = _settled(one, other, level, before[index], effort)
                 if found[index].how == "moving":
