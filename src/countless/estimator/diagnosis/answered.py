@@ -33,7 +33,7 @@ class Settled:
 
     ``how`` is ``exact`` (nothing was sampled), ``settled`` (two independent walks agree, and with the answer before) or
     ``moving`` (they do not, even with the most particles that were allowed). ``rows`` is the mean of the two.
-    ``particles`` is what each had, None if the estimator's answer was exact already; ``apart`` is the factor between them.
+    ``particles`` is what each had, None if the estimate was exact already; ``apart`` is the factor between them.
     """
 
     rows: float
