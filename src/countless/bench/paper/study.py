@@ -14,7 +14,7 @@ NO_MASKING, MASKING = "none", "uniform"
 TEXT_MASKING = "prefix"
 PARTICLES = "particles"
 
-RUNGS = (1, 3, 10)  # times a method's samples: budgets of particles among which one is chosen
+RUNGS = (1, 1.25, 1.5, 2, 3, 5, 10)  # times a method's samples: budgets of particles among which one is chosen
 SKIPPING = ("skipping", "multi-order+skipping")
 PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
 TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
@@ -74,7 +74,7 @@ class Study:
         as the paper's method is known when both are measured.
         """
         most = max(self.scale.samples)
-        budgets = [samples * times for times in RUNGS if times == 1 or samples * times <= most]
+        budgets = [round(samples * times) for times in RUNGS if times == 1 or samples * times <= most]
         return {
             base: [self.answers(self.model_for(base, order), PARTICLES, budget) for budget in budgets]
             for base in SKIPPING

@@ -64,7 +64,7 @@ class Main(Exhibit):
         headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
         notes = (
             "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
-            "Particles has as many samples, or 3 or 10 times as many where that takes no more forward passes than the"
+            "Particles has as many samples, or up to 10 times as many where that takes no more forward passes than the"
             " paper's method on the same model.",
             _orders_note(facts),
         )
