@@ -10,7 +10,10 @@ from countless.data.source import connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network
+from countless.estimator.plugins import load_plugins
 from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
+
+load_plugins()  # and what plugins bring that the environment names
 
 # Columns that depend on each other, NULLs, odd names, and a key.
 PEOPLE = """

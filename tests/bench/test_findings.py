@@ -173,7 +173,8 @@ class TestFindings:
 
         assert verdict("across model sizes", sized(8.0)) == HOLDS
         assert verdict("across model sizes", sized(10.0)) == FAILS
-        assert verdict("across model sizes", sized(8.0, ("a cell",))) == UNKNOWN
+        assert verdict("across model sizes", sized(8.0, ("t-uniform-skipping-100",))) == UNKNOWN
+        assert verdict("across model sizes", sized(8.0, ("t-uniform-other-100",))) == HOLDS  # it is not about that
         assert verdict("Particles is at least as good as skipping at every", sized(8.0)) == HOLDS
         assert verdict("Particles is at least as good as skipping at every", sized(1.0)) == FAILS
 

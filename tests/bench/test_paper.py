@@ -278,13 +278,20 @@ class TestFiles:
         assert results.read([tmp_path])
 
     def test_a_folder_has_one_scale(self, tmp_path: Path) -> None:
-        results.claim(tmp_path / "out", SMALL)
-        results.claim(tmp_path / "out", SMALL)
+        results.claim(tmp_path / "out", SMALL, [])
+        results.claim(tmp_path / "out", SMALL, [])
         with pytest.raises(DataError, match="has results at the scale small, not full: choose another -o"):
-            results.claim(tmp_path / "out", SCALES["full"])
+            results.claim(tmp_path / "out", SCALES["full"], [])
         (tmp_path / "out" / "scale.json").write_text("[]")
         with pytest.raises(DataError, match="is damaged"):
-            results.claim(tmp_path / "out", SMALL)
+            results.claim(tmp_path / "out", SMALL, [])
+
+    def test_a_folder_has_one_version_of_a_table(self, tmp_path: Path) -> None:
+        whole, less = Data("people", "people.parquet", 10), Data("people", "people.parquet", 10, ("id",))
+        results.claim(tmp_path, SMALL, [less])
+        results.claim(tmp_path, SMALL, [less, Data("other", "other.parquet", 5)])
+        with pytest.raises(DataError, match="has results of people without id: give the same --exclude"):
+            results.claim(tmp_path, SMALL, [whole])
 
 
 class TestNumbers:

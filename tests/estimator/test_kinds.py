@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from countless.engine.methods import METHODS
 from countless.engine.runtime import softmax
 from countless.errors import CountlessError, ModelFileError, TrainingError
 from countless.estimator.kinds import KINDS, runtimes
-from countless.estimator.plugins import PLUGINS, load_plugins
+from countless.estimator.plugins import PLUGINS, fingerprint, load_plugins
 from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec
 from tests.mocks import box_of
@@ -149,5 +152,36 @@ def test_plugins_are_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PLUGINS, "tests.plugin, ")
     load_plugins()
     monkeypatch.setenv(PLUGINS, "no_such_plugin")
-    with pytest.raises(CountlessError, match="cannot import 'no_such_plugin', which COUNTLESS_PLUGINS names"):
+    with pytest.raises(
+        CountlessError, match=r"cannot import 'no_such_plugin', which COUNTLESS_PLUGINS names.*PYTHONPATH"
+    ):
         load_plugins()
+
+
+def test_a_plugin_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "broken_plugin.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(PLUGINS, "broken_plugin")
+    with pytest.raises(CountlessError, match="the plugin 'broken_plugin' failed: ZeroDivisionError: division by zero"):
+        load_plugins()
+
+
+def test_results_depend_on_the_source_of_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "some_plugin.py").write_text("a = 1")
+    before = fingerprint(["some_plugin"])
+    assert before == fingerprint(["some_plugin"]) != fingerprint(["tests.plugin"])
+    (tmp_path / "some_plugin.py").write_text("a = 2")
+    assert fingerprint(["some_plugin"]) != before
+
+
+def test_the_contracts_try_what_the_environment_names(tmp_path: Path) -> None:
+    (tmp_path / "other_plugin.py").write_text(
+        "from countless.engine.methods import METHODS, Method\nMETHODS['other'] = Method(METHODS['particles'].ask)\n"
+    )
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)]), PLUGINS: "other_plugin"}
+    tests = [str(root / "tests" / "engine" / "test_methods.py"), "-k", "other and nothing", "--no-header"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *tests]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=False)
+    assert "test_methods.py: 1" in done.stdout, done.stdout

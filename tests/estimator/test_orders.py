@@ -60,6 +60,7 @@ def test_there_are_no_more_orders_than_permutations(people: Path) -> None:
         ("natural", 2, "several orders are drawn at random"),
         (["age"], 3, "several orders are drawn at random"),
         (None, 0, "at least 1 order"),
+        ("random:x", 1, "seed of a random order is a number"),
     ],
 )
 def test_orders_that_cannot_be(order: str | list[str] | None, count: int, phrase: str) -> None:
@@ -67,9 +68,7 @@ def test_orders_that_cannot_be(order: str | list[str] | None, count: int, phrase
         Orders.read(order, count)
 
 
-@pytest.mark.parametrize(
-    ("order", "phrase"), [("age,age", "twice"), ("random:x", "no fitted column"), ("", "names ''")]
-)
+@pytest.mark.parametrize(("order", "phrase"), [("age,age", "twice"), ("agee", "no fitted column"), ("", "names ''")])
 def test_orders_that_do_not_fit_the_table(estimator: Estimator, order: str, phrase: str) -> None:
     with pytest.raises(TrainingError, match=phrase):
         Orders.read(order, 1).positions(estimator.schema)

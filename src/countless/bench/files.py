@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -35,7 +36,8 @@ def write_whole(path: Path, content: bytes) -> Path:
                 os.unlink(partial)
             raise
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; free some space or choose another -o") from None
+        remedy = "free some space or choose another -o" if error.errno == errno.ENOSPC else "choose another -o"
+        raise DataError(f"cannot write {path}: {error.strerror}; {remedy}") from None
     return path
 
 

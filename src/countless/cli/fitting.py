@@ -167,7 +167,10 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         hint = (
             f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
         )
-        console.print(f"{hint}; give it more time (--budget)", style="yellow", soft_wrap=True)
+        console.print(f"{hint}; give it more time (--epochs, --budget)", style="yellow", soft_wrap=True)
+    if estimator.schema.columns and report["options"]["masking"] == "none":
+        hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
+        console.print(hint, style="yellow", soft_wrap=True)
     interval = info["interval"]
     console.print(
         f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "

@@ -48,6 +48,7 @@ def info(model: Path, as_json: bool) -> None:
     if network:
         console.print(
             f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
+            f"{_orders(network)}"
         )
     for text in facts["texts"]:
         sizes = text["model"]
@@ -65,7 +66,7 @@ def info(model: Path, as_json: bool) -> None:
     console.print(f"size      {facts['parameters']:,} parameters")
     training = facts["training"]
     if training.get("epochs"):
-        console.print(f"training  {_training(training)}, {training['train_bits']:.2f} bits a row masked")
+        console.print(f"training  {_training(training)}, bits a row: {_bits(training)}")
     for name, text in training.get("texts", {}).items():
         bits = text["unmasked_bits"]
         held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"
@@ -78,8 +79,29 @@ def info(model: Path, as_json: bool) -> None:
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
 
 
+def _orders(network: dict[str, Any]) -> str:
+    orders = network["orders"]
+    if len(orders) > 1:
+        return f"; {len(orders)} orders of the columns"
+    return "" if orders[0] == sorted(orders[0]) else "; an order of its own, not the table's"
+
+
+def _bits(report: dict[str, Any]) -> str:
+    """What fit told last: of rows it learned from, as it was trained, and of held-out rows."""
+    masking = report.get("options", {}).get("masking", "uniform")
+    how = "nothing masked" if masking == "none" else "masked"
+    held_out = [
+        f"held-out {report[name]:.2f} {kind}"
+        for name, kind in (("masked_bits", "masked"), ("unmasked_bits", "unmasked"))
+        if report.get(name) is not None
+    ]
+    return ", ".join([f"{report['train_bits']:.2f} in training ({how})", *held_out])
+
+
 def _training(report: dict[str, Any]) -> str:
-    return f"{report['epochs']:g} epochs in {show.duration(report['seconds'])}"
+    return (
+        f"{report['epochs']:g} {'epoch' if report['epochs'] == 1 else 'epochs'} in {show.duration(report['seconds'])}"
+    )
 
 
 def _engine(compiled: bool) -> str:

@@ -63,7 +63,8 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
             type=click.Choice([*dict.fromkeys([*METHODS, *TEXT_METHODS, *extra])]),
             default="particles",
             show_default=True,
-            help="How to answer; naive is for text only.",
+            help="How to answer. naive is for text only; skipping and progressive read the first order of a model of"
+            " several; plain- ones make a whole forward pass at every step, as the paper does.",
         )
         return method(particles(command))
 

@@ -34,13 +34,15 @@ class Method:
     """A way to answer, and what it wants of a model.
 
     One that ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is
-    for models of several orders. The paper's exhibits compare the methods that are ``compared``.
+    for models of several orders. The paper's exhibits compare the methods that are ``compared``. Countless's ``own``
+    are not brought by a plugin.
     """
 
     ask: Ask
     skips: bool = True
     several: bool = False
     compared: bool = True
+    own: bool = False
 
     def __call__(self, orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
         return self.ask(orders, boxes, budget, seed)
@@ -107,13 +109,15 @@ def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed
     return [exact(runtime, box) for box in boxes]
 
 
+_own = partial(Method, own=True)
+
 METHODS = {
-    "particles": Method(every_order(_particles)),
-    "skipping": Method(first_order(one_by_one(skipping))),
-    "progressive": Method(first_order(one_by_one(progressive)), skips=False),
-    "multi-order": Method(every_order(one_by_one(progressive), several=True), skips=False, several=True),
-    "multi-order+skipping": Method(every_order(one_by_one(skipping), several=True), several=True),
-    "exact": Method(every_order(_exact), compared=False),
-    "plain-skipping": Method(first_order(one_by_one(partial(skipping, plain=True))), compared=False),
-    "plain-progressive": Method(first_order(one_by_one(partial(progressive, plain=True))), skips=False, compared=False),
+    "particles": _own(every_order(_particles)),
+    "skipping": _own(first_order(one_by_one(skipping))),
+    "progressive": _own(first_order(one_by_one(progressive)), skips=False),
+    "multi-order": _own(every_order(one_by_one(progressive), several=True), skips=False, several=True),
+    "multi-order+skipping": _own(every_order(one_by_one(skipping), several=True), several=True),
+    "exact": _own(every_order(_exact), compared=False),
+    "plain-skipping": _own(first_order(one_by_one(partial(skipping, plain=True))), compared=False),
+    "plain-progressive": _own(first_order(one_by_one(partial(progressive, plain=True))), skips=False, compared=False),
 }

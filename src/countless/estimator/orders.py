@@ -38,7 +38,9 @@ class Orders:
         if order is None:
             order = NATURAL if count == 1 else RANDOM
         kind, _, seed = order.partition(":") if isinstance(order, str) else ("", "", "")
-        if kind == RANDOM and (seed.isdecimal() or not seed):
+        if kind == RANDOM:
+            if seed and not seed.isdecimal():
+                raise TrainingError(f"the seed of a random order is a number, as in random:3, not {seed!r}")
             return cls(count, int(seed or 0))
         if count > 1:
             raise TrainingError("several orders are drawn at random: leave out the order, or give random:SEED")

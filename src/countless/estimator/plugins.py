@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
 import os
+from collections.abc import Iterable
+from pathlib import Path
 
 from countless.errors import CountlessError
 
 PLUGINS = "COUNTLESS_PLUGINS"  # an environment variable: names of modules, with commas between them
 
 
+def plugin_names() -> list[str]:
+    """The modules that the environment names."""
+    return [name for part in os.environ.get(PLUGINS, "").split(",") if (name := part.strip())]
+
+
 def load_plugins() -> None:
     """Import the modules that the environment names, so that they can register what they bring."""
-    for name in filter(None, (part.strip() for part in os.environ.get(PLUGINS, "").split(","))):
+    for name in plugin_names():
         try:
             importlib.import_module(name)
         except ImportError as error:
-            raise CountlessError(f"cannot import {name!r}, which {PLUGINS} names: {error}") from None
+            raise CountlessError(
+                f"cannot import {name!r}, which {PLUGINS} names: {error}; is its folder on PYTHONPATH?"
+            ) from None
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise CountlessError(f"the plugin {name!r} failed: {reason}; try python -c 'import {name}'") from None
+
+
+def fingerprint(modules: Iterable[str]) -> str:
+    """What changes when the source of one of the modules does; for results that depend on it."""
+    digest = hashlib.sha256()
+    for name in modules:
+        spec = importlib.util.find_spec(name)
+        digest.update(name.encode())
+        if spec is not None and spec.origin is not None and Path(spec.origin).is_file():
+            digest.update(Path(spec.origin).read_bytes())
+    return digest.hexdigest()[:16]

@@ -11,8 +11,10 @@ import countless
 from countless import workload
 from countless.data.source import Source
 from countless.data.table import EncodeOptions, Table
+from countless.engine.methods import METHODS
 from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.plugins import load_plugins
+from countless.estimator.kinds import KINDS
+from countless.estimator.plugins import fingerprint, load_plugins, plugin_names
 from countless.spec import RESMADE
 
 QUESTION_SEED = 2020
@@ -127,7 +129,8 @@ class Learned:
         return ()
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        brought = {} if self.recipe.kind == RESMADE else {"plugin": _brought(KINDS[self.recipe.kind].network)}
+        return {**asdict(self), **brought}
 
     def file(self, folder: Path) -> Path:
         """Where the model is."""
@@ -157,13 +160,14 @@ class Learned:
             epochs=self.epochs,
             seed=recipe.order or 0,
             checkpoint=checkpoint,
-            resume=checkpoint.exists(),
+            resume=any(path.parent.glob(f"{checkpoint.name}*")),
             calibrate=False,
             listener=_Told(say),
             **how,
         )
         estimator.save(path)
-        checkpoint.unlink(missing_ok=True)
+        for left in path.parent.glob(f"{checkpoint.name}*"):
+            left.unlink(missing_ok=True)
         report = estimator.report if not self.data.text else next(iter(estimator.report["texts"].values()))
         kept = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
         facts = {name: report[name] for name in kept}
@@ -188,7 +192,9 @@ class Answered:
         return (self.model.name, self.questions.name)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        known = METHODS.get(self.method)
+        brought = {} if known is None or known.own else {"plugin": _brought()}
+        return {**asdict(self), "model": self.model.to_json(), **brought}
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         load_plugins()
@@ -209,6 +215,12 @@ class Answered:
 
 
 Cell = Asked | Learned | Answered
+
+
+def _brought(network: str = "") -> str:
+    """The source of what plugins bring: an answer that an earlier version of it gave is asked for again."""
+    module = network.partition(":")[0]
+    return fingerprint([*plugin_names(), *([module] if module else [])])
 
 
 class _Told(countless.Listener):

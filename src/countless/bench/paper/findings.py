@@ -14,6 +14,7 @@ from countless.bench.paper.numbers import Record
 from countless.data.digits import DIGITS_FROM
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not measured"
+LEAST_QUERIES = 100  # of which high quantiles can be told
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Finding:
         for facts in gathered.get(self.exhibit, ()):
             if self.large and facts["data"].get("domains", (0, 0))[1] <= DIGITS_FROM:
                 continue
-            holds, figures = self.judge(facts)
+            asked = facts["data"].get("queries", LEAST_QUERIES)
+            few = f"{asked:,} queries are too few to tell"
+            holds, figures = self.judge(facts) if asked >= LEAST_QUERIES else (None, few)
             verdict = UNKNOWN if holds is None else HOLDS if holds else FAILS
             found.append(Verdict(facts["data"]["name"], verdict, figures))
         return found

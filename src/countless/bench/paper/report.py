@@ -6,10 +6,10 @@ The page is whole in itself: it opens from a disk, without a network.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from countless.bench.paper.counterparts import beside_the_paper, described
+from countless.bench.paper.counterparts import beside_the_paper, counterpart, described
 from countless.bench.paper.differences import NOTES, differences
 from countless.bench.paper.drawing import pictures
 from countless.bench.paper.exhibits import EXHIBITS, Exhibit
@@ -59,14 +59,21 @@ def _head(gathered: Gathered) -> str:
         f"<h1>{escape(TITLE)}</h1>\n<p>The experiments of "
         f'<a href="{PAPER_LINK}">Variable Skipping for Autoregressive Range Density Estimation</a> (ICML 2020), run '
         "with Countless, and our own method beside the paper's. An error is the factor between an estimate and the "
-        f'truth.</p>\n<p class="soft">Tables: {escape(tables)}. Scale: {escape(scales)}.</p>\n'
+        f'truth.</p>\n<p class="soft">Tables: {escape(tables)}. Scale: {escape(scales)}. {escape(_theirs(names))}</p>\n'
         f"<nav><ul>{items}</ul></nav>"
     )
+
+
+def _theirs(names: Iterable[str]) -> str:
+    if any(counterpart(name) for name in names):
+        return "Where a table is one of the paper's, or stands in for it, the paper's figures are below ours."
+    return "None of them is, or stands in for, one of the paper's tables, so the paper's figures are not shown."
 
 
 def _findings(gathered: Gathered) -> str:
     judged = [(finding, finding.verdicts(gathered)) for finding in FINDINGS]
     verdicts = [verdict.verdict for _, found in judged for verdict in found]
+    verdicts += [UNKNOWN for _, found in judged if not found]
     counts = ", ".join(f"{verdicts.count(kind)} {_plural(kind, verdicts.count(kind))}" for kind in CLASSES)
     cards = "\n".join(_finding(finding, found) for finding, found in judged)
     return (
@@ -85,7 +92,10 @@ def _finding(finding: Finding, verdicts: Sequence[Verdict]) -> str:
         f'<li><span class="verdict {CLASSES[one.verdict]}">{escape(one.verdict)}</span> '
         f"<b>{escape(one.data)}</b>: {escape(one.figures)}</li>"
         for one in verdicts
-    ] or [f'<li><span class="verdict open">{UNKNOWN}</span> no table that it is about</li>']
+    ] or [
+        f'<li><span class="verdict open">{UNKNOWN}</span> on no table that it is about: '
+        f"run countless paper {escape(finding.exhibit)}</li>"
+    ]
     return (
         f'<section class="finding"><h3>{escape(finding.claim)} '
         f'<span class="soft">({escape(finding.source)})</span></h3>'

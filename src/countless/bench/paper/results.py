@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from countless.bench.files import make_folder, to_bytes, write_whole
+from countless.bench.paper.cells import Data
 from countless.bench.paper.drawing import pictures
 from countless.bench.paper.exhibits import EXHIBITS, Exhibit
 from countless.bench.paper.numbers import Record
@@ -16,19 +17,28 @@ from countless.errors import DataError
 CELLS = "cells"  # the sweep's folder
 
 
-def claim(folder: Path, scale: Scale) -> None:
-    """Make ``folder`` the place for results at this scale. One that has results at another is left alone."""
+def claim(folder: Path, scale: Scale, tables: Sequence[Data]) -> None:
+    """Make ``folder`` the place for results of these tables at this scale.
+
+    One that has results at another scale, or of a table with other columns, is left alone.
+    """
     make_folder(folder, CELLS)
     path = folder / "scale.json"
     try:
-        other = json.loads(path.read_text(encoding="utf-8"))["scale"]
+        found = json.loads(path.read_text(encoding="utf-8"))
+        other, known = str(found["scale"]), {str(name): list(left) for name, left in found["without"].items()}
     except FileNotFoundError:
-        other = scale.name
-    except (OSError, ValueError, LookupError, TypeError):
+        other, known = scale.name, {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise DataError(f"{path} is damaged: choose another -o, or delete it if this folder is yours") from None
     if other != scale.name:
         raise DataError(f"{folder} has results at the scale {other}, not {scale.name}: choose another -o")
-    write_whole(path, to_bytes({"scale": scale.name}))
+    for data in tables:
+        before = known.setdefault(data.name, list(data.exclude))
+        if before != list(data.exclude):
+            left = f"without {', '.join(before)}" if before else "with all columns"
+            raise DataError(f"{folder} has results of {data.name} {left}: give the same --exclude, or another -o")
+    write_whole(path, to_bytes({"scale": scale.name, "without": known}))
 
 
 def write(exhibit: Exhibit, facts: Sequence[Record], folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from countless.cli.paper.sheets import show_sheet
 from countless.cli.sweeping import SweepWatch
 from countless.errors import DataError
 from countless.estimator.learning import Network
+from countless.estimator.plugins import PLUGINS
 from countless.spec import RESMADE
 
 FAILURES_SHOWN = 5
@@ -75,7 +77,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         chosen = SCALES[scale]
         data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
         plan = _plan(name, [Study(one, chosen, kind) for one in data])
-        results.claim(out, chosen)
+        results.claim(out, chosen, data)
         outcome = _measure(plan, out, workers)
         command = _command(name, tables, exclude, scale, kind)
         written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
@@ -147,7 +149,8 @@ def _command(name: str, tables: Sequence[str], exclude: Sequence[str], scale: st
     words = ["countless", "paper", name, *(Path(table).name for table in tables)]
     words += ["--exclude", ",".join(exclude)] if exclude else []
     words += ["--kind", kind] if kind != RESMADE else []
-    return shlex.join([*words, "--scale", scale, "-o", "DIR"])
+    plugins = [f"{PLUGINS}={os.environ[PLUGINS]}"] if os.environ.get(PLUGINS) else []
+    return shlex.join([*plugins, *words, "--scale", scale, "-o", "DIR"])
 
 
 def _show(exhibit: Exhibit, facts: Sequence[Record]) -> None:

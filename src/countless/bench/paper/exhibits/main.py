@@ -80,7 +80,7 @@ class Main(Exhibit):
                     if any(found):
                         texts = ["" if field is None else number(field["mean"]) for field in found]
                         rows.append((f"{samples:,}", one["data"]["name"], unit, *texts))
-        headings = ("Samples", "Data set", "", *(label(method) for method in methods))
+        headings = ("Samples", "Data set", "Per query", *(label(method) for method in methods))
         notes = (
             "ms: the median time of a query. Forward passes: rows of logits per query, in the mean; a sample takes one"
             " for every position it visits.",
