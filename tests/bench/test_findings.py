@@ -96,7 +96,7 @@ def main_facts(one: Study, **errors: float) -> Facts:
 
 
 class TestFindings:
-    one = study(orders=1, samples=(100, 1_000))
+    one = study(orders=1, samples=(100, 10_000))
     like_the_paper = main_facts(one, progressive=2_000, multi=300, skipping=90, both=9, ours=80, ours_both=8)
     unlike = main_facts(one, progressive=10, multi=20, skipping=30, both=40, ours=50, ours_both=60)
     partial = main_facts(one, progressive=2_000)
@@ -123,7 +123,7 @@ class TestFindings:
 
     def test_medians(self) -> None:
         assert verdict("The median error", self.like_the_paper) == HOLDS
-        given = {cell.name: answers(5.0) for s in (100, 1_000) for cell in self.one.contest(s, 0).values()}
+        given = {cell.name: answers(5.0) for s in (100, 10_000) for cell in self.one.contest(s, 0).values()}
         found = EXHIBITS["main"].gather(self.one, Given(given))
         assert found is not None
         assert verdict("The median error", found) == FAILS
@@ -220,9 +220,17 @@ class TestBesideThePaper:
             "DMV-Full (the paper)",
         ]
         assert table.rows[1][3:] == ("1.19 ± 0.01", "1.53 ± 0.32", "1.09 ± 0.01", "1.21 ± 0.03")
+        assert words.rows[1] == ("100", "P99", "Census (the paper)", "1,000", "2.50")
+
+    def test_the_misprint_is_marked(self) -> None:
+        one = study(orders=1, samples=(10_000,))
+        found = EXHIBITS["main"].gather(
+            one, Given({cell.name: answers(2.0) for cell in one.contest(10_000, 0).values()})
+        )
+        assert found is not None
+        table, *_ = beside_the_paper("main", [found])
         misprint = [row for row in table.rows if row[:3] == ("10,000", "P50", "Census (the paper)")]
         assert misprint[0][4] == "6.31 ± 1.60 *"
-        assert words.rows[1] == ("100", "P99", "Census (the paper)", "1,000", "2.50")
 
     def test_a_table_of_no_counterpart_has_none(self) -> None:
         assert described("adult") == "none of the paper's"

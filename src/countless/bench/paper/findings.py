@@ -95,10 +95,8 @@ FINDINGS = (
         "On large domains, skipping helps even at many samples.",
         "Section 5.4, of DMV-Full",
         "main",
-        f"At the largest budget the mean max error of progressive is at least 10 times that of skipping. {_LARGE}",
-        lambda facts: judges.times_better(
-            facts, judges.most(facts), "skipping", "progressive", "max", judges.ORDER_OF_MAGNITUDE
-        ),
+        f"At 10,000 samples the mean max error of progressive is at least 10 times that of skipping. {_LARGE}",
+        judges.at_many_samples,
         large=True,
     ),
     Finding(

@@ -12,6 +12,7 @@ from countless.bench.paper.study import PAPER
 
 SLACK = 1.01  # errors that differ by less than a hundredth are the same
 ORDER_OF_MAGNITUDE = 10.0
+MANY_SAMPLES = 10_000
 NEAR_ONE = 2.0
 NEAR_BEST = 2.0
 MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles are asked of, too
@@ -38,9 +39,11 @@ def fewest(facts: Record) -> int:
     return int(min(values([facts], "samples")))
 
 
-def most(facts: Record) -> int:
-    """The largest budget."""
-    return int(max(values([facts], "samples")))
+def at_many_samples(facts: Record) -> Judged:
+    """Skipping against progressive sampling at the largest budget of the paper."""
+    if MANY_SAMPLES not in values([facts], "samples"):
+        return None, f"nothing was asked with {MANY_SAMPLES:,} samples at this scale"
+    return times_better(facts, MANY_SAMPLES, "skipping", "progressive", "max", ORDER_OF_MAGNITUDE)
 
 
 def times_better(facts: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:

@@ -14,7 +14,8 @@ NO_MASKING, MASKING = "none", "uniform"
 TEXT_MASKING = "prefix"
 PARTICLES = "particles"
 
-RUNGS = (1, 1.25, 1.5, 2, 3, 5, 10)  # times a method's samples: budgets of particles among which one is chosen
+RUNGS = (1, 1.5, 3, 10)  # times a method's samples: budgets of particles among which one is chosen
+MOST_PARTICLES = 10_000  # unless the method itself has more samples
 SKIPPING = ("skipping", "multi-order+skipping")
 PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
 TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
@@ -73,8 +74,7 @@ class Study:
         Prefixes that are kept once take fewer forward passes than as many samples. Which budget takes about as many
         as the paper's method is known when both are measured.
         """
-        most = max(self.scale.samples)
-        budgets = [round(samples * times) for times in RUNGS if times == 1 or samples * times <= most]
+        budgets = [round(samples * times) for times in RUNGS if times == 1 or samples * times <= MOST_PARTICLES]
         return {
             base: [self.answers(self.model_for(base, order), PARTICLES, budget) for budget in budgets]
             for base in SKIPPING
