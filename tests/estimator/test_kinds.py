@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +16,18 @@ import torch
 from torch import Tensor
 
 import countless
+from countless.engine.answer import Answer
+from countless.engine.exact import exact
 from countless.engine.methods import METHODS
+from countless.engine.paper import draw
 from countless.engine.runtime import softmax
+from countless.engine.walk import States, walk
 from countless.errors import CountlessError, ModelFileError, TrainingError
 from countless.estimator.kinds import KINDS, runtimes
 from countless.estimator.plugins import PLUGINS, fingerprint, load_plugins
 from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec
-from tests.mocks import box_of
+from tests.mocks import PrefixRuntime, box_of
 
 SPECS = {
     "one order": ModelSpec((3, 2, 4), hidden=12, blocks=1, embedding=4),
@@ -139,6 +145,26 @@ def test_fitted_saved_loaded_and_asked(kind: str, people: Path, tmp_path: Path) 
     again = countless.load(more.save(tmp_path / "m.countless"))
     assert again.estimate(where).rows == more.estimate(where).rows
     assert again.info()["model"]["kind"] == kind
+
+
+def test_the_sampler_that_the_documentation_walks_through() -> None:
+    """It is skipping: the same density, but for chance, as enumeration on a model it may sample from."""
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def my_sampler" in block)
+    names: dict[str, Any] = {
+        "np": np,
+        "walk": walk,
+        "States": States,
+        "softmax": softmax,
+        "draw": draw,
+        "Answer": Answer,
+    }
+    exec(code, names)
+    runtime = PrefixRuntime((5, 4, 6, 3), seed=11, order=(2, 0, 3, 1))
+    box = box_of({0: [0, 1, 4], 2: [0, 2, 3, 5], 1: [1, 2]}, runtime.sizes)
+    found = names["my_sampler"](runtime, box, 4_000, np.random.default_rng(0))
+    assert found.density == pytest.approx(exact(runtime, box).density, rel=0.1)
+    assert names["my_sampler"](runtime, box_of({}, runtime.sizes), 5, np.random.default_rng(0)).density == 1.0
 
 
 def test_a_kind_that_nobody_brought(people: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ PARTICLES = "particles"
 
 RUNGS = (1, 1.5, 3, 10)  # times a method's samples: budgets of particles among which one is chosen
 MOST_PARTICLES = 10_000  # unless the method itself has more samples
+FEWER = 10  # times fewer particles than samples on text, where each is a string
 SKIPPING = ("skipping", "multi-order+skipping")
 PAPER = ("progressive", "multi-order", "skipping", "multi-order+skipping")  # its methods, as its tables list them
 TEXT_METHODS = {"naive": NO_MASKING, "progressive": NO_MASKING, "skipping": TEXT_MASKING, PARTICLES: TEXT_MASKING}
@@ -111,9 +112,11 @@ class Study:
         }
 
     def text_contest(self) -> dict[str, Answered]:
-        """The methods for text, each on the model it needs."""
+        """The methods for text, each on the model it needs; particles has a fraction of the samples."""
+        samples = self.scale.text_samples
+        budgets = {method: samples if method != PARTICLES else max(1, samples // FEWER) for method in TEXT_METHODS}
         return {
-            method: self.answers(self.text_model(masking), method, self.scale.text_samples)
+            method: self.answers(self.text_model(masking), method, budgets[method])
             for method, masking in TEXT_METHODS.items()
         }
 

@@ -54,11 +54,14 @@ class Text(Exhibit):
                 texts = ["" if field is None else number(field[key]) for field in found]
                 work.append((one["data"]["name"], heading, *texts))
         labels = tuple(label(method) for method in methods)
-        note = f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
+        note = (
+            f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
+            " Particles has a tenth of the samples."
+        )
         unit = "ms: the median time of a query. Forward passes: rows of logits per query, in the mean."
         return [
             Sheet(self.title, ("Data set", "Samples", "Metric", *labels), tuple(errors), 3, (note,)),
-            Sheet("Time and work of a query", ("Data set", "", *labels), tuple(work), 2, (unit,)),
+            Sheet("Time and work of a query", ("Data set", "Per query", *labels), tuple(work), 2, (unit,)),
         ]
 
     def draw(self, facts: Sequence[Record], figure: Figure) -> None:
