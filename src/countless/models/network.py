@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
-class ColumnsNetwork(nn.Module):
+class ColumnsNetwork(nn.Module, ABC):
     """An autoregressive model over the positions of a spec."""
 
+    @abstractmethod
     def log_prob(self, inputs: Tensor, targets: Tensor, order: int = 0) -> Tensor:
         """Log-probability of each target (B, n) given the inputs of earlier rank, in nats.
 
         Symbol ``sizes[p]`` among the inputs is the MASK token of position ``p``. Ranks are those of one of the orders.
         """
-        raise NotImplementedError
 
     def start_from_marginals(self, counts: list[NDArray[np.int64]]) -> None:
         """Start from how often each symbol of each position occurs, if the network can."""
 
+    @abstractmethod
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """The weights by name, as its runtime reads them."""
-        raise NotImplementedError
