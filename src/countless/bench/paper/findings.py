@@ -1,6 +1,6 @@
 """What the paper found, and what we add, one by one: does it hold on these tables?
 
-The criteria are stated in words, and were fixed before the experiments were run. Each verdict comes with its figures.
+The criteria are stated in words, and each verdict comes with its figures.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def _findings(gathered: Gathered) -> str:
     counts = ", ".join(f"{verdicts.count(kind)} {_plural(kind, verdicts.count(kind))}" for kind in CLASSES)
     cards = "\n".join(_finding(finding, found) for finding, found in judged)
     return (
-        '<h2 id="findings">Findings</h2>\n<p>Each claim of the paper, and each of ours, with a criterion that was '
-        f"fixed before these experiments were run. Verdicts, one per claim and table: {escape(counts)}.</p>\n{cards}"
+        '<h2 id="findings">Findings</h2>\n<p>Each claim of the paper, and each of ours, with the criterion '
+        f"that decides it. Verdicts, one per claim and table: {escape(counts)}.</p>\n{cards}"
     )
 
 
