@@ -18,8 +18,8 @@ from countless.bench.paper.exhibits import EXHIBITS
 from countless.bench.paper.exhibits.base import find
 from countless.bench.paper.exhibits.summary import needed
 from countless.bench.paper.scale import SCALES
-from countless.bench.paper.sheet import Sheet, Strong, best
 from countless.bench.paper.study import Study
+from countless.bench.sheet import Sheet, Strong, best
 from countless.engine.methods import METHODS
 from countless.errors import DataError
 from tests.bench.fabricated import CENSUS, EV, SMALL, URLS, Given, Pretended, answers, facts, study

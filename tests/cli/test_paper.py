@@ -35,7 +35,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.extend(cell.name for cell in cells)
         return Outcome(len(cells), {}, ())
 
-    monkeypatch.setattr("countless.cli.paper.run.sweep", pretend)
+    monkeypatch.setattr("countless.cli.sweeping.sweep", pretend)
     monkeypatch.setattr("countless.cli.paper.run.Ledger", lambda folder: Pretended())
     return asked
 
@@ -165,7 +165,7 @@ class TestExhibits:
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         failed = {f"cell{place}": "no memory" for place in range(7)}
-        monkeypatch.setattr("countless.cli.paper.run.sweep", lambda *_: Outcome(9, failed, ("one", "two")))
+        monkeypatch.setattr("countless.cli.sweeping.sweep", lambda *_: Outcome(9, failed, ("one", "two")))
         partly = Pretended(lambda cell: "uniform" in cell.name)
         monkeypatch.setattr("countless.cli.paper.run.Ledger", lambda folder: partly)
         done = run("paper", "main", "adult", "--scale", "smoke", "-o", tmp_path / "out")
@@ -180,7 +180,7 @@ class TestExhibits:
         assert (tmp_path / "out" / "main.svg").exists()
 
     def test_nothing_at_all(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("countless.cli.paper.run.sweep", lambda *_: Outcome(0, {"a": "no"}, ()))
+        monkeypatch.setattr("countless.cli.sweeping.sweep", lambda *_: Outcome(0, {"a": "no"}, ()))
         monkeypatch.setattr("countless.cli.paper.run.Ledger", lambda folder: Pretended(lambda cell: False))
         done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 1
@@ -191,7 +191,7 @@ class TestExhibits:
         def stopped(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("countless.cli.paper.run.sweep", stopped)
+        monkeypatch.setattr("countless.cli.sweeping.sweep", stopped)
         done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 130
         assert "the same command goes on from there" in done.err

@@ -19,7 +19,7 @@ from countless.bench.files import make_folder, to_bytes, write_whole
 from countless.bench.plot import require_plotting
 from countless.cli import show
 from countless.cli.options import json_option, model_argument
-from countless.cli.paper.sheets import show_sheet
+from countless.cli.sheets import show_sheet
 from countless.estimator.diagnosis import Diagnosis, Effort
 from countless.estimator.diagnosis import diagnose as find_out
 from countless.estimator.diagnosis.settling import FIRST, MOST

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,10 +12,41 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from countless.bench.sweep import Watch
+from countless.bench.sweep import Job, Outcome, Watch, sweep
+from countless.cli import show
 from countless.cli.show import duration, plural
 
 BAR = 30  # characters
+FAILURES_SHOWN = 5
+
+
+def run_sweep(jobs: Sequence[Job], out: Path, workers: int | None = None) -> Outcome:
+    """Run what has no result in ``out`` yet, and show how it goes on."""
+    console = show.progress()
+    try:
+        with SweepWatch(console) as watch:
+            return sweep(jobs, out, workers, watch)
+    except KeyboardInterrupt:
+        console.print(
+            f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True
+        )
+        raise
+
+
+def say_failures(outcome: Outcome) -> int:
+    """The exit code; what failed is listed."""
+    if not outcome.failed:
+        return 0
+    console = show.progress()
+    console.print(f"{show.plural(len(outcome.failed), 'cell')} failed; the same command tries again:")
+    for name, message in list(outcome.failed.items())[:FAILURES_SHOWN]:
+        console.print(f"  {name}: {message}", soft_wrap=True)
+    more = len(outcome.failed) - FAILURES_SHOWN
+    if more > 0:
+        console.print(f"  and {more:,} more, each with its reason in cells/*.error.txt")
+    if outcome.waiting:
+        console.print(f"{show.plural(len(outcome.waiting), 'cell')} that need them did not run")
+    return 1
 
 
 class SweepWatch(Watch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from countless.bench.paper.numbers import number
-from countless.bench.paper.sheet import Sheet, Strong
+from countless.bench.sheet import Sheet, Strong
 from countless.estimator.diagnosis.blame import HALF, Blamed
 from countless.estimator.diagnosis.diagnosis import Diagnosis
 from countless.estimator.diagnosis.groups import QUANTILES, Group

@@ -11,7 +11,7 @@ from countless.bench.paper.exhibits.text import ROWS
 from countless.bench.paper.numbers import METRICS, Record, written
 from countless.bench.paper.published import COLUMN_METHODS as METHODS
 from countless.bench.paper.published import MODELS, TEXT_METHODS, TEXT_SAMPLES, Published, figures_in_words, published
-from countless.bench.paper.sheet import Sheet
+from countless.bench.sheet import Sheet
 
 
 @dataclass(frozen=True)

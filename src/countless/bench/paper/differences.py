@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from countless.bench.paper.counterparts import counterpart, described, paper_name
 from countless.bench.paper.numbers import Record
 from countless.bench.paper.published import DATA, PaperSettings
-from countless.bench.paper.sheet import Sheet
+from countless.bench.sheet import Sheet
 from countless.data.digits import DIGITS_FROM
 from countless.data.quantiles import CELLS
 

@@ -17,7 +17,7 @@ from countless.bench.paper.exhibits.base import missing_note
 from countless.bench.paper.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, Finding, Verdict
 from countless.bench.paper.numbers import Record
 from countless.bench.paper.pagestyle import CSS
-from countless.bench.paper.sheet import ABSENT, Sheet, Strong
+from countless.bench.sheet import ABSENT, Sheet, Strong
 
 Gathered = Mapping[str, Sequence[Record]]
 

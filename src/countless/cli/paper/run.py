@@ -19,17 +19,15 @@ from countless.bench.paper.scale import SCALES
 from countless.bench.paper.study import Study, with_needs
 from countless.bench.paper.tables import data_sets
 from countless.bench.plot import require_plotting
-from countless.bench.sweep import Ledger, Outcome, sweep
+from countless.bench.sweep import Ledger, Outcome
 from countless.cli import show
 from countless.cli.options import Names, json_option
-from countless.cli.paper.sheets import show_sheet
-from countless.cli.sweeping import SweepWatch
+from countless.cli.sheets import show_sheet
+from countless.cli.sweeping import run_sweep, say_failures
 from countless.errors import DataError
 from countless.estimator.learning import Network
 from countless.estimator.plugins import PLUGINS
 from countless.spec import RESMADE
-
-FAILURES_SHOWN = 5
 
 
 def exhibit_command(name: str, summary: str) -> click.Command:
@@ -86,7 +84,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         else:
             for exhibit in plan:
                 _show(exhibit, written[exhibit.name])
-        return _say_failures(outcome)
+        return say_failures(outcome)
 
     return run
 
@@ -123,15 +121,7 @@ def _unfit(exhibit: Exhibit, data: Data) -> str:
 def _measure(plan: Plan, out: Path, workers: int | None) -> Outcome:
     """Run the cells that have no result yet."""
     cells = with_needs(cell for exhibit, studies in plan.items() for one in studies for cell in exhibit.cells(one))
-    console = show.progress()
-    try:
-        with SweepWatch(console) as watch:
-            return sweep(cells, out, workers, watch)
-    except KeyboardInterrupt:
-        console.print(
-            f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True
-        )
-        raise
+    return run_sweep(cells, out, workers)
 
 
 def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:
@@ -160,22 +150,6 @@ def _show(exhibit: Exhibit, facts: Sequence[Record]) -> None:
         return
     for sheet in exhibit.sheets(facts):
         show_sheet(console, sheet)
-
-
-def _say_failures(outcome: Outcome) -> int:
-    """The exit code; what failed is listed."""
-    if not outcome.failed:
-        return 0
-    console = show.progress()
-    console.print(f"{show.plural(len(outcome.failed), 'cell')} failed; the same command tries again:")
-    for name, message in list(outcome.failed.items())[:FAILURES_SHOWN]:
-        console.print(f"  {name}: {message}", soft_wrap=True)
-    more = len(outcome.failed) - FAILURES_SHOWN
-    if more > 0:
-        console.print(f"  and {more:,} more, each with its reason in cells/*.error.txt")
-    if outcome.waiting:
-        console.print(f"{show.plural(len(outcome.waiting), 'cell')} that need them did not run")
-    return 1
 
 
 def _examples(name: str) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from countless.bench.paper.cells import Cell
 from countless.bench.paper.numbers import Record
-from countless.bench.paper.sheet import Sheet
 from countless.bench.paper.study import Study, with_needs
+from countless.bench.sheet import Sheet
 from countless.spec import RESMADE
 
 if TYPE_CHECKING:

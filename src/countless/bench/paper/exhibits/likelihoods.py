@@ -9,8 +9,8 @@ from countless.bench.paper.cells import Cell
 from countless.bench.paper.drawing import COLORS, nothing, panels
 from countless.bench.paper.exhibits.base import Exhibit, Found, find, values
 from countless.bench.paper.numbers import Record, spread
-from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import Study
+from countless.bench.sheet import Sheet, best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

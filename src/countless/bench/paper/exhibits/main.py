@@ -9,8 +9,8 @@ from countless.bench.paper.cells import Answered, Cell
 from countless.bench.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
 from countless.bench.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
 from countless.bench.paper.numbers import METRICS, Record, number, over_orders, summarized, written
-from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import PAPER, PARTICLES, Study
+from countless.bench.sheet import Sheet, best
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from countless.bench.paper.drawing import color, log_scale, method_legend, nothi
 from countless.bench.paper.exhibits.base import LABELS, Exhibit, Found, find, label, names, values
 from countless.bench.paper.exhibits.main import Main
 from countless.bench.paper.numbers import Record, number, over_orders, short, summarized
-from countless.bench.paper.sheet import Sheet, best
 from countless.bench.paper.study import PARTICLES, Study
+from countless.bench.sheet import Sheet, best
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

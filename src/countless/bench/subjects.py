@@ -1,0 +1,49 @@
+"""The tables that a user names for an experiment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from countless.data.source import Source
+from countless.errors import DataError
+
+UNSAFE = re.compile(r"[^\w-]+")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A table to experiment on: what results call it, where it is, and the columns to leave out."""
+
+    name: str
+    source: str
+    exclude: tuple[str, ...] = ()
+
+
+def subjects(tables: Sequence[str], exclude: Sequence[str]) -> list[Subject]:
+    """The tables, each under a name of its own. ``exclude`` names columns of any of them."""
+    columns = {table: [name for name, _ in Source.open(table).columns()] for table in tables}
+    known = {name.casefold() for names in columns.values() for name in names}
+    for name in exclude:
+        if name.casefold() not in known:
+            some = ", ".join(columns[tables[0]])
+            raise DataError(f'--exclude names "{name}", which no table has: the first one has {some}')
+    wanted = {name.casefold() for name in exclude}
+    found: dict[str, Subject] = {}
+    for table, names in columns.items():
+        name = result_name(table)
+        if name in found:
+            raise DataError(f"two tables are called {name}: rename the file of one")
+        found[name] = Subject(name, table, tuple(column for column in names if column.casefold() in wanted))
+    return list(found.values())
+
+
+def result_name(table: str) -> str:
+    """What results call a table.
+
+    >>> result_name("data/people.csv.gz"), result_name("logs/2024 *.csv"), result_name("dmv-full")
+    ('people', '2024', 'dmv-full')
+    """
+    return UNSAFE.sub("_", Path(table).name.split(".")[0]).strip("_") or "table"
