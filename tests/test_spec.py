@@ -29,6 +29,13 @@ def test_a_position_sees_exactly_the_units_below_its_rank(positions: int, hidden
         assert np.all(spec.degrees[cut:] >= rank)
 
 
+def test_units_can_be_shared_out_unevenly() -> None:
+    spec = ModelSpec((2, 2, 2, 2), hidden=5, units=(3, 0, 2))
+    assert spec.degrees.tolist() == [0, 0, 0, 2, 2]
+    assert spec.cuts.tolist() == [0, 3, 3, 5]
+    assert ModelSpec.from_json(spec.to_json()) == spec
+
+
 GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []}
 
 
@@ -36,6 +43,9 @@ GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding
     ("data", "phrase"),
     [
         ({**GOOD, "groups": [1]}, "share out"),
+        ({**GOOD, "units": [2]}, "share out"),
+        ({**GOOD, "units": [1, 0]}, "share out"),
+        ({**GOOD, "sizes": [2, 2, 2], "units": [2, -1]}, "fewer than 0"),
         ({**GOOD, "groups": [3, -1]}, "share out"),
         ({**GOOD, "groups": [2], "orders": [[1, 0]]}, "in their own order"),
         ({}, "damaged"),

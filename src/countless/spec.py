@@ -22,9 +22,9 @@ class ModelSpec:
     Its *rank* is that ``k``. ``groups`` has the number of positions of each column, in turn; an order visits those
     of one column in their own order, so that a column can be left after some of its leading positions.
 
-    Hidden units are sorted by degree: unit ``j`` of ``hidden`` has degree ``j * (n - 1) // hidden``, the same in
-    every layer. It sees positions of rank at most its degree, and the logits of a position see the units of
-    smaller degree than its rank, which are exactly the first ``cuts[rank]`` units.
+    Hidden units are sorted by degree, the same in every layer: ``units[d]`` of them have degree ``d``, by default
+    about as many of each, from 0 to ``n - 2``. A unit sees positions of rank at most its degree, and the logits of a
+    position see the units of smaller degree than its rank, which are exactly the first ``cuts[rank]`` units.
 
     >>> spec = ModelSpec(sizes=(3, 2, 5), hidden=4, blocks=1, embedding=8)
     >>> spec.degrees.tolist(), spec.cuts.tolist()
@@ -38,6 +38,7 @@ class ModelSpec:
     orders: tuple[tuple[int, ...], ...] = ()
     groups: tuple[int, ...] = ()
     kind: str = RESMADE
+    units: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         positions = len(self.sizes)
@@ -54,6 +55,10 @@ class ModelSpec:
                 raise ModelFileError(f"an order must be a permutation of the {positions} positions")
         if min(self.groups) < 1 or sum(self.groups) != positions:
             raise ModelFileError(f"the groups must share out the {positions} positions")
+        if self.units and (len(self.units), sum(self.units)) != (max(1, positions - 1), self.hidden):
+            raise ModelFileError(f"units must share out the {self.hidden} hidden ones over {positions} positions")
+        if min(self.units, default=0) < 0:
+            raise ModelFileError("there cannot be fewer than 0 units of a degree")
         for position in np.flatnonzero(self.depths):
             if any(order.index(position) < order.index(position - 1) for order in self.orders):
                 raise ModelFileError("an order must visit the positions of a column in their own order")
@@ -66,6 +71,8 @@ class ModelSpec:
     @property
     def degrees(self) -> IntArray:
         """Degree of each hidden unit, ascending."""
+        if self.units:
+            return np.repeat(np.arange(len(self.units)), self.units)
         return np.arange(self.hidden, dtype=np.int64) * (len(self.sizes) - 1) // self.hidden
 
     @property
@@ -109,6 +116,7 @@ class ModelSpec:
             "embedding": self.embedding,
             "orders": [list(order) for order in self.orders],
             "groups": list(self.groups),
+            **({"units": list(self.units)} if self.units else {}),
         }
 
     @classmethod
@@ -123,6 +131,7 @@ class ModelSpec:
                 embedding=int(data["embedding"]),
                 orders=tuple(tuple(int(position) for position in order) for order in data["orders"]),
                 groups=tuple(int(count) for count in data["groups"]),
+                units=tuple(int(count) for count in data.get("units", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

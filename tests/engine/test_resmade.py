@@ -19,6 +19,7 @@ SPECS = [
     ModelSpec((3, 2, 7, 4), hidden=16, blocks=2, embedding=5),
     ModelSpec((3, 2, 7, 4), hidden=16, blocks=1, embedding=5, orders=((2, 0, 3, 1),)),
     ModelSpec((3, 2, 7, 4, 2, 2), hidden=3, blocks=2, embedding=4),  # fewer units than positions
+    ModelSpec((3, 2, 7, 4), hidden=16, blocks=1, embedding=5, orders=((2, 0, 3, 1),), units=(9, 0, 7)),
     ModelSpec((5,), hidden=4, blocks=1, embedding=2),
     ModelSpec((1, 6), hidden=8, blocks=0, embedding=3),
 ]

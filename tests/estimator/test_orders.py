@@ -9,9 +9,10 @@ import pytest
 
 import countless
 from countless.data.schema import Schema
+from countless.data.table import EncodeOptions, Table
 from countless.errors import TrainingError, UnsupportedQueryError
 from countless.estimator.estimator import Estimator
-from countless.estimator.orders import Orders
+from countless.estimator.orders import Orders, entropy
 from countless.spec import ModelSpec
 
 SMALL = countless.Network(hidden=24, blocks=1, embedding=8)
@@ -24,26 +25,44 @@ def columns(schema: Schema, order: tuple[int, ...]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
+def table(people: Path) -> Table:
+    return Table.encode(people, EncodeOptions(exclude=("id",)))
+
+
+@pytest.fixture(scope="module")
 def several(people: Path) -> Estimator:
     """A model of five orders."""
     return countless.fit(people, exclude="id", epochs=8, batch=100, network=SMALL, orders=5)
 
 
-def test_the_tables_own_order(estimator: Estimator) -> None:
-    (order,) = Orders.read(None, 1).positions(estimator.schema)
-    assert order == tuple(range(len(estimator.schema.sizes)))
+def test_the_tables_own_order(table: Table) -> None:
+    (order,) = Orders.read(None, 1).positions(table)
+    assert order == tuple(range(len(table.schema.sizes)))
     assert Orders.read("natural", 1) == Orders.read(None, 1)
 
 
-def test_named_columns_come_first(estimator: Estimator) -> None:
+def test_named_columns_come_first(table: Table) -> None:
     for given in ("score, AGE", ["score", "age"]):
-        (order,) = Orders.read(given, 1).positions(estimator.schema)
-        assert columns(estimator.schema, order) == ["score", "age", "city", "married", "since when"]
+        (order,) = Orders.read(given, 1).positions(table)
+        assert columns(table.schema, order) == ["score", "age", "city", "married", "since when"]
 
 
-def test_random_orders_follow_from_their_seed(estimator: Estimator) -> None:
-    schema = estimator.schema
-    one, again, other = (Orders.read(text, 4).positions(schema) for text in ("random", "random:0", "random:1"))
+def test_columns_by_their_entropy(table: Table) -> None:
+    (falling,), (rising,) = (Orders.read(text, 1).positions(table) for text in ("falling", "rising"))
+    names = [column.name for column in table.schema.columns]
+    bits = dict(zip(names, (entropy(np.bincount(code)) for code in table.column_codes()), strict=True))
+    assert columns(table.schema, falling) == sorted(bits, key=lambda name: -bits[name])
+    assert columns(table.schema, rising) == sorted(bits, key=lambda name: bits[name])
+
+
+def test_entropy() -> None:
+    assert entropy(np.array([4, 0, 4, 8])) == 1.5
+    assert entropy(np.array([7])) == 0
+
+
+def test_random_orders_follow_from_their_seed(table: Table) -> None:
+    schema = table.schema
+    one, again, other = (Orders.read(text, 4).positions(table) for text in ("random", "random:0", "random:1"))
     assert one == again != other
     assert len(set(one)) == 4
     assert all(sorted(order) == list(range(len(schema.sizes))) for order in one)
@@ -69,9 +88,9 @@ def test_orders_that_cannot_be(order: str | list[str] | None, count: int, phrase
 
 
 @pytest.mark.parametrize(("order", "phrase"), [("age,age", "twice"), ("agee", "no fitted column"), ("", "names ''")])
-def test_orders_that_do_not_fit_the_table(estimator: Estimator, order: str, phrase: str) -> None:
+def test_orders_that_do_not_fit_the_table(table: Table, order: str, phrase: str) -> None:
     with pytest.raises(TrainingError, match=phrase):
-        Orders.read(order, 1).positions(estimator.schema)
+        Orders.read(order, 1).positions(table)
 
 
 def test_a_model_of_several_orders_answers_by_their_mean(several: Estimator, people: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ SPECS = {
         (5, 7, 7, 6, 9, 9), hidden=32, blocks=1, embedding=6, groups=(1, 2, 1, 2), orders=((4, 1, 3, 5, 0, 2),)
     ),
     "fewer units than positions": ModelSpec((3, 2, 4, 5, 2, 2, 3), hidden=2, blocks=1, embedding=4),
+    "uneven units": ModelSpec((3, 2, 40, 5, 7), hidden=150, blocks=2, embedding=4, units=(70, 0, 79, 1)),
     "no blocks": ModelSpec((3, 2, 4), hidden=12, blocks=0, embedding=4),
     "wide and narrow": ModelSpec((700, 3, 90, 1100, 2, 40), hidden=150, blocks=2, embedding=8),
     "wide in another order": ModelSpec(

@@ -13,6 +13,7 @@ SPECS = [
     ModelSpec((3, 2, 4, 5), hidden=12, blocks=2, embedding=4),
     ModelSpec((3, 2, 4, 5), hidden=12, blocks=1, embedding=4, orders=((3, 1, 0, 2),)),
     ModelSpec((3, 2, 4, 5, 2, 2, 3), hidden=2, blocks=1, embedding=4),
+    ModelSpec((3, 2, 4, 5), hidden=12, blocks=1, embedding=4, units=(1, 9, 2)),
 ]
 SEVERAL = ModelSpec(
     (3, 2, 4, 5), hidden=12, blocks=2, embedding=4, orders=((0, 1, 2, 3), (3, 1, 0, 2), (1, 3, 0, 2), (2, 0, 3, 1))

@@ -42,8 +42,11 @@ def test_defaults_by_size() -> None:
     options = TrainOptions()
     assert options.epochs_for(10_000_000) == 20
     assert options.epochs_for(100) == 100
-    assert options.batch_for(1_000_000) == 2048
+    assert options.batch_for(1_000_000) == 512
     assert options.batch_for(100) == 128
     assert TrainOptions(budget=5.0).epochs_for(100) is None
     assert TrainOptions(epochs=3, batch=7).epochs_for(100) == 3
+    assert (options.ended(1_000_000).epochs, options.ended(1_000_000).budget) == (20, 900.0)
+    assert TrainOptions(budget=5.0).ended(100) == TrainOptions(budget=5.0)
+    assert TrainOptions(epochs=5).ended(100) == TrainOptions(epochs=5)
     assert TrainOptions(epochs=3, batch=7).batch_for(100) == 7

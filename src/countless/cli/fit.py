@@ -12,7 +12,7 @@ from countless.cli.fitting import checkpoint_of, checkpoints_left, fit_and_save
 from countless.cli.options import Duration, Names
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.estimator.fit import DTYPES
-from countless.estimator.learning import TEXT_PRESETS, Network
+from countless.estimator.learning import BY_ENTROPY, EVEN, TEXT_PRESETS, Network
 from countless.spec import RESMADE, TEXT_MASKINGS
 from countless.store import is_model
 
@@ -30,23 +30,26 @@ from countless.store import is_model
 @click.option("--columns", type=Names(), help="Fit only these columns.")
 @click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the table  [default: by its size, 20 to 100]")
-@click.option("--budget", type=Duration(), help="Time to train for, such as 90s, 5m or 1h.")
+@click.option("--budget", type=Duration(), help="Time to train for, such as 90s, 5m or 1h  [default: at most 15m]")
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
 )
 @click.option("--resume", is_flag=True, help="Go on from the checkpoint that a stopped fit left beside the model file.")
 @click.option("--masking", default="uniform", show_default=True, help="Input masking: uniform, none, or a probability.")
 @click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002; of text 0.003]")
-@click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 2048]")
+@click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 512]")
 @click.option(
-    "--hidden", type=click.IntRange(min=1), default=Network.hidden, show_default=True, help="Units of a hidden layer."
+    "--hidden", type=click.IntRange(min=1), help="Units of a hidden layer  [default: 256 or 512, by rows and budget]"
 )
 @click.option(
-    "--blocks",
-    type=click.IntRange(min=0),
-    default=Network.blocks,
+    "--blocks", type=click.IntRange(min=0), help="Residual blocks of two layers  [default: 3, or 2 of 512 units]"
+)
+@click.option(
+    "--units",
+    type=click.Choice([BY_ENTROPY, EVEN]),
+    default=BY_ENTROPY,
     show_default=True,
-    help="Residual blocks of two layers.",
+    help="Share units out over the columns by what each tells, or evenly.",
 )
 @click.option(
     "--embedding",
@@ -60,7 +63,8 @@ from countless.store import is_model
 )
 @click.option(
     "--order",
-    help="Read the columns in their natural order, a random one (random, random:SEED), or these first: a,b.  "
+    help="Read the columns in their natural order, a random one (random, random:SEED), by falling or rising entropy, "
+    "or these first: a,b.  "
     "[default: natural; random if there are several]",
 )
 @click.option(
@@ -119,8 +123,9 @@ def fit(
     masking: str,
     learning_rate: float | None,
     batch: int | None,
-    hidden: int,
-    blocks: int,
+    hidden: int | None,
+    blocks: int | None,
+    units: str,
     embedding: int,
     kind: str,
     order: str | None,
@@ -167,7 +172,7 @@ def fit(
         masking=masking,
         learning_rate=learning_rate,
         batch=batch,
-        network=Network(hidden, blocks, embedding, kind),
+        network=Network(hidden, blocks, embedding, kind, units),
         order=order,
         orders=orders,
         max_distinct=max_distinct,

@@ -20,12 +20,12 @@ BAR = 30  # characters
 FAILURES_SHOWN = 5
 
 
-def run_sweep(jobs: Sequence[Job], out: Path, workers: int | None = None) -> Outcome:
+def run_sweep(jobs: Sequence[Job], out: Path, workers: int | None = None, threads: int | None = None) -> Outcome:
     """Run what has no result in ``out`` yet, and show how it goes on."""
     console = show.progress()
     try:
         with SweepWatch(console) as watch:
-            return sweep(jobs, out, workers, watch)
+            return sweep(jobs, out, workers, watch, threads)
     except KeyboardInterrupt:
         console.print(
             f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True

@@ -83,6 +83,14 @@ class Table:
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
 
+    def column_codes(self) -> list[NDArray[np.int64]]:
+        """One code per row of every column, whatever its number of positions."""
+        found = []
+        for index, column in enumerate(self.schema.columns):
+            digits = [self.codes[position].astype(np.int64) for position in self.schema.positions(index)]
+            found.append(np.ravel_multi_index(digits, column.radices))
+        return found
+
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the schema and every code: two tables with the same one train alike."""

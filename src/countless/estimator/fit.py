@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ def fit(
     max_distinct: int = MAX_DISTINCT,
     dtype: str = "float32",
     calibrate: bool = True,
+    training: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
@@ -98,7 +99,8 @@ def fit(
     network = network or Network()
     planned = Orders.read(order, orders)
     text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
-    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    chosen |= training or {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     source = Source.open(source)
     encode = EncodeOptions(

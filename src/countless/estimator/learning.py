@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from countless import store
 from countless.data.ngrams import count_ngrams
@@ -14,7 +17,7 @@ from countless.data.text import TextColumn
 from countless.errors import TrainingError
 from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
 from countless.estimator.kinds import KINDS
-from countless.estimator.orders import Orders
+from countless.estimator.orders import Orders, entropy
 from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, TextSpec
 
 if TYPE_CHECKING:
@@ -75,6 +78,10 @@ class TextNetwork:
         return TextSpec(characters, length, *sizes, gaps=self.masking == "spans")
 
 
+NARROW, WIDE = (256, 3), (512, 2)  # hidden units and blocks; the first is the paper's
+WIDE_FROM_ROWS, WIDE_FROM_SECONDS = 100_000, 300.0  # of which the wide network pays (docs/accuracy.md)
+EVEN, BY_ENTROPY = "even", "entropy"
+LEAST_BITS = 0.5  # that every position counts for when units are shared out
 TEXT_LEARNING_RATE = 3e-3  # unless one is given
 GRAMS = "grams"  # an array of text models: most of what they hold, and only looked up, so that halves will do
 TEXT_PRESETS = {
@@ -85,18 +92,36 @@ TEXT_PRESETS = {
 
 @dataclass(frozen=True)
 class Network:
-    """The model of the columns: a ResMADE of the paper's size by default, or another kind that is registered."""
+    """The model of the columns: a ResMADE, or another kind that is registered.
 
-    hidden: int = 256
-    blocks: int = 3
+    ``hidden`` units and ``blocks`` that are not given are chosen by the table and the time to train. ``units`` tells
+    how a ResMADE of one order shares its hidden units out over the columns: by ``entropy``, more to those that tell
+    more, or ``even``, as the paper has it.
+    """
+
+    hidden: int | None = None
+    blocks: int | None = None
     embedding: int = 32
     kind: str = RESMADE
+    units: str = BY_ENTROPY
 
     def __post_init__(self) -> None:
-        if min(self.hidden, self.embedding) < 1 or self.blocks < 0:
+        if min(self.hidden or 1, self.embedding) < 1 or self.hidden == 0 or (self.blocks or 0) < 0:
             raise TrainingError("a network has at least 1 hidden unit, 1 embedding dimension and 0 blocks")
+        if self.units not in (EVEN, BY_ENTROPY):
+            raise TrainingError(f"unknown way to share out units {self.units!r}: choose {EVEN} or {BY_ENTROPY}")
         if self.kind not in KINDS:
             raise TrainingError(f"unknown kind of model {self.kind!r}: choose {' or '.join(KINDS)}, or name its plugin")
+
+    def sizes(self, rows: int, budget: float | None) -> tuple[int, int, int]:
+        """Hidden units, blocks and embedding for a table of so many rows, to be trained for ``budget`` seconds.
+
+        >>> Network().sizes(1_000_000, 900.0), Network().sizes(50_000, 120.0)
+        ((512, 2, 32), (256, 3, 32))
+        """
+        worth = rows >= WIDE_FROM_ROWS and (budget is None or budget >= WIDE_FROM_SECONDS)
+        hidden, blocks = WIDE if worth else NARROW
+        return self.hidden or hidden, blocks if self.blocks is None else self.blocks, self.embedding
 
 
 @dataclass(frozen=True)
@@ -127,11 +152,15 @@ class Learner:
         report: dict[str, Any] = {"interrupted": False, "texts": {}}
         if schema.columns:
             self.listener.stage("training")
-            sizes = (network.hidden, network.blocks, network.embedding)
-            orders = self.orders.positions(schema)
+            options = self.options.ended(self.table.rows)
+            sizes = network.sizes(self.table.rows, options.budget)
+            orders = self.orders.positions(self.table)
             spec = ModelSpec(schema.sizes, *sizes, orders, schema.groups, network.kind).narrowed()
-            task = ColumnsTask(self.table.matrix(), spec, self.options, KINDS[network.kind].make())
-            found[COLUMNS_MODEL], columns_report = self._learned(task, self.options, COLUMNS_MODEL, stopped=False)
+            matrix = self.table.matrix()
+            if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
+                spec = with_units_by_entropy(spec, matrix)
+            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make())
+            found[COLUMNS_MODEL], columns_report = self._learned(task, options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
@@ -165,6 +194,16 @@ class Learner:
         if GRAMS in arrays:
             arrays[GRAMS] = arrays[GRAMS].astype("float16")
         return store.StoredModel(task.spec.to_json(), arrays), trained.report
+
+
+def with_units_by_entropy(spec: ModelSpec, matrix: NDArray[Any]) -> ModelSpec:
+    """``spec`` with more hidden units of the degrees at which positions tell more."""
+    if len(spec.sizes) < 3:
+        return spec
+    bits = np.array([entropy(np.bincount(matrix[:, position])) for position in spec.orders[0]])
+    wanted = (bits[:-1] + bits[1:]) / 2 + LEAST_BITS
+    edges = np.rint(np.cumsum(wanted) / wanted.sum() * spec.hidden).astype(int)
+    return replace(spec, units=tuple(np.diff(edges, prepend=0).tolist()))
 
 
 def checkpoint_of(path: Path, name: str) -> Path:

@@ -7,24 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.data.schema import Schema
+from countless.data.table import Table
 from countless.errors import TrainingError
 
-NATURAL, RANDOM = "natural", "random"
+NATURAL, RANDOM, FALLING, RISING = "natural", "random", "falling", "rising"
 
 
 @dataclass(frozen=True)
 class Orders:
     """``count`` orders: the table's own, random ones from a seed, or the columns named ``first`` and then the rest.
 
+    ``by`` may be ``falling`` or ``rising``: by the columns' entropy.
+
     >>> Orders.read("random:3", 10)
-    Orders(count=10, seed=3, first=())
+    Orders(count=10, seed=3, first=(), by='')
     """
 
     count: int = 1
     seed: int | None = None
     first: tuple[str, ...] = ()
+    by: str = ""
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -46,10 +51,17 @@ class Orders:
             raise TrainingError("several orders are drawn at random: leave out the order, or give random:SEED")
         if order == NATURAL:
             return cls(count)
+        if order in (FALLING, RISING):
+            return cls(count, by=str(order))
         return cls(count, None, tuple(order.split(",")) if isinstance(order, str) else tuple(order))
 
-    def positions(self, schema: Schema) -> tuple[tuple[int, ...], ...]:
+    def positions(self, table: Table) -> tuple[tuple[int, ...], ...]:
         """The orders of the table's positions; those of a column stay together. There are no two alike."""
+        schema = table.schema
+        if self.by:
+            bits = np.array([entropy(np.bincount(code)) for code in table.column_codes()])
+            columns = np.argsort(-bits if self.by == FALLING else bits, kind="stable")
+            return (tuple(position for column in columns for position in schema.positions(int(column))),)
         return tuple(
             tuple(position for column in columns for position in schema.positions(column))
             for columns in self._columns(schema)
@@ -68,6 +80,12 @@ class Orders:
         while len(found) < min(self.count, few):
             found[tuple(rng.permutation(len(names)).tolist())] = None
         return list(found)
+
+
+def entropy(counts: NDArray[np.int64]) -> float:
+    """Bits of a distribution, given how often each symbol occurs."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log2(shares)).sum())
 
 
 def _place(names: list[str], name: str) -> int:

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec
 
+SMOOTH_FROM = 16  # symbols of a position, from which its neighbours can be said to be alike
+MOST_WAVES = 64
+
 
 class MaskedLinear(nn.Module):
     """A linear layer whose weight is multiplied by a fixed 0/1 mask.
@@ -134,6 +137,22 @@ class ResMADE(ColumnsNetwork):
             for position, count in enumerate(counts):
                 probs = torch.from_numpy((count + 0.5) / (count.sum() + 0.5 * len(count)))
                 self.bias[self._symbols(position)] = probs.log().float()
+
+    def start_smooth(self, share: float) -> None:
+        """Let neighbouring symbols of a position begin alike: ``share`` of their variance is that of a smooth curve."""
+        width = self.spec.embedding
+        with torch.no_grad():
+            for position, size in enumerate(self.spec.sizes):
+                if size < SMOOTH_FROM:
+                    continue
+                symbols = self._symbols(position)
+                places = (torch.arange(size) + 0.5) / size
+                waves = torch.arange(1, min(size, MOST_WAVES) + 1)
+                curves = torch.cos(math.pi * places[:, None] * waves) @ (
+                    torch.randn(len(waves), width) / waves[:, None]
+                )
+                curves *= (width * curves.square().mean()).rsqrt()
+                self.embedding[symbols] = (1 - share) ** 0.5 * self.embedding[symbols] + share**0.5 * curves
 
     def hidden(self, inputs: Tensor, order: int = 0) -> Tensor:
         """Output features of every position, (B, n, E), given input codes (B, n) in which MASK may stand."""

@@ -46,6 +46,8 @@ class ColumnsTask:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._model = network(spec)
+            if options.smooth and isinstance(self._model, ResMADE):
+                self._model.start_smooth(options.smooth)
         self._loss: Loss = FastLoss(self._model) if isinstance(self._model, ResMADE) else _plain_loss(self._model)
         self._mask_codes = torch.tensor(spec.sizes)
         self._model.start_from_marginals(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from countless.errors import TrainingError
 from countless.train.masking import parse_masking
 
 # Rows that a default training run should see in all, and the bounds on the number of epochs that follow.
-DEFAULT_ROWS_SEEN = 1_500_000
+DEFAULT_ROWS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (20, 100)
+DEFAULT_BUDGET = 900.0  # seconds
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class TrainOptions:
     """How to train. ``epochs`` and ``budget`` (seconds) both end the run; whichever comes first decides.
 
     The learning rate climbs over the first ``warmup`` of the run and then falls along a cosine to zero at its
-    end. ``masking`` is ``uniform`` (the paper's), ``none``, or a probability.
+    end. ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``clock`` tells which time counts: that
+    on the ``wall``, or the ``processor``'s, by which runs beside others can be compared.
     """
 
     epochs: int | None = None
@@ -31,6 +36,9 @@ class TrainOptions:
     masking: str = "uniform"
     seed: int = 0
     held_out: float = 0.01
+    smooth: float = 0.0
+    averaging: float = 0.0
+    clock: str = "wall"
 
     def __post_init__(self) -> None:
         parse_masking(self.masking)
@@ -41,7 +49,14 @@ class TrainOptions:
         _require(0 <= self.warmup < 1, "the warm-up is a fraction of the run, at least 0 and below 1")
         _require(self.clip > 0, "the gradient's clipping norm must be positive")
         _require(0 <= self.seed < 2**31, "the seed must be between 0 and 2147483647")
+        _require(self.clock in CLOCKS, f"the clock is {' or '.join(CLOCKS)}, not {self.clock!r}")
         _require(0 <= self.held_out < 0.5, "the held-out share must be at least 0 and below 0.5")
+
+    def ended(self, rows: int) -> TrainOptions:
+        """With an end: if none is given, as many epochs as so many rows call for, in at most a quarter of an hour."""
+        if self.epochs is not None or self.budget is not None:
+            return self
+        return replace(self, epochs=self.epochs_for(rows), budget=DEFAULT_BUDGET)
 
     def epochs_for(self, rows: int) -> int | None:
         """Epochs to train a table of ``rows`` rows for; None when only the time budget ends the run."""
@@ -51,10 +66,10 @@ class TrainOptions:
         return min(most, max(least, round(DEFAULT_ROWS_SEEN / max(1, rows))))
 
     def batch_for(self, rows: int) -> int:
-        """Rows per step: the paper's 2048, less on a small table, so that an epoch has a hundred steps or so."""
+        """Rows per step: few, for many steps learn more in the same time; on a small table a hundredth of it or so."""
         if self.batch is not None:
             return self.batch
-        return min(2048, max(128, 1 << max(0, rows // 100).bit_length()))
+        return min(512, max(128, 1 << max(0, rows // 100).bit_length()))
 
     def learning_rate_at(self, fraction: float) -> float:
         """The learning rate after ``fraction`` of the run."""

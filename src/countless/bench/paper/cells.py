@@ -19,6 +19,7 @@ from countless.spec import RESMADE
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
+BLOCKS = 3  # of every network of columns
 MOST_CHARACTERS = 100  # of a string, as the paper has it
 
 Say = Callable[[str], None]
@@ -148,7 +149,7 @@ class Learned:
         else:
             how = {
                 "masking": recipe.masking,
-                "network": countless.Network(recipe.hidden, embedding=recipe.embedding, kind=recipe.kind),
+                "network": countless.Network(recipe.hidden, BLOCKS, recipe.embedding, recipe.kind, units="even"),
                 "order": "natural" if recipe.order is None else f"random:{recipe.order}",
                 "orders": recipe.orders,
                 "batch": self.batch,

@@ -9,6 +9,7 @@ from countless.cli.lazy import Commands
 BENCHMARKS = {
     "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
+    "ablation": "Which ways to train make better models in equal time.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 
