@@ -122,10 +122,11 @@ def test_one_row() -> None:
     assert np.isfinite(trained.report["train_bits"])
 
 
-ASKED = {(0, 1): 3.0}
+Sets = dict[tuple[int, ...], float]
+ASKED: Sets = {(0, 1): 3.0}
 
 
-def with_workload(asked: dict[tuple[int, ...], float] | None, **keywords: Any) -> Trained:
+def with_workload(asked: Sets | None, **keywords: Any) -> Trained:
     options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
     return train(ColumnsTask(codes(), SPEC, options, asked=asked), options, **keywords)
 
@@ -136,7 +137,8 @@ class TestWorkload:
         first = np.arange(3000) % 32
         last = np.random.default_rng(1).permutation(32)[first]
         rows = np.column_stack([first, last, last, last, last, last]).astype(np.int8)
-        spec, asked = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8), {(0, 5): 1.0}
+        spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
+        asked: Sets = {(0, 5): 1.0}
         options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
         tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (asked, None)]
         for task in tasks:
@@ -150,7 +152,8 @@ class TestWorkload:
         assert 5.0 <= bits[0] < bits[1] - 0.2
 
     def test_nothing_changes_before_the_last_part(self) -> None:
-        plain, asked = ([] for _ in range(2))
+        plain: list[float] = []
+        asked: list[float] = []
         with_workload(None, on_progress=lambda progress: plain.append(progress.train_bits))
         with_workload(ASKED, on_progress=lambda progress: asked.append(progress.train_bits))
         first = int(WORKLOAD_FROM * len(plain))
@@ -166,7 +169,8 @@ class TestWorkload:
     def test_a_checkpoint_of_another_workload(self, tmp_path: Path) -> None:
         path = tmp_path / "c"
         with_workload(ASKED, checkpoint=path, on_progress=Stop(10))
-        for other in ({(0, 1): 2.0}, {(0, 2): 3.0}, None):
+        others: list[Sets | None] = [{(0, 1): 2.0}, {(0, 2): 3.0}, None]
+        for other in others:
             with pytest.raises(TrainingError, match=r"its workload was '1 sets of columns \("):
                 with_workload(other, checkpoint=path, resume=True)
 

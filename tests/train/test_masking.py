@@ -72,7 +72,7 @@ def test_unknown_schemes(name: str, phrase: str) -> None:
 
 
 class TestWorkload:
-    ASKED: ClassVar = {(0,): 1.0, (1, 2): 3.0}
+    ASKED: ClassVar[dict[tuple[int, ...], float]] = {(0,): 1.0, (1, 2): 3.0}
 
     def test_the_sets_that_are_asked_are_seen_as_often_as_they_are_asked(self) -> None:
         masks = WorkloadMasking(UniformMasking(), self.ASKED, 4).draw(20_000, 4, generator())

@@ -41,9 +41,8 @@ class LoggingListener(Listener):
 
     def workload(self, asked: Asked) -> None:
         if asked.passed_over:
-            logger.warning(
-                "passed over %d of the workload's clauses: nothing is filtered, or text alone", asked.passed_over
-            )
+            message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
+            logger.warning(message, asked.passed_over)
 
 
 def fit(

@@ -9,6 +9,7 @@ from countless.cli.lazy import Commands
 BENCHMARKS = {
     "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
+    "workload": "What it is worth that a fit knows what will be asked.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 
