@@ -69,6 +69,30 @@ class TestFit:
         assert Estimator.load(model).columns == ("id", "age", "city", "since when")
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
 
+    def test_a_workload(self, run: Run, people: Path, tmp_path: Path) -> None:
+        queries, model = tmp_path / "queries.sql", tmp_path / "m.countless"
+        queries.write_text("-- what is asked\nage > 30 AND city = 'Oslo'\nage < 30 AND city = 'Rome'\nTRUE\n")
+        done = run("fit", people, "-o", model, "--exclude", "id", "--workload", queries, *FAST)
+        assert done.code == 0, done.err
+        assert "workload: 2 clauses about 1 set of columns" in done.err
+        assert "passed over 1 clause of the workload" in done.err
+        assert "workload  2 clauses about 1 set of columns" in run("info", model).out
+
+    @pytest.mark.parametrize(
+        ("text", "phrase"),
+        [
+            ("", "holds no queries"),
+            ("age > 30\nagee > 30", 'queries.sql, line 2: unknown column "agee": did you mean "age"?\n  agee > 30\n'),
+        ],
+    )
+    def test_a_workload_that_does_not_fit(self, text: str, phrase: str, run: Run, people: Path, tmp_path: Path) -> None:
+        queries = tmp_path / "queries.sql"
+        queries.write_text(text)
+        done = run("fit", people, "-o", tmp_path / "m", "--workload", queries, *FAST)
+        assert done.code == 1
+        assert phrase in done.err
+        assert "training" not in done.err
+
     def test_resuming_what_is_finished_changes_nothing(self, run: Run, people: Path, tmp_path: Path) -> None:
         model = tmp_path / "m"
         run("fit", people, "-o", model, *FAST)

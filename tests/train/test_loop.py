@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
 from countless.train.columns import ColumnsTask
 from countless.train.loop import Progress, Trained, train
+from countless.train.masking import WORKLOAD_FROM
 from countless.train.options import TrainOptions
+from countless.train.task import stream
 
 SIZES = (4, 4, 3)
 SPEC = ModelSpec(SIZES, hidden=16, blocks=1, embedding=8)
@@ -117,6 +120,59 @@ def test_a_small_table_is_trained_on_whole() -> None:
 def test_one_row() -> None:
     trained = fitted(codes(1), TrainOptions(epochs=1))
     assert np.isfinite(trained.report["train_bits"])
+
+
+Sets = dict[tuple[int, ...], float]
+ASKED: Sets = {(0, 1): 3.0}
+
+
+def with_workload(asked: Sets | None, **keywords: Any) -> Trained:
+    options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
+    return train(ColumnsTask(codes(), SPEC, options, asked=asked), options, **keywords)
+
+
+class TestWorkload:
+    def test_what_is_asked_is_learned_better(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The last column follows from any other: easily from its copies, and, if only it is seen, from the first."""
+        first = np.arange(3000) % 32
+        last = np.random.default_rng(1).permutation(32)[first]
+        rows = np.column_stack([first, last, last, last, last, last]).astype(np.int8)
+        spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
+        asked: Sets = {(0, 5): 1.0}
+        options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
+        tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (asked, None)]
+        for task in tasks:
+            train(task, options)
+        monkeypatch.setattr("countless.train.masking.WORKLOAD_SHARE", 1.0)
+        judge = ColumnsTask(rows, spec, options, asked=asked)
+        bits = []
+        for task in tasks:
+            judge.model.load_state_dict(task.model.state_dict())
+            bits.append(judge.bits(torch.arange(len(rows)), "as trained", stream(0, 0)))
+        assert 5.0 <= bits[0] < bits[1] - 0.2
+
+    def test_nothing_changes_before_the_last_part(self) -> None:
+        plain: list[float] = []
+        asked: list[float] = []
+        with_workload(None, on_progress=lambda progress: plain.append(progress.train_bits))
+        with_workload(ASKED, on_progress=lambda progress: asked.append(progress.train_bits))
+        first = int(WORKLOAD_FROM * len(plain))
+        assert plain[:first] == asked[:first]
+        assert plain[first] != asked[first]
+
+    def test_a_stopped_run_goes_on_to_the_same_model(self, tmp_path: Path) -> None:
+        whole = with_workload(ASKED)
+        path = tmp_path / "c"
+        assert with_workload(ASKED, checkpoint=path, on_progress=Stop(100)).interrupted
+        assert same(whole, with_workload(ASKED, checkpoint=path, resume=True))
+
+    def test_a_checkpoint_of_another_workload(self, tmp_path: Path) -> None:
+        path = tmp_path / "c"
+        with_workload(ASKED, checkpoint=path, on_progress=Stop(10))
+        others: list[Sets | None] = [{(0, 1): 2.0}, {(0, 2): 3.0}, None]
+        for other in others:
+            with pytest.raises(TrainingError, match=r"its workload was '1 sets of columns \("):
+                with_workload(other, checkpoint=path, resume=True)
 
 
 class TestCheckpoints:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
 
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
-from countless.train.masking import FixedMasking, NoMasking, UniformMasking, parse_masking
+from countless.train.masking import FixedMasking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 
 
 def generator() -> torch.Generator:
@@ -67,3 +69,37 @@ def test_names_are_read_back(name: str) -> None:
 def test_unknown_schemes(name: str, phrase: str) -> None:
     with pytest.raises(TrainingError, match=phrase):
         parse_masking(name)
+
+
+class TestWorkload:
+    ASKED: ClassVar[dict[tuple[int, ...], float]] = {(0,): 1.0, (1, 2): 3.0}
+
+    def test_the_sets_that_are_asked_are_seen_as_often_as_they_are_asked(self) -> None:
+        masks = WorkloadMasking(UniformMasking(), self.ASKED, 4).draw(20_000, 4, generator())
+        seen, counts = torch.unique(~masks, dim=0, return_counts=True)
+        assert seen.tolist() == [[False, True, True, False], [True, False, False, False]]
+        assert (counts / 20_000).tolist() == pytest.approx([0.75, 0.25], abs=0.01)
+
+    def test_half_of_the_rows_are_the_workloads_and_count_only_what_is_asked(self) -> None:
+        spec = ModelSpec((5, 4, 6, 3))
+        mask, counts = WorkloadMasking(NoMasking(), self.ASKED, 4).draw_positions(1_001, spec, generator())
+        assert mask.shape == counts.shape == (1_001, 4)
+        assert torch.equal(counts[:500], ~mask[:500])
+        assert {tuple(row) for row in (~mask[:500]).int().tolist()} == {(1, 0, 0, 0), (0, 1, 1, 0)}
+        assert counts[500:].all()
+        assert not mask[500:].any()
+
+    def test_digits_are_seen_in_part(self) -> None:
+        mask, counts = WorkloadMasking(NoMasking(), {(1,): 1.0}, 3).draw_positions(2_000, SPEC, generator())
+        mask, counts = mask[:1_000], counts[:1_000]
+        assert mask[:, [0, 4]].all()
+        assert not counts[:, [0, 4]].any()
+        assert set(mask[:, 1:4].sum(1).tolist()) == {0, 1, 2}
+        assert counts[:, 1].all()
+        assert torch.equal(counts[:, 2:4], ~mask[:, 1:3])
+
+    def test_a_single_row(self) -> None:
+        mask, _ = WorkloadMasking(UniformMasking(), self.ASKED, 4).draw_positions(
+            1, ModelSpec((2, 2, 2, 2)), generator()
+        )
+        assert mask.shape == (1, 4)

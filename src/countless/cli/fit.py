@@ -21,6 +21,7 @@ from countless.store import is_model
     epilog="\b\nExamples:\n"
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
+    "  countless fit people.parquet -o people.countless --workload queries.sql\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit people.parquet -o people.countless --resume"
@@ -109,6 +110,11 @@ from countless.store import is_model
     help="Store how many rows contain each frequent n-gram of text, some 600 kB: short patterns become exact.",
 )
 @click.option(
+    "--workload",
+    type=click.Path(path_type=Path),
+    help="A file of WHERE clauses that will likely be asked: the last part of training is about their columns.",
+)
+@click.option(
     "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="float16 halves the file."
 )
 def fit(
@@ -137,6 +143,7 @@ def fit(
     text_preset: str,
     text_masking: str,
     summary: bool,
+    workload: Path | None,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
@@ -146,6 +153,9 @@ def fit(
     downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
     mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
     keeps the best model so far; --resume goes on from there.
+
+    The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
+    semicolon after it; or the JSON lines of countless evaluate --save. What counts is which columns are asked together.
     """
     console = show.progress()
     left = checkpoints_left(output)
@@ -181,6 +191,7 @@ def fit(
         max_length=max_length,
         text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
         summary=summary,
+        workload=workload,
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

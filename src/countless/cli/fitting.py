@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from countless.bench.memory import peak_memory
-from countless.cli.show import characters, duration, factor, plural, size, storage
+from countless.cli.show import asked_for, characters, duration, factor, plural, size, storage
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
@@ -21,6 +21,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Listener
 from countless.store import is_model
+from countless.workload import Asked
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
@@ -73,6 +74,13 @@ class FitView(Listener):
             if column.reason == EXCLUDED:
                 continue
             self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
+
+    def workload(self, asked: Asked) -> None:
+        self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
+        if asked.passed_over:
+            passed_over = plural(asked.passed_over, "clause")
+            hint = f"passed over {passed_over} of the workload: nothing is filtered, or text alone"
+            self.console.print(hint, style="yellow", soft_wrap=True)
 
     def training(self, progress: TrainProgress) -> None:
         epochs = f"/{progress.epochs}" if progress.epochs else ""

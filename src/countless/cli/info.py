@@ -67,6 +67,8 @@ def info(model: Path, as_json: bool) -> None:
     training = facts["training"]
     if training.get("epochs"):
         console.print(f"training  {_training(training)}, bits a row: {_bits(training)}")
+    if training.get("workload"):
+        console.print(f"workload  {show.asked_for(**training['workload'])}")
     for name, text in training.get("texts", {}).items():
         bits = text["unmasked_bits"]
         held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"

@@ -38,6 +38,15 @@ def plural(count: float, noun: str) -> str:
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
+def asked_for(queries: int, column_sets: int) -> str:
+    """What a workload is about.
+
+    >>> asked_for(200, 10)
+    '200 clauses about 10 sets of columns'
+    """
+    return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
+
+
 def factor(value: float) -> str:
     """A q-error or another factor.
 

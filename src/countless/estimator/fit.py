@@ -19,7 +19,7 @@ from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
-from countless.workload import mixed_clauses
+from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,11 @@ class LoggingListener(Listener):
         for column in schema.left_out:
             if column.reason != EXCLUDED:
                 logger.warning("left out %s: %s", column.name, column.reason)
+
+    def workload(self, asked: Asked) -> None:
+        if asked.passed_over:
+            message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
+            logger.warning(message, asked.passed_over)
 
 
 def fit(
@@ -61,6 +66,7 @@ def fit(
     summary: bool = True,
     max_distinct: int = MAX_DISTINCT,
     dtype: str = "float32",
+    workload: Workload | None = None,
     calibrate: bool = True,
     training: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -85,6 +91,10 @@ def fit(
     With ``summary``, how many rows contain each frequent n-gram of text is stored too: some 600 kB, and short patterns
     are answered exactly.
 
+    ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
+    lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
+    filter together.
+
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
     try:
@@ -102,6 +112,7 @@ def fit(
     chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
     chosen |= training or {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
+    clauses = None if workload is None else read_clauses(workload)
     source = Source.open(source)
     encode = EncodeOptions(
         None if columns is None else _names(columns),
@@ -114,11 +125,17 @@ def fit(
     table = Table.encode(source, encode, listener.stage)
     schema = table.schema
     listener.table(schema)
+    asked = None
+    if clauses is not None:
+        asked = asked_columns(schema, clauses)
+        listener.workload(asked)
     if budget is not None:
         options = replace(options, budget=budget / (len(schema.texts) + bool(schema.columns)))
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    learner = Learner(table, options, text_options, network, planned, text_network, dtype, place, resume, listener)
+    learner = Learner(
+        table, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
+    )
     found, report = learner.models(summary)
     if not calibrate:
         return Estimator(schema, found, report=report)

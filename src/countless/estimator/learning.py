@@ -19,6 +19,7 @@ from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, te
 from countless.estimator.kinds import KINDS
 from countless.estimator.orders import Orders, entropy
 from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, TextSpec
+from countless.workload import Asked
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -34,6 +35,9 @@ class Listener:
 
     def table(self, schema: Schema) -> None:
         """The table has been read and encoded."""
+
+    def workload(self, asked: Asked) -> None:
+        """The workload has been read, and fits the table."""
 
     def training(self, progress: Progress) -> None:
         """A training step was made."""
@@ -138,6 +142,7 @@ class Learner:
     checkpoint: Path | None
     resume: bool
     listener: Listener
+    asked: Asked | None = None
 
     def models(self, summary: bool) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
         """The models by name, with a ``summary`` of each text column, and how training went.
@@ -159,9 +164,12 @@ class Learner:
             matrix = self.table.matrix()
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
                 spec = with_units_by_entropy(spec, matrix)
-            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make())
+            asked = None if self.asked is None else self.asked.sets
+            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make(), asked)
             found[COLUMNS_MODEL], columns_report = self._learned(task, options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
+            if self.asked is not None:
+                report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
             text = TextTask(strings, text_network.spec(column), self.text_options, text_network.masking)

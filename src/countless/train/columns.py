@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from countless.models.fast import FastLoss
 from countless.models.network import ColumnsNetwork
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
-from countless.train.masking import Masking, NoMasking, UniformMasking, parse_masking
+from countless.train.masking import WORKLOAD_FROM, Masking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 from countless.train.options import TrainOptions
 from countless.train.task import BITS, Inputs
 
@@ -25,7 +26,11 @@ Loss = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
 
 class ColumnsTask:
-    """Learns the rows of ``codes`` (rows, positions)."""
+    """Learns the rows of ``codes`` (rows, positions).
+
+    ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
+    these sets.
+    """
 
     unit = "row"
 
@@ -35,14 +40,17 @@ class ColumnsTask:
         spec: ModelSpec,
         options: TrainOptions,
         network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
+        asked: Mapping[tuple[int, ...], float] | None = None,
     ) -> None:
         self.spec = spec
         self.rows = len(codes)
         self.epochs = options.epochs_for(self.rows)
         self.batch = options.batch_for(self.rows)
-        self.identity = {"spec": spec.to_json()}
+        self.identity = {"spec": spec.to_json(), "workload": _named(asked) if asked else None}
         self._codes = torch.from_numpy(codes)
         self._masking: Masking = parse_masking(options.masking)
+        columns = len(spec.groups)
+        self._late_masking = WorkloadMasking(self._masking, asked, columns) if asked else self._masking
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._model = network(spec)
@@ -58,13 +66,14 @@ class ColumnsTask:
     def model(self) -> nn.Module:
         return self._model
 
-    def loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
         orders = len(self.spec.orders)
         order = int(torch.randint(orders, (), generator=generator)) if orders > 1 else 0  # one for the whole batch
-        return self._nats(self._codes[rows].long(), self._masking, generator, order) / len(rows)
+        masking = self._masking if fraction < WORKLOAD_FROM else self._late_masking
+        return self._nats(self._codes[rows].long(), masking, generator, order) / len(rows)
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:
-        masking = {"as trained": self._masking, "masked": UniformMasking(), "unmasked": NoMasking()}[inputs]
+        masking = {"as trained": self._late_masking, "masked": UniformMasking(), "unmasked": NoMasking()}[inputs]
         orders = range(len(self.spec.orders))
         nats = 0.0
         with torch.no_grad():
@@ -80,6 +89,12 @@ class ColumnsTask:
         """The negative log-likelihood of ``targets`` under one order, given inputs of which some are masked."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
         return self._loss(torch.where(mask, self._mask_codes, targets), targets, counts, order)
+
+
+def _named(asked: Mapping[tuple[int, ...], float]) -> str:
+    """A short name for a workload, other than that of any other."""
+    digest = hashlib.sha256(repr(sorted(asked.items())).encode()).hexdigest()
+    return f"{len(asked)} sets of columns ({digest[:12]})"
 
 
 def _plain_loss(model: ColumnsNetwork) -> Loss:

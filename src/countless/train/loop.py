@@ -247,7 +247,7 @@ class _Run:
         chosen = self.order[self.step * self.batch : (self.step + 1) * self.batch]
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        loss = self.task.loss(chosen, self.generator)
+        loss = self.task.loss(chosen, self.generator, self.fraction)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)

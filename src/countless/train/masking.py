@@ -10,6 +10,7 @@ often knows the leading digit and skips the rest.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
+
+WORKLOAD_SHARE = 0.5  # of the rows of a step are masked as the queries of a workload ask,
+WORKLOAD_FROM = 0.7  # once so much of the run is over
 
 
 class Masking(ABC):
@@ -40,7 +44,11 @@ class Masking(ABC):
         A position counts unless the one before it in its column is masked: no query asks for a digit without the
         digits that lead to it.
         """
-        columns = self.draw(rows, len(spec.groups), generator)
+        return self._with_digits(self.draw(rows, len(spec.groups), generator), spec, generator)
+
+    def _with_digits(self, columns: Tensor, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """What masks of whole columns come to when a column that is seen may be seen in part."""
+        rows = len(columns)
         widths, depths = torch.tensor(spec.groups), torch.from_numpy(spec.depths)
         column_of = torch.repeat_interleave(torch.arange(len(spec.groups)), widths)
         mask = columns[:, column_of]
@@ -94,6 +102,38 @@ class NoMasking(Masking):
 
     def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
         return torch.zeros(rows, columns, dtype=torch.bool)
+
+
+class WorkloadMasking(Masking):
+    """What a workload asks for, in a share of the rows; in the others what ``base`` draws.
+
+    ``asked`` tells how often the queries filter each set of columns. In a row of the workload's, the columns of one
+    such set are seen and all others are masked, as when the query is answered, and only the columns of the set count.
+    """
+
+    def __init__(self, base: Masking, asked: Mapping[tuple[int, ...], float], columns: int) -> None:
+        self.base = base
+        self._masks = torch.ones(len(asked), columns, dtype=torch.bool)
+        for mask, chosen in zip(self._masks, asked, strict=True):
+            mask[[*chosen]] = False
+        weights = torch.tensor([*asked.values()], dtype=torch.float64)
+        self._ends = (weights / weights.sum()).cumsum(0)
+
+    @property
+    def name(self) -> str:
+        return f"{self.base.name}+workload"
+
+    def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
+        chosen = torch.searchsorted(self._ends, torch.rand(rows, generator=generator, dtype=torch.float64), right=True)
+        return self._masks[chosen.clamp(max=len(self._masks) - 1)]
+
+    def draw_positions(self, rows: int, spec: ModelSpec, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        own = round(WORKLOAD_SHARE * rows)
+        columns = self.draw(own, len(spec.groups), generator)
+        mask, counts = self._with_digits(columns, spec, generator)
+        counts &= ~columns.repeat_interleave(torch.tensor(spec.groups), dim=1)
+        others = self.base.draw_positions(rows - own, spec, generator)
+        return torch.cat([mask, others[0]]), torch.cat([counts, others[1]])
 
 
 def parse_masking(text: str) -> Masking:

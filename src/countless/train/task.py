@@ -40,8 +40,8 @@ class Task(Protocol):
         """What a checkpoint must agree on, besides the options."""
         ...
 
-    def loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
-        """Nats per unit of these rows, with inputs masked at random."""
+    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
+        """Nats per unit of these rows, with inputs masked at random, when ``fraction`` of the run is over."""
         ...
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:

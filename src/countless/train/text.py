@@ -75,7 +75,7 @@ class TextTask:
     def model(self) -> nn.Module:
         return self._model
 
-    def loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
         nats, count = torch.zeros(()), 0
         for batch in self._batches(rows, self.masking, generator):
             nats = nats + self._nats(batch)

@@ -40,13 +40,21 @@ def paper_filters(
     found = []
     for row in rows:
         chosen = rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False)
-        parts = []
-        for index in sorted(chosen):
-            column, text = schema.columns[index], row[index]
-            operator = "=" if column.distinct < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
-            parts.append(_filter(column, operator, text))
-        found.append(parts)
+        found.append(_paper_filters(schema, sorted(chosen.tolist()), row, rng))
     return found
+
+
+def template_clauses(
+    schema: Schema, source: Source, templates: Sequence[Sequence[int]], count: int, seed: int
+) -> list[str]:
+    """Queries such as :func:`paper_clauses` makes, each about the columns of a random one of ``templates``."""
+    rng = np.random.default_rng(seed)
+    rows = random_rows(schema, source, rng, count)
+    chosen = rng.integers(len(templates), size=count)
+    return [
+        " AND ".join(_paper_filters(schema, templates[place], row, rng))
+        for place, row in zip(chosen.tolist(), rows, strict=True)
+    ]
 
 
 def mixed_clauses(
@@ -97,6 +105,18 @@ def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count:
     rows = source.rows(f"SELECT {place}, {values} FROM ({numbered}) WHERE {place} IN ({numbers})")
     by_place = {int(row[0]): row[1:] for row in rows}
     return [by_place[int(place)] for place in wanted]
+
+
+def _paper_filters(
+    schema: Schema, chosen: Sequence[int], row: Sequence[str | None], rng: np.random.Generator
+) -> list[str]:
+    """A filter on each of the chosen columns, with the value that it has in ``row``."""
+    filters = []
+    for index in chosen:
+        column = schema.columns[index]
+        operator = "=" if column.distinct < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
+        filters.append(_filter(column, operator, row[index]))
+    return filters
 
 
 def _filter(column: Column, operator: str, text: str | None) -> str:

@@ -10,6 +10,7 @@ BENCHMARKS = {
     "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "ablation": "Which ways to train make better models in equal time.",
+    "workload": "What it is worth that a fit knows what will be asked.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 

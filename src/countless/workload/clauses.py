@@ -1,0 +1,152 @@
+"""The questions that a table will likely be asked, as someone wrote them down, and which columns they filter."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlglot
+from sqlglot import Token, TokenType
+from sqlglot.errors import TokenError
+
+from countless.data.schema import Schema
+from countless.errors import DataError, QueryError, QuerySyntaxError
+from countless.query.batch import Batch
+from countless.query.compile import Compiler
+from countless.query.predicate import DIALECT, Where
+from countless.region import FREE, Region
+
+Workload = str | os.PathLike[str] | Sequence[Where]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A question, and where it stands: from which line of a file on, or at which place in a list (the first is 1)."""
+
+    where: Where
+    number: int
+    path: Path | None = None
+
+    def named(self, error: QueryError) -> QueryError:
+        """The error, which now tells where the clause stands."""
+        place = f"clause {self.number} of the workload" if self.path is None else f"{self.path}, line {self.number}"
+        error.message = f"{place}: {error.message}"
+        return error
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which columns the queries of a workload filter together.
+
+    ``sets`` has the indexes of the columns that are filtered together and how many queries do so. A query that is a
+    union of several boxes counts as a part of one for each. ``queries`` filter columns, and ``passed_over`` do not.
+    """
+
+    queries: int
+    passed_over: int
+    sets: dict[tuple[int, ...], float]
+
+
+def read_clauses(workload: Workload) -> list[Clause]:
+    """The clauses of a file, or of a list.
+
+    A file holds a WHERE clause or a whole SELECT a line, or several lines each with a semicolon after it; or JSON lines
+    as ``countless evaluate --save`` writes them. Comments are SQL's.
+    """
+    if not isinstance(workload, str | os.PathLike):
+        if not workload:
+            raise DataError("the workload holds no queries: give the WHERE clauses that you expect")
+        return [Clause(where, number) for number, where in enumerate(workload, 1)]
+    path = Path(workload)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the workload {path}: {error}; it is a text file of WHERE clauses") from None
+    found = [*(_objects(text, path) if text.lstrip().startswith("{") else _statements(text, path))]
+    if not found:
+        raise DataError(f"the workload {path} holds no queries: write a WHERE clause on each line")
+    return found
+
+
+def asked_columns(schema: Schema, clauses: Iterable[Clause]) -> Asked:
+    """Which columns the clauses filter. One that does not fit the table is an error that names its place."""
+    batch = Batch(Compiler(schema))
+    queries, passed_over = 0, 0
+    sets: dict[tuple[int, ...], float] = defaultdict(float)
+    for clause in clauses:
+        try:
+            region = batch.compile(clause.where).region
+        except QueryError as error:
+            raise clause.named(error) from None
+        filtered = _filtered(schema, region)
+        queries, passed_over = queries + bool(filtered), passed_over + (not filtered)
+        for columns in filtered:
+            sets[columns] += 1 / len(filtered)
+    return Asked(queries, passed_over, dict(sorted(sets.items())))
+
+
+def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
+    """The columns that are filtered in each box, where there are any that are not text."""
+    boxes = (
+        tuple(schema.column_of(item.positions[0]) for item in box.filters if item.constraint.start != FREE)
+        for box in region.boxes
+    )
+    return [columns for columns in boxes if columns]
+
+
+def _objects(text: str, path: Path) -> Iterator[Clause]:
+    """The clauses of JSON lines."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            yield Clause(str(json.loads(line)["where"]), number, path)
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
+
+
+def _statements(text: str, path: Path) -> Iterator[Clause]:
+    """The statements of SQL: up to each semicolon, or, if there is none, of each line."""
+    tokens = _tokens(text, path)
+    by_line = not any(token.token_type is TokenType.SEMICOLON for token in tokens)
+    statement: list[Token] = []
+    for token in tokens:
+        ends = token.token_type is TokenType.SEMICOLON
+        if statement and (ends or (by_line and _first_line(token, text) > statement[-1].line)):
+            yield _clause(statement, text, path)
+            statement = []
+        if not ends:
+            statement.append(token)
+    if statement:
+        yield _clause(statement, text, path)
+
+
+def _clause(statement: list[Token], text: str, path: Path) -> Clause:
+    first, last = statement[0], statement[-1]
+    return Clause(text[first.start : last.end + 1], _first_line(first, text), path)
+
+
+def _first_line(token: Token, text: str) -> int:
+    """A token knows the line that it ends on."""
+    return token.line - text.count("\n", token.start, token.end)
+
+
+def _tokens(text: str, path: Path) -> list[Token]:
+    try:
+        return sqlglot.tokenize(text, dialect=DIALECT)
+    except TokenError:
+        lines = enumerate(text.split("\n"), 1)
+        number = next((number for number, line in lines if not _can_be_read(line)), 1)
+        raise QuerySyntaxError(f"{path}, line {number}: a quote or a comment that begins here has no end") from None
+
+
+def _can_be_read(line: str) -> bool:
+    try:
+        sqlglot.tokenize(line, dialect=DIALECT)
+    except TokenError:
+        return False
+    return True
