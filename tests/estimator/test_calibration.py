@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless.errors import ModelFileError
-from countless.estimator.calibration import Calibration, CalibrationQuery, interval
+from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import q_error
 
 
@@ -42,8 +42,8 @@ def test_the_interval_holds_exactly_the_truths_within_the_factor(
     rows: float, total: int, factor: float, truth: int
 ) -> None:
     rows, truth = min(rows, total), min(truth, total)
-    low, high = interval(rows, total, factor)
-    assert 0 <= low <= high <= total
+    low, high = interval(rows, total, (1 / factor, factor))
+    assert 0 <= low <= rows <= high <= total
     error = q_error(rows, truth)
     if error < factor * (1 - 1e-9):
         assert low <= truth <= high
@@ -51,8 +51,57 @@ def test_the_interval_holds_exactly_the_truths_within_the_factor(
         assert not low <= truth <= high
 
 
+def shaped(rng: np.random.Generator, count: int) -> tuple[CalibrationQuery, ...]:
+    """Questions whose errors grow with their filters, and as their estimates fall."""
+    found = []
+    for _ in range(count):
+        filters, estimate = int(rng.integers(1, 17)), float(10 ** rng.uniform(0.5, 5))
+        spread = 0.02 * filters + 0.5 / np.log(estimate + 2)
+        truth = max(1, round(estimate * np.exp(rng.normal(0.1, spread))))
+        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, 0.5)))
+    return tuple(found)
+
+
+def inside(calibration: Calibration, query: CalibrationQuery) -> bool:
+    low, high = interval(query.estimate, 10**9, calibration.factors(query.estimate, query.shape))
+    return low <= query.rows <= high
+
+
+def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> None:
+    rng = np.random.default_rng(0)
+    calibration = Calibration(shaped(rng, 2_000))
+    fresh = shaped(rng, 4_000)
+    for corner in (
+        [q for q in fresh if q.shape.filters <= 3],
+        [q for q in fresh if q.shape.filters >= 13],
+        [q for q in fresh if q.estimate < 30],
+        [q for q in fresh if q.estimate > 10_000],
+    ):
+        assert 0.86 < np.mean([inside(calibration, query) for query in corner]) < 0.96
+    rare, broad = Shape(16, 0.5), Shape(1, 0.5)
+    (low, high), (near_low, near_high) = calibration.factors(10.0, rare), calibration.factors(50_000.0, broad)
+    assert high / low > 2 * near_high / near_low
+    assert np.sqrt(near_high * near_low) == pytest.approx(
+        np.exp(0.1), rel=0.05
+    )  # it errs to one side, and so does the bar
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 18])
+def test_too_few_queries_make_no_bar(count: int) -> None:
+    assert Calibration(shaped(np.random.default_rng(1), count)).factors(10.0, Shape(2)) == (0.0, math.inf)
+
+
+@pytest.mark.parametrize(("rows", "total"), [(0.0, 100), (1e-9, 5), (100.0, 100), (1.0, 1)])
+def test_nothing_and_everything_have_sensible_bars(rows: float, total: int) -> None:
+    calibration = Calibration(shaped(np.random.default_rng(2), 500))
+    for factors in (calibration.factors(rows, Shape(1)), (0.0, math.inf)):
+        low, high = interval(rows, total, factors)
+        assert 0 <= low <= rows <= high <= total
+        assert high >= 1
+
+
 def test_round_trip() -> None:
-    calibration = Calibration(queries([1.0, 2.0]), level=0.8)
+    calibration = Calibration(shaped(np.random.default_rng(3), 2), level=0.8)
     assert Calibration.from_json(calibration.to_json()) == calibration
 
 
@@ -63,6 +112,9 @@ def test_round_trip() -> None:
         None,
         {"level": 2, "queries": []},
         {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": math.inf}]},
+        {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": 1.0, "filters": -1}]},
+        {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": 1.0, "single": "much"}]},
+        {"level": 0.9, "queries": [7]},
     ],
 )
 def test_damaged(data: object) -> None:

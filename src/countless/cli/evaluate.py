@@ -32,6 +32,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     "  countless evaluate people.countless people.parquet --queries 1000 --save workload.jsonl\n"
     "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json\n"
     "  countless evaluate urls.countless urls.txt --patterns mix\n"
+    "  countless evaluate people.countless people.parquet --kinds\n"
     "  countless evaluate people.countless people.parquet --queries 200 --baselines\n"
     "  countless evaluate people.countless people.parquet --baselines independence,row-sample-0.1%,postgres"
 )
@@ -59,6 +60,11 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     type=click.Choice(["contains", "mix"]),
     help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
 )
+@click.option(
+    "--kinds",
+    is_flag=True,
+    help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each.",
+)
 @click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
@@ -77,6 +83,7 @@ def evaluate(
     baselines: tuple[str, ...] | None,
     share: float,
     patterns: str | None,
+    kinds: bool,
     summary: bool,
     save_to: Path | None,
     workload_file: Path | None,
@@ -95,6 +102,8 @@ def evaluate(
     """
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
+    if kinds and patterns is not None:
+        raise click.UsageError("give either --kinds or --patterns: kinds ask about text too, if there is any")
     names = check(BASELINES if baselines == (ALL,) else baselines or ())
     if names and method in BASELINES:
         raise click.UsageError("--baselines stand beside the model: give a --method of the model's, or none")
@@ -104,7 +113,7 @@ def evaluate(
         asked = workload.load(workload_file)
     else:
         console.print(f"counting {queries:,} random queries on {table} ...")
-        asked = random_workload(estimator.schema, table, queries, seed, patterns)
+        asked = random_workload(estimator.schema, table, queries, seed, patterns, kinds)
     if save_to is not None:
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
@@ -192,15 +201,18 @@ def _show(found: Evaluation) -> None:
     console.print(f"{facts['queries']:,} queries, method {facts['method']}; q-error:")
     console.print(table)
     if facts["by_class"]:
-        classes = TextTable("class", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
-        for kind, quantiles in facts["by_class"].items():
-            errors = [show.factor(quantiles[name]) for name in facts["q_error"]]
-            classes.add_row(kind, f"{quantiles['queries']:,}", *errors)
+        headings = ("class", "queries", *facts["q_error"], "coverage", "width")
+        classes = TextTable(*headings, box=None, pad_edge=False, header_style="bold")
+        for kind, found_of in facts["by_class"].items():
+            errors = [show.factor(found_of[name]) for name in facts["q_error"]]
+            bars = (f"{found_of['coverage']:.1%}", show.factor(found_of["width"]))
+            classes.add_row(kind, f"{found_of['queries']:,}", *errors, *bars)
         console.print(classes)
     latency = facts["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
-        f"the error bar holds the truth in {facts['coverage']:.1%}"
+        f"the error bar holds the truth in {facts['coverage']:.1%}; in the median it spans a factor of "
+        f"{show.factor(facts['width'])}"
     )
     console.print("worst:")
     for error, query, estimate in found.worst():

@@ -20,7 +20,7 @@ from countless.engine.kernel import compiled
 from countless.engine.runtime import Runtime
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError, ModelFileError, QueryTypeError
-from countless.estimator.calibration import Calibration, interval
+from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.estimator.kinds import runtimes
@@ -79,6 +79,12 @@ class Estimator:
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
         return Estimator(self.schema, self._models, calibration, self.report, self.library)
+
+    def calibration_query(self, where: Where, truth: int) -> CalibrationQuery:
+        """A question whose truth is known, and what the model makes of it."""
+        question = self._compiler.compile(where)
+        (found,) = self._densities([question], DEFAULT_METHOD, None)
+        return CalibrationQuery(question.where, truth, found.value * self.rows, Shape.of(question.region))
 
     @property
     def rows(self) -> int:
@@ -259,7 +265,9 @@ class Estimator:
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
         certain = question.certain and all(answer.counted for answer in found.answers)
-        low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
+        low = high = rows
+        if not certain:
+            low, high = interval(rows, self.rows, self.calibration.factors(rows, Shape.of(question.region)))
         return Estimate(
             where=question.where,
             rows=rows,

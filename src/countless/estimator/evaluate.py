@@ -12,7 +12,7 @@ from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.errors import DataError
 from countless.estimator.estimate import Estimate, q_error
-from countless.workload import Query, contains_clauses, paper_clauses, pattern_clauses
+from countless.workload import Query, clauses_of_kinds, contains_clauses, paper_clauses, pattern_clauses
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 
@@ -35,8 +35,20 @@ class Evaluation:
     @property
     def coverage(self) -> float:
         """The share of queries whose truth lies within the error bar."""
-        inside = [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
-        return float(np.mean(inside))
+        return float(np.mean(self._inside))
+
+    @property
+    def width(self) -> float:
+        """The median factor between the ends of an error bar, both at least one row."""
+        return float(np.median(self._widths))
+
+    @property
+    def _inside(self) -> list[bool]:
+        return [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
+
+    @property
+    def _widths(self) -> list[float]:
+        return [max(estimate.high, 1.0) / max(estimate.low, 1.0) for estimate in self.estimates]
 
     def to_json(self) -> dict[str, Any]:
         """The summary as plain data."""
@@ -45,20 +57,26 @@ class Evaluation:
             "q_error": _quantiles(errors),
             "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
             "coverage": self.coverage,
+            "width": self.width,
             "queries": len(self.queries),
             "method": self.method,
-            "by_class": {
-                kind: {"queries": len(errors), **_quantiles(errors)} for kind, errors in self._by_class().items()
-            },
+            "by_class": {kind: part.to_json_of_class() for kind, part in self._by_class().items()},
         }
 
-    def _by_class(self) -> dict[str, list[float]]:
-        """The q-errors of each class of questions, if they have classes."""
-        found: dict[str, list[float]] = {}
-        for query, error in zip(self.queries, self.q_errors, strict=True):
-            if query.kind:
-                found.setdefault(query.kind, []).append(error)
-        return dict(sorted(found.items()))
+    def to_json_of_class(self) -> dict[str, Any]:
+        """The summary of one class of questions."""
+        told = {"coverage": self.coverage, "width": self.width}
+        return {"queries": len(self.queries), **_quantiles(self.q_errors), **told}
+
+    def _by_class(self) -> dict[str, Evaluation]:
+        """Each class of questions on its own, if they have classes."""
+        kinds = sorted({query.kind for query in self.queries if query.kind})
+        pairs = list(zip(self.queries, self.estimates, strict=True))
+        parts = {kind: [pair for pair in pairs if pair[0].kind == kind] for kind in kinds}
+        return {
+            kind: Evaluation(self.method, tuple(q for q, _ in part), tuple(e for _, e in part))
+            for kind, part in parts.items()
+        }
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
         """The queries with the largest q-errors."""
@@ -66,8 +84,10 @@ class Evaluation:
         return ranked[:count]
 
 
-def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None) -> list[Query]:
-    """``count`` of the paper's random queries on ``table``, with their true counts.
+def random_workload(
+    schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
+) -> list[Query]:
+    """``count`` of the paper's random queries on ``table``, with their true counts; or with ``kinds``, of all kinds.
 
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
     paper's pieces of 3 to 5 characters, or ``mix``, patterns of many kinds.
@@ -76,7 +96,9 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns:
     require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
-    if patterns is None and schema.columns:
+    if kinds:
+        asked = clauses_of_kinds(schema, source, count, seed)
+    elif patterns is None and schema.columns:
         asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
     else:
         draw = pattern_clauses if patterns == "mix" else contains_clauses

@@ -15,7 +15,7 @@ from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
-from countless.estimator.calibration import Calibration, CalibrationQuery
+from countless.estimator.calibration import Calibration
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
@@ -23,7 +23,8 @@ from countless.workload import mixed_clauses
 
 logger = logging.getLogger(__name__)
 
-CALIBRATION_QUERIES = 400
+CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them so many that their counts take
+COUNTED_ROWS = 300_000_000  # rows to be looked at
 DTYPES = ("float32", "float16")  # in which a model may be stored; it is always evaluated in float32
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
@@ -130,12 +131,23 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def calibration_queries(rows: int) -> int:
+    """How many random queries calibrate a model of a table of ``rows`` rows.
+
+    >>> calibration_queries(50_000), calibration_queries(300_000), calibration_queries(10_000_000)
+    (2000, 1000, 400)
+    """
+    least, most = CALIBRATION_QUERIES
+    return max(least, min(most, COUNTED_ROWS // max(1, rows)))
+
+
 def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -> Estimator:
     """The estimator with its error bars, from random queries whose truth the table tells."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
-    clauses = mixed_clauses(raw.schema, source, CALIBRATION_QUERIES, clause_seed)
+    count = calibration_queries(raw.rows)
+    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
     queries = []
     for done, (where, truth) in enumerate(zip(clauses, source.counts(clauses), strict=True), 1):
-        queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
-        listener.calibrating(done, CALIBRATION_QUERIES)
+        queries.append(raw.calibration_query(where, truth))
+        listener.calibrating(done, count)
     return raw.calibrated(Calibration(tuple(queries)))
