@@ -281,7 +281,10 @@ class TestEvaluate:
         again = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
         assert first["q_error"] == again["q_error"]
         assert first["queries"] == 50
-        assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method", "by_class"}
+        assert {"q_error", "q_error_10_rows", "latency_ms", "coverage", "width", "method", "by_class"} <= set(first)
+        assert "by_filters" not in first
+        assert first["model_bytes"] == model.stat().st_size
+        assert first["table_bytes"] == people.stat().st_size
         assert len(saved.read_text().splitlines()) == 50
 
     @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample", "scan"])

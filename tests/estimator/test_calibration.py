@@ -1,4 +1,4 @@
-"""Error bars: the conformal quantile, and the interval around an estimate."""
+"""Error bars: what the nearest queries tell, and the interval around an estimate."""
 
 from __future__ import annotations
 
@@ -12,29 +12,6 @@ from hypothesis import strategies as st
 from countless.errors import ModelFileError
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import q_error
-
-
-def queries(errors: list[float]) -> tuple[CalibrationQuery, ...]:
-    return tuple(CalibrationQuery("x", 100, 100 * error) for error in errors)
-
-
-def test_the_factor_is_the_conformal_quantile() -> None:
-    assert Calibration(queries([1.0 + k / 100 for k in range(99)])).factor == pytest.approx(1.89)  # the 90th of 99
-
-
-def test_too_few_queries_say_nothing() -> None:
-    assert Calibration(queries([1.1] * 5)).factor == math.inf
-    assert Calibration(()).factor == math.inf
-
-
-def test_coverage_on_fresh_errors() -> None:
-    rng = np.random.default_rng(0)
-    covered = []
-    for _ in range(200):
-        errors = np.exp(rng.normal(scale=0.5, size=600))
-        factor = Calibration(queries(errors[:300].tolist())).factor
-        covered.append(np.mean(np.maximum(errors[300:], 1 / errors[300:]) <= factor))
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.01)
 
 
 @given(st.floats(0, 1e6), st.integers(1, 1_000_000), st.floats(1, 1e4), st.integers(0, 1_000_000))
@@ -58,7 +35,7 @@ def shaped(rng: np.random.Generator, count: int) -> tuple[CalibrationQuery, ...]
         filters, estimate = int(rng.integers(1, 17)), float(10 ** rng.uniform(0.5, 5))
         spread = 0.02 * filters + 0.5 / np.log(estimate + 2)
         truth = max(1, round(estimate * np.exp(rng.normal(0.1, spread))))
-        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, 0.5)))
+        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, filters // 2)))
     return tuple(found)
 
 
@@ -78,12 +55,26 @@ def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> Non
         [q for q in fresh if q.estimate > 10_000],
     ):
         assert 0.86 < np.mean([inside(calibration, query) for query in corner]) < 0.96
-    rare, broad = Shape(16, 0.5), Shape(1, 0.5)
+    rare, broad = Shape(16, 8), Shape(1)
     (low, high), (near_low, near_high) = calibration.factors(10.0, rare), calibration.factors(50_000.0, broad)
     assert high / low > 2 * near_high / near_low
-    assert np.sqrt(near_high * near_low) == pytest.approx(
-        np.exp(0.1), rel=0.05
-    )  # it errs to one side, and so does the bar
+    # It errs to one side, and so does the bar.
+    assert np.sqrt(near_high * near_low) == pytest.approx(np.exp(0.1), rel=0.05)
+
+
+def test_a_query_is_judged_by_the_others() -> None:
+    """Of 40 queries that lie together, the bar of each leaves out the farthest on either side among the others."""
+    spread = [CalibrationQuery("x", 100 + place, 100.0, Shape(2)) for place in range(40)]
+    found = Calibration(tuple(spread)).checked(1000)
+    assert found["coverage"] == 38 / 40  # the first and the last lie outside what the others span
+    assert found["width"] == {
+        "0-1": None,
+        "1-10": None,
+        "10-100": None,
+        "100-1000": pytest.approx(139 / 100),
+        "1000+": None,
+    }
+    assert Calibration(()).checked(1000)["coverage"] is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 18])
@@ -105,6 +96,11 @@ def test_round_trip() -> None:
     assert Calibration.from_json(calibration.to_json()) == calibration
 
 
+def test_a_calibration_without_shapes_is_read() -> None:
+    stored = {"level": 0.9, "queries": [{"where": "x", "rows": 3, "estimate": 2.5}]}
+    assert Calibration.from_json(stored) == Calibration((CalibrationQuery("x", 3, 2.5),))
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -112,9 +108,11 @@ def test_round_trip() -> None:
         None,
         {"level": 2, "queries": []},
         {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": math.inf}]},
-        {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": 1.0, "filters": -1}]},
-        {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": 1.0, "single": "much"}]},
         {"level": 0.9, "queries": [7]},
+        {"level": 0.9, "where": ["x"], "rows": [1], "estimates": [1.0], "filters": [-1], "single": [0]},
+        {"level": 0.9, "where": ["x"], "rows": [1], "estimates": [1.0], "filters": [1], "single": ["much"]},
+        {"level": 0.9, "where": ["x"], "rows": [1, 2], "estimates": [1.0], "filters": [1], "single": [0]},
+        {"level": 0.9, "where": ["x"], "rows": [1]},
     ],
 )
 def test_damaged(data: object) -> None:

@@ -127,7 +127,17 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
     queries = random_workload(estimator.schema, people, 200, seed=9)
     found = evaluate(estimator.estimate, queries, "particles")
     facts = found.to_json()
-    assert list(facts) == ["q_error", "latency_ms", "coverage", "queries", "method", "by_class"]
+    assert list(facts) == [
+        "q_error",
+        "q_error_10_rows",
+        "latency_ms",
+        "coverage",
+        "width",
+        "queries",
+        "queries_10_rows",
+        "method",
+        "by_class",
+    ]
     assert facts["by_class"] == {}  # the questions have none
     assert list(facts["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
     assert facts["queries"] == 200
@@ -135,6 +145,9 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
     assert facts["q_error"]["max"] == found.worst(1)[0][0]
     inside = [e.low <= q.rows <= e.high for q, e in zip(queries, found.estimates, strict=True)]
     assert facts["coverage"] == sum(inside) / 200
+    some = [error for error, query in zip(found.q_errors, queries, strict=True) if query.rows >= 10]
+    assert 0 < len(some) == facts["queries_10_rows"] < 200
+    assert facts["q_error_10_rows"]["max"] == max(some)
 
 
 def test_evaluation_needs_the_models_columns(estimator: Estimator) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -17,13 +18,15 @@ from countless.baselines.compare import Compared, compare, put_to
 from countless.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.cli import show
 from countless.cli.options import Names, json_option, method_options, model_argument
+from countless.data.datasets import EMBEDDED
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import Evaluation, random_workload
+from countless.estimator.evaluate import QUANTILES, Evaluation, random_workload
 from countless.estimator.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
 ALL = "all"
+PARQUET = (".parquet", ".pq")
 COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 
 
@@ -63,7 +66,8 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 @click.option(
     "--kinds",
     is_flag=True,
-    help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each.",
+    help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each kind, "
+    "and by filters and predicted rows, how often the error bar holds the truth.",
 )
 @click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
 @click.option(
@@ -139,10 +143,19 @@ def evaluate(
             compared = [own, *_told(others, console)]
     if names:
         _show_compared(compared, asked, as_json)
-    elif as_json:
-        click.echo(json.dumps(found.to_json()))
+        return
+    facts = {**found.to_json(), **(found.groups() if kinds else {}), **_sizes(model, table)}
+    if as_json:
+        click.echo(json.dumps(facts))
     else:
-        _show(found)
+        _show(found, facts)
+
+
+def _sizes(model: Path, table: str) -> dict[str, int | None]:
+    """The bytes of the model file, and of the table if it is a Parquet file."""
+    place = EMBEDDED[table]() if table in EMBEDDED and not Path(table).is_file() else Path(table)
+    parquet = place.is_file() and place.suffix.lower() in PARQUET
+    return {"model_bytes": model.stat().st_size, "table_bytes": place.stat().st_size if parquet else None}
 
 
 def _with_share(names: Sequence[str], share: float) -> list[str]:
@@ -193,30 +206,57 @@ def _figures(item: Compared) -> list[str]:
     return [kept, prepared, *latency, *(show.factor(facts["q_error"][name]) for name in COMPARED)]
 
 
-def _show(found: Evaluation) -> None:
+def _show(found: Evaluation, facts: dict[str, Any]) -> None:
     console = show.results()
-    facts = found.to_json()
-    table = TextTable(*facts["q_error"], box=None, pad_edge=False, header_style="bold")
-    table.add_row(*(show.factor(value) for value in facts["q_error"].values()))
     console.print(f"{facts['queries']:,} queries, method {facts['method']}; q-error:")
-    console.print(table)
-    if facts["by_class"]:
-        headings = ("class", "queries", *facts["q_error"], "coverage", "width")
-        classes = TextTable(*headings, box=None, pad_edge=False, header_style="bold")
-        for kind, found_of in facts["by_class"].items():
-            errors = [show.factor(found_of[name]) for name in facts["q_error"]]
-            bars = (f"{found_of['coverage']:.1%}", show.factor(found_of["width"]))
-            classes.add_row(kind, f"{found_of['queries']:,}", *errors, *bars)
-        console.print(classes)
+    console.print(_errors(facts))
+    groups = [
+        (facts["by_class"], ""),
+        (facts.get("by_filters", {}), " filters"),
+        (facts.get("by_estimate", {}), " rows"),
+    ]
+    if any(group for group, _ in groups):
+        console.print(_groups(groups))
     latency = facts["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
         f"the error bar holds the truth in {facts['coverage']:.1%}; in the median it spans a factor of "
         f"{show.factor(facts['width'])}"
     )
+    console.print(_told_sizes(facts))
     console.print("worst:")
     for error, query, estimate in found.worst():
         console.print(
             f"  {show.factor(error)}  {show.rows(estimate.rows)} for {query.rows:,}  {query.where}",
             soft_wrap=True,
         )
+
+
+def _errors(facts: dict[str, Any]) -> TextTable:
+    """The q-errors of all queries, and of those that keep some rows."""
+    table = TextTable("", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
+    for label, ending in (("all", ""), ("10 true rows or more", "_10_rows")):
+        if facts[f"queries{ending}"]:
+            errors = facts[f"q_error{ending}"].values()
+            table.add_row(label, f"{facts[f'queries{ending}']:,}", *map(show.factor, errors))
+    return table
+
+
+def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
+    """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
+    table = TextTable(
+        "group", "queries", *QUANTILES, "coverage", "width", box=None, pad_edge=False, header_style="bold"
+    )
+    for group, ending in groups:
+        for label, told in group.items():
+            if told["queries"]:
+                errors = [show.factor(told[name]) for name in QUANTILES]
+                bars = (f"{told['coverage']:.1%}", show.factor(told["width"]))
+                table.add_row(label + ending, f"{told['queries']:,}", *errors, *bars)
+    return table
+
+
+def _told_sizes(facts: dict[str, Any]) -> str:
+    own, table = facts["model_bytes"], facts["table_bytes"]
+    ratio = "" if table is None else f", {own / table:.1%} of the table's {show.size(table)}"
+    return f"the model file has {show.size(own)}{ratio}"

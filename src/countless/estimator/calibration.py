@@ -4,6 +4,9 @@ The score of a query is ``log(truth / estimate)``, both at least one row: signed
 a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
 their estimates, in how many columns they ask about, and in how many of these ask for a single value. What the level
 leaves out is shared by both ends. So rare combinations get wide bars, and broad filters narrow ones.
+
+So few queries tell the ends of a bar only roughly. Each end is therefore moved out by the standard error of its place
+among the scores, times :data:`CAUTION`: small groups of questions are held nearly as often as all of them.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.errors import ModelFileError
-from countless.estimator.estimate import q_error
+from countless.estimator.bands import PREDICTED, band
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
 NEAREST = (60, 150)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
+CAUTION = 0.5  # standard errors
 LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
 MOST_FILTERS = 12  # above, numbers of filters are alike
 FILTER_WEIGHT, SINGLE_WEIGHT = 0.15, 2.0  # how much likeness in these counts, beside that of the estimate's logarithm
@@ -30,10 +34,10 @@ FILTER_WEIGHT, SINGLE_WEIGHT = 0.15, 2.0  # how much likeness in these counts, b
 
 @dataclass(frozen=True)
 class Shape:
-    """What a question looks like: how many columns it asks about, and which share of these for one value each."""
+    """What a question looks like: how many columns it asks about, and of how many of these for one value."""
 
     filters: int = 0
-    single: float = 0.0
+    single: int = 0
 
     @classmethod
     def of(cls, region: Region) -> Shape:
@@ -41,8 +45,7 @@ class Shape:
         box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
         single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
-        filters = len(asked) + len(box.texts)
-        return cls(filters, single / filters if filters else 0.0)
+        return cls(len(asked) + len(box.texts), int(single))
 
 
 @dataclass(frozen=True)
@@ -62,67 +65,79 @@ class Calibration:
     queries: tuple[CalibrationQuery, ...]
     level: float = LEVEL
 
-    @property
-    def factor(self) -> float:
-        """How far off any estimate may be at this level; infinite when there are too few queries to say."""
-        errors = sorted(q_error(query.estimate, query.rows) for query in self.queries)
-        place = math.ceil((len(errors) + 1) * self.level)
-        return errors[place - 1] if 0 < place <= len(errors) else math.inf
-
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
         """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        return self._factors(self._distances(estimate, shape), len(self.queries))
+
+    def checked(self, total: int) -> dict[str, Any]:
+        """How good the bars are on the queries themselves, each judged by the others, as plain data.
+
+        ``coverage`` is the share whose truth its bar holds, ``width`` the median factor between the ends of a bar (both
+        at least one row), by predicted rows.
+        """
+        inside = []
+        widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
+        for place, query in enumerate(self.queries):
+            distances = self._distances(query.estimate, query.shape)
+            distances[place] = math.inf
+            low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
+            inside.append(low <= query.rows <= high)
+            widths[band(PREDICTED, query.estimate)].append(width(low, high))
+        return {
+            "coverage": float(np.mean(inside)) if inside else None,
+            "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
+        }
+
+    def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
+        """The ends by the nearest of so many ``others``."""
         least, most = NEAREST
-        count = min(len(self.queries), most, max(least, len(self.queries) // ONE_IN))
-        distances = np.abs(self._places - _place(estimate, shape)).sum(axis=1)
-        nearest = np.argpartition(distances, count - 1)[:count] if count else np.zeros(0, dtype=np.int64)
-        scores = np.sort(self._scores[nearest])
+        count = min(others, most, max(least, others // ONE_IN))
         tail = (1.0 - self.level) / 2.0
-        low, high = math.floor((count + 1) * tail), math.ceil((count + 1) * (1.0 - tail))
-        return (
-            math.exp(scores[low - 1]) if low >= 1 else 0.0,
-            math.exp(scores[high - 1]) if high <= count and count else math.inf,
-        )
+        place = (count + 1) * tail
+        if place < 1:
+            return 0.0, math.inf
+        low = max(1, math.floor(place - CAUTION * math.sqrt(count * tail * (1.0 - tail))))
+        scores = np.sort(self._scores[np.argpartition(distances, count - 1)[:count]])
+        return math.exp(scores[low - 1]), math.exp(scores[count - low])
+
+    def _distances(self, estimate: float, shape: Shape) -> FloatArray:
+        """How unlike each query is to a question: the sum of its differences."""
+        distances: FloatArray = np.abs(self._places - _place(estimate, shape)[:, None]).sum(axis=0)
+        return distances
 
     @cached_property
     def _places(self) -> FloatArray:
-        """Where every query lies among all questions, (queries, 3)."""
-        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 3)
+        """Where every query lies among all questions, (3, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 3).T.copy()
 
     @cached_property
     def _scores(self) -> FloatArray:
         return np.array([math.log(max(query.rows, 1.0) / max(query.estimate, 1.0)) for query in self.queries])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
-        queries = [
-            {
-                "where": query.where,
-                "rows": query.rows,
-                "estimate": query.estimate,
-                "filters": query.shape.filters,
-                "single": query.shape.single,
-            }
-            for query in self.queries
-        ]
-        return {"level": self.level, "queries": queries}
+        """Plain data for the model file, by columns, which takes less room."""
+        return {
+            "level": self.level,
+            "where": [query.where for query in self.queries],
+            "rows": [query.rows for query in self.queries],
+            "estimates": [query.estimate for query in self.queries],
+            "filters": [query.shape.filters for query in self.queries],
+            "single": [query.shape.single for query in self.queries],
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         try:
             level = float(data["level"])
-            queries = tuple(
-                CalibrationQuery(
-                    str(q["where"]),
-                    int(q["rows"]),
-                    float(q["estimate"]),
-                    Shape(int(q.get("filters", 0)), float(q.get("single", 0.0))),
-                )
-                for q in data["queries"]
-            )
+            if "queries" in data:  # as it was stored at first, when questions had no shape
+                queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0) for q in data["queries"])
+            else:
+                columns = (data[name] for name in ("where", "rows", "estimates", "filters", "single"))
+                queries = tuple(_query(*values) for values in zip(*columns, strict=True))
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the calibration is damaged ({error!r}): fit the model again") from None
-        numbers = [number for query in queries for number in (query.estimate, query.shape.single, query.shape.filters)]
+        numbers = [n for q in queries for n in (q.rows, q.estimate, q.shape.filters, q.shape.single)]
         if not 0 < level < 1 or any(not 0 <= number < math.inf for number in numbers):
             raise ModelFileError("the calibration is damaged: fit the model again")
         return cls(queries, level)
@@ -140,12 +155,26 @@ def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[flo
     return (min(low, rows) if low > 1.0 else 0.0), max(high, rows)
 
 
+def width(low: float, high: float) -> float:
+    """The factor between the ends of an error bar, both at least one row.
+
+    >>> width(50.0, 200.0), width(0.0, 3.0)
+    (4.0, 3.0)
+    """
+    return max(high, 1.0) / max(low, 1.0)
+
+
+def _query(where: Any, rows: Any, estimate: Any, filters: Any, single: Any) -> CalibrationQuery:
+    return CalibrationQuery(str(where), int(rows), float(estimate), Shape(int(filters), int(single)))
+
+
 def _place(estimate: float, shape: Shape) -> FloatArray:
     """Where a question lies among all: distances are sums over these three."""
+    share = shape.single / shape.filters if shape.filters else 0.0
     return np.array(
         [
             math.log(max(estimate, LEAST_ESTIMATE)),
             FILTER_WEIGHT * min(shape.filters, MOST_FILTERS),
-            SINGLE_WEIGHT * shape.single,
+            SINGLE_WEIGHT * share,
         ]
     )

@@ -15,7 +15,7 @@ from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
 from countless.errors import MissingExtraError, TrainingError
-from countless.estimator.calibration import Calibration
+from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them so many that their counts take
 COUNTED_ROWS = 300_000_000  # rows to be looked at
+TOGETHER = 256  # calibration queries that are counted, and then walked
 DTYPES = ("float32", "float16")  # in which a model may be stored; it is always evaluated in float32
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
@@ -146,8 +147,9 @@ def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
     count = calibration_queries(raw.rows)
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)
-    queries = []
-    for done, (where, truth) in enumerate(zip(clauses, source.counts(clauses), strict=True), 1):
-        queries.append(raw.calibration_query(where, truth))
-        listener.calibrating(done, count)
+    queries: list[CalibrationQuery] = []
+    for first in range(0, count, TOGETHER):
+        batch = clauses[first : first + TOGETHER]
+        queries += raw.calibration_queries(batch, source.counts(batch))
+        listener.calibrating(first + len(batch), count)
     return raw.calibrated(Calibration(tuple(queries)))
