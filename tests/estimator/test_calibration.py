@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from countless.errors import ModelFileError
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import q_error
+from countless.estimator.estimator import Estimator
+from countless.query.compile import Compiler
 
 
 @given(st.floats(0, 1e6), st.integers(1, 1_000_000), st.floats(1, 1e4), st.integers(0, 1_000_000))
@@ -35,7 +37,7 @@ def shaped(rng: np.random.Generator, count: int) -> tuple[CalibrationQuery, ...]
         filters, estimate = int(rng.integers(1, 17)), float(10 ** rng.uniform(0.5, 5))
         spread = 0.02 * filters + 0.5 / np.log(estimate + 2)
         truth = max(1, round(estimate * np.exp(rng.normal(0.1, spread))))
-        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, filters // 2)))
+        found.append(CalibrationQuery("x", truth, estimate, Shape(filters, filters // 2, bool(rng.integers(2)))))
     return tuple(found)
 
 
@@ -63,18 +65,32 @@ def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> Non
 
 
 def test_a_query_is_judged_by_the_others() -> None:
-    """Of 40 queries that lie together, the bar of each leaves out the farthest on either side among the others."""
-    spread = [CalibrationQuery("x", 100 + place, 100.0, Shape(2)) for place in range(40)]
+    """Of 40 queries that lie together, the bar leaves out a twentieth of the others, which are two, at either end."""
+    spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(40)]
     found = Calibration(tuple(spread)).checked(1000)
-    assert found["coverage"] == 38 / 40  # the first and the last lie outside what the others span
+    assert found["coverage"] == 38 / 40  # the estimate is above all truths, and the bar holds it
     assert found["width"] == {
         "0-1": None,
         "1-10": None,
         "10-100": None,
-        "100-1000": pytest.approx(139 / 100),
+        "100-1000": pytest.approx(150 / 101),
         "1000+": None,
     }
     assert Calibration(()).checked(1000)["coverage"] is None
+
+
+def test_the_shape_of_a_question(estimator: Estimator) -> None:
+    compiler = Compiler(estimator.schema)
+
+    def shape(where: str) -> Shape:
+        return Shape.of(compiler.compile(where).region)
+
+    assert shape("TRUE") == shape("FALSE") == Shape()
+    assert shape("age = 30 AND city IN ('Oslo', 'Rome') AND married") == Shape(3, 2)
+    assert shape("age > 0") == Shape()  # all of them
+    assert shape("age BETWEEN 30 AND 30") == Shape(1, 1)
+    assert shape("age = 30 AND score > 1 OR city = 'Rome'").union
+    assert not shape("age = 30 OR age > 50").union
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 18])
@@ -109,9 +125,17 @@ def test_a_calibration_without_shapes_is_read() -> None:
         {"level": 2, "queries": []},
         {"level": 0.9, "queries": [{"where": "x", "rows": 1, "estimate": math.inf}]},
         {"level": 0.9, "queries": [7]},
-        {"level": 0.9, "where": ["x"], "rows": [1], "estimates": [1.0], "filters": [-1], "single": [0]},
-        {"level": 0.9, "where": ["x"], "rows": [1], "estimates": [1.0], "filters": [1], "single": ["much"]},
-        {"level": 0.9, "where": ["x"], "rows": [1, 2], "estimates": [1.0], "filters": [1], "single": [0]},
+        {"level": 0.9, "where": ["x"], "rows": [1], "estimates": [1.0], "filters": [-1], "single": [0], "union": [0]},
+        {
+            "level": 0.9,
+            "where": ["x"],
+            "rows": [1],
+            "estimates": [1.0],
+            "filters": [1],
+            "single": ["much"],
+            "union": [0],
+        },
+        {"level": 0.9, "where": ["x"], "rows": [1, 2], "estimates": [1.0], "filters": [1], "single": [0], "union": [0]},
         {"level": 0.9, "where": ["x"], "rows": [1]},
     ],
 )

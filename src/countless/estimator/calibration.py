@@ -2,11 +2,9 @@
 
 The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
 a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
-their estimates, in how many columns they ask about, and in how many of these ask for a single value. What the level
-leaves out is shared by both ends. So rare combinations get wide bars, and broad filters narrow ones.
-
-So few queries tell the ends of a bar only roughly. Each end is therefore moved out by the standard error of its place
-among the scores, times :data:`CAUTION`: small groups of questions are held nearly as often as all of them.
+their estimates, in how many columns they ask about, in which share of these for a single value, and in whether there
+is an OR. What the level leaves out is shared by both ends. So rare combinations get wide bars, and broad filters
+narrow ones.
 """
 
 from __future__ import annotations
@@ -24,20 +22,22 @@ from countless.estimator.bands import PREDICTED, band
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
-NEAREST = (60, 150)  # queries, at least and at most; between them one in
+NEAREST = (60, 90)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
-CAUTION = 0.5  # standard errors
+ROUNDING = 1e-9
 LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
 MOST_FILTERS = 12  # above, numbers of filters are alike
-FILTER_WEIGHT, SINGLE_WEIGHT = 0.15, 2.0  # how much likeness in these counts, beside that of the estimate's logarithm
+# How much likeness in these counts, beside that of the estimate's logarithm.
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.5, 6.0, 2.0
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a question looks like: how many columns it asks about, and of how many of these for one value."""
+    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR."""
 
     filters: int = 0
     single: int = 0
+    union: bool = False
 
     @classmethod
     def of(cls, region: Region) -> Shape:
@@ -45,7 +45,7 @@ class Shape:
         box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
         single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
-        return cls(len(asked) + len(box.texts), int(single))
+        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1)
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,9 @@ class Calibration:
         least, most = NEAREST
         count = min(others, most, max(least, others // ONE_IN))
         tail = (1.0 - self.level) / 2.0
-        place = (count + 1) * tail
-        if place < 1:
+        low = math.floor((count + 1) * tail + ROUNDING)
+        if low < 1:
             return 0.0, math.inf
-        low = max(1, math.floor(place - CAUTION * math.sqrt(count * tail * (1.0 - tail))))
         scores = np.sort(self._scores[np.argpartition(distances, count - 1)[:count]])
         return math.exp(scores[low - 1]), math.exp(scores[count - low])
 
@@ -107,8 +106,8 @@ class Calibration:
 
     @cached_property
     def _places(self) -> FloatArray:
-        """Where every query lies among all questions, (3, queries)."""
-        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 3).T.copy()
+        """Where every query lies among all questions, (4, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 4).T.copy()
 
     @cached_property
     def _scores(self) -> FloatArray:
@@ -123,6 +122,7 @@ class Calibration:
             "estimates": [query.estimate for query in self.queries],
             "filters": [query.shape.filters for query in self.queries],
             "single": [query.shape.single for query in self.queries],
+            "union": [int(query.shape.union) for query in self.queries],
         }
 
     @classmethod
@@ -131,9 +131,9 @@ class Calibration:
         try:
             level = float(data["level"])
             if "queries" in data:  # as it was stored at first, when questions had no shape
-                queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0) for q in data["queries"])
+                queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0, 0) for q in data["queries"])
             else:
-                columns = (data[name] for name in ("where", "rows", "estimates", "filters", "single"))
+                columns = (data[name] for name in ("where", "rows", "estimates", "filters", "single", "union"))
                 queries = tuple(_query(*values) for values in zip(*columns, strict=True))
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the calibration is damaged ({error!r}): fit the model again") from None
@@ -164,17 +164,19 @@ def width(low: float, high: float) -> float:
     return max(high, 1.0) / max(low, 1.0)
 
 
-def _query(where: Any, rows: Any, estimate: Any, filters: Any, single: Any) -> CalibrationQuery:
-    return CalibrationQuery(str(where), int(rows), float(estimate), Shape(int(filters), int(single)))
+def _query(where: Any, rows: Any, estimate: Any, filters: Any, single: Any, union: Any) -> CalibrationQuery:
+    shape = Shape(int(filters), int(single), bool(union))
+    return CalibrationQuery(str(where), int(rows), float(estimate), shape)
 
 
 def _place(estimate: float, shape: Shape) -> FloatArray:
-    """Where a question lies among all: distances are sums over these three."""
+    """Where a question lies among all: distances are sums over these four."""
     share = shape.single / shape.filters if shape.filters else 0.0
     return np.array(
         [
             math.log(max(estimate, LEAST_ESTIMATE)),
             FILTER_WEIGHT * min(shape.filters, MOST_FILTERS),
             SINGLE_WEIGHT * share,
+            UNION_WEIGHT * shape.union,
         ]
     )

@@ -23,8 +23,9 @@ from countless.workload import mixed_clauses
 
 logger = logging.getLogger(__name__)
 
-CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them so many that their counts take
-COUNTED_ROWS = 300_000_000  # rows to be looked at
+CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
+PER_ROWS = 10  # rows, but no more than look at
+COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
 TOGETHER = 256  # calibration queries that are counted, and then walked
 DTYPES = ("float32", "float16")  # in which a model may be stored; it is always evaluated in float32
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
@@ -135,11 +136,11 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 def calibration_queries(rows: int) -> int:
     """How many random queries calibrate a model of a table of ``rows`` rows.
 
-    >>> calibration_queries(50_000), calibration_queries(300_000), calibration_queries(10_000_000)
-    (2000, 1000, 400)
+    >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
+    [400, 1000, 2000, 1000, 400]
     """
     least, most = CALIBRATION_QUERIES
-    return max(least, min(most, COUNTED_ROWS // max(1, rows)))
+    return max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
 
 
 def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -> Estimator:
