@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ import pytest
 
 from countless.baselines.postgres.server import find_binaries
 from countless.baselines.registry import BASELINES
+from countless.cli import show
 from countless.cli.main import COMMANDS, main
 from countless.cli.options import Duration
 from countless.data.headers import CENSUS
 from countless.data.papers import PAPER_DATA
+from countless.data.source import connect
 from countless.errors import ServerError
 from countless.estimator.estimator import Estimator
 
@@ -305,7 +308,10 @@ class TestEvaluate:
         again = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
         assert first["q_error"] == again["q_error"]
         assert first["queries"] == 50
-        assert set(first) == {"q_error", "latency_ms", "coverage", "queries", "method", "by_class"}
+        assert {"q_error", "q_error_10_rows", "latency_ms", "coverage", "width", "method", "by_class"} <= set(first)
+        assert "by_filters" not in first
+        assert first["model_bytes"] == model.stat().st_size
+        assert first["table_bytes"] == people.stat().st_size
         assert len(saved.read_text().splitlines()) == 50
 
     @pytest.mark.parametrize("method", ["skipping", "independence", "row-sample", "scan"])
@@ -314,6 +320,30 @@ class TestEvaluate:
         assert done.code == 0, done.err
         assert f"method {method}" in done.out
         assert "worst:" in done.out
+
+    def test_kinds(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--queries", 100, "--kinds")
+        assert done.code == 0, done.err
+        lines = [line for line in done.out.splitlines() if re.match(r"(equality|or|1-2 filters|1000\+ rows) ", line)]
+        assert len(lines) == 4
+        assert all(re.search(r"\d+\.\d% +[\d.,]+$", line.rstrip()) for line in lines)  # coverage, and width
+        assert "9-12 filters" not in done.out
+        assert "10 true rows or more" in done.out
+        assert f"% of the table's {show.size(people.stat().st_size)}" in done.out
+        facts = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
+        assert facts["by_filters"]["9-12"]["queries"] == 0
+        assert facts["by_estimate"]["1000+"]["coverage"] >= 0.5
+
+    def test_kinds_are_not_patterns(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--kinds", "--patterns", "mix")
+        assert done.code == 2
+        assert "either --kinds or --patterns" in done.err
+
+    def test_a_table_that_is_no_parquet_file_has_no_ratio(self, run: Run, model: Path, people: Path) -> None:
+        table = people.with_suffix(".csv")
+        connect().execute(f"COPY (FROM '{people}') TO '{table}'")
+        facts = json.loads(run("evaluate", model, table, "--queries", 5, "--json").out)
+        assert facts["table_bytes"] is None
 
     def test_a_workload_is_read_or_written(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--workload", "w", "--save", "w")

@@ -127,7 +127,17 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
     queries = random_workload(estimator.schema, people, 200, seed=9)
     found = evaluate(estimator.estimate, queries, "particles")
     facts = found.to_json()
-    assert list(facts) == ["q_error", "latency_ms", "coverage", "queries", "method", "by_class"]
+    assert list(facts) == [
+        "q_error",
+        "q_error_10_rows",
+        "latency_ms",
+        "coverage",
+        "width",
+        "queries",
+        "queries_10_rows",
+        "method",
+        "by_class",
+    ]
     assert facts["by_class"] == {}  # the questions have none
     assert list(facts["q_error"]) == ["p50", "p90", "p95", "p99", "p99.9", "max"]
     assert facts["queries"] == 200
@@ -135,6 +145,44 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
     assert facts["q_error"]["max"] == found.worst(1)[0][0]
     inside = [e.low <= q.rows <= e.high for q, e in zip(queries, found.estimates, strict=True)]
     assert facts["coverage"] == sum(inside) / 200
+    some = [error for error, query in zip(found.q_errors, queries, strict=True) if query.rows >= 10]
+    assert 0 < len(some) == facts["queries_10_rows"] < 200
+    assert facts["q_error_10_rows"]["max"] == max(some)
+
+
+def test_evaluation_by_groups(estimator: Estimator, people: Path) -> None:
+    queries = random_workload(estimator.schema, people, 100, seed=9, kinds=True)
+    found = evaluate(estimator.estimate, queries, "particles")
+    assert {kind: told["queries"] for kind, told in found.to_json()["by_class"].items()} == {
+        "mixed": 30,
+        "equality": 30,
+        "range": 20,
+        "in": 10,
+        "or": 10,
+    }
+    groups = found.groups()
+    assert list(groups) == ["by_filters", "by_estimate"]
+    assert list(groups["by_filters"]) == ["1-2", "3-4", "5-8", "9-12", "13-16", "17+"]
+    assert list(groups["by_estimate"]) == ["0-1", "1-10", "10-100", "100-1000", "1000+"]
+    for group in groups.values():
+        assert sum(told["queries"] for told in group.values()) == 100
+    assert groups["by_filters"]["9-12"] == dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0}
+    few = [place for place, estimate in enumerate(found.estimates) if 10 <= estimate.rows < 100]
+    held = [found.estimates[place].low <= queries[place].rows <= found.estimates[place].high for place in few]
+    assert groups["by_estimate"]["10-100"]["coverage"] == sum(held) / len(few)
+
+
+def test_calibration_asks_what_it_will_be_asked(estimator: Estimator) -> None:
+    """The same answers as one by one; what is known for certain tells nothing about the rest."""
+    asked = [*CLAUSES, "TRUE", "city = 'Paris'"]
+    found = estimator.calibration_queries(asked, range(len(asked)))
+    assert [query.where for query in found] == CLAUSES
+    assert [query.rows for query in found] == list(range(len(CLAUSES)))
+    assert [query.estimate for query in found] == pytest.approx(
+        [estimator.estimate(where).rows for where in CLAUSES], rel=1e-5
+    )
+    with pytest.raises(UnknownColumnError):
+        estimator.calibration_queries(["aged > 3"], [0])
 
 
 def test_evaluation_needs_the_models_columns(estimator: Estimator) -> None:
@@ -283,7 +331,7 @@ class TestDigits:
 
 
 def test_half_precision_halves_the_file_and_hardly_moves_the_answers(people: Path, tmp_path: Path) -> None:
-    network = Network(hidden=48, blocks=1, embedding=16)
+    network = Network(hidden=128, blocks=1, embedding=16)
     full, half = (fit(people, exclude="id", epochs=3, network=network, dtype=dtype) for dtype in ("float32", "float16"))
     for one, two in zip(full.estimate_many(CLAUSES), half.estimate_many(CLAUSES), strict=True):
         assert q_error(one.rows, two.rows) < 1.02

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -17,13 +18,15 @@ from countless.baselines.compare import Compared, compare, put_to
 from countless.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.cli import show
 from countless.cli.options import Names, json_option, method_options, model_argument
+from countless.data.datasets import EMBEDDED
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import Evaluation, random_workload
+from countless.estimator.evaluate import QUANTILES, Evaluation, random_workload
 from countless.estimator.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
 ALL = "all"
+PARQUET = (".parquet", ".pq")
 COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 
 
@@ -32,6 +35,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     "  countless evaluate people.countless people.parquet --queries 1000 --save workload.jsonl\n"
     "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json\n"
     "  countless evaluate urls.countless urls.txt --patterns mix\n"
+    "  countless evaluate people.countless people.parquet --kinds\n"
     "  countless evaluate people.countless people.parquet --queries 200 --baselines\n"
     "  countless evaluate people.countless people.parquet --baselines independence,row-sample-0.1%,postgres"
 )
@@ -59,6 +63,12 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     type=click.Choice(["contains", "mix"]),
     help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
 )
+@click.option(
+    "--kinds",
+    is_flag=True,
+    help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each kind, "
+    "and by filters and predicted rows, how often the error bar holds the truth.",
+)
 @click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
@@ -77,6 +87,7 @@ def evaluate(
     baselines: tuple[str, ...] | None,
     share: float,
     patterns: str | None,
+    kinds: bool,
     summary: bool,
     save_to: Path | None,
     workload_file: Path | None,
@@ -95,6 +106,8 @@ def evaluate(
     """
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
+    if kinds and patterns is not None:
+        raise click.UsageError("give either --kinds or --patterns: kinds ask about text too, if there is any")
     names = check(BASELINES if baselines == (ALL,) else baselines or ())
     if names and method in BASELINES:
         raise click.UsageError("--baselines stand beside the model: give a --method of the model's, or none")
@@ -104,7 +117,7 @@ def evaluate(
         asked = workload.load(workload_file)
     else:
         console.print(f"counting {queries:,} random queries on {table} ...")
-        asked = random_workload(estimator.schema, table, queries, seed, patterns)
+        asked = random_workload(estimator.schema, table, queries, seed, patterns, kinds)
     if save_to is not None:
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
@@ -130,10 +143,19 @@ def evaluate(
             compared = [own, *_told(others, console)]
     if names:
         _show_compared(compared, asked, as_json)
-    elif as_json:
-        click.echo(json.dumps(found.to_json()))
+        return
+    facts = {**found.to_json(), **(found.groups() if kinds else {}), **_sizes(model, table)}
+    if as_json:
+        click.echo(json.dumps(facts))
     else:
-        _show(found)
+        _show(found, facts)
+
+
+def _sizes(model: Path, table: str) -> dict[str, int | None]:
+    """The bytes of the model file, and of the table if it is a Parquet file."""
+    place = EMBEDDED[table]() if table in EMBEDDED and not Path(table).is_file() else Path(table)
+    parquet = place.is_file() and place.suffix.lower() in PARQUET
+    return {"model_bytes": model.stat().st_size, "table_bytes": place.stat().st_size if parquet else None}
 
 
 def _with_share(names: Sequence[str], share: float) -> list[str]:
@@ -184,27 +206,57 @@ def _figures(item: Compared) -> list[str]:
     return [kept, prepared, *latency, *(show.factor(facts["q_error"][name]) for name in COMPARED)]
 
 
-def _show(found: Evaluation) -> None:
+def _show(found: Evaluation, facts: dict[str, Any]) -> None:
     console = show.results()
-    facts = found.to_json()
-    table = TextTable(*facts["q_error"], box=None, pad_edge=False, header_style="bold")
-    table.add_row(*(show.factor(value) for value in facts["q_error"].values()))
     console.print(f"{facts['queries']:,} queries, method {facts['method']}; q-error:")
-    console.print(table)
-    if facts["by_class"]:
-        classes = TextTable("class", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
-        for kind, quantiles in facts["by_class"].items():
-            errors = [show.factor(quantiles[name]) for name in facts["q_error"]]
-            classes.add_row(kind, f"{quantiles['queries']:,}", *errors)
-        console.print(classes)
+    console.print(_errors(facts))
+    groups = [
+        (facts["by_class"], ""),
+        (facts.get("by_filters", {}), " filters"),
+        (facts.get("by_estimate", {}), " rows"),
+    ]
+    if any(group for group, _ in groups):
+        console.print(_groups(groups))
     latency = facts["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
-        f"the error bar holds the truth in {facts['coverage']:.1%}"
+        f"the error bar holds the truth in {facts['coverage']:.1%}; in the median it spans a factor of "
+        f"{show.factor(facts['width'])}"
     )
+    console.print(_told_sizes(facts))
     console.print("worst:")
     for error, query, estimate in found.worst():
         console.print(
             f"  {show.factor(error)}  {show.rows(estimate.rows)} for {query.rows:,}  {query.where}",
             soft_wrap=True,
         )
+
+
+def _errors(facts: dict[str, Any]) -> TextTable:
+    """The q-errors of all queries, and of those that keep some rows."""
+    table = TextTable("", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
+    for label, ending in (("all", ""), ("10 true rows or more", "_10_rows")):
+        if facts[f"queries{ending}"]:
+            errors = facts[f"q_error{ending}"].values()
+            table.add_row(label, f"{facts[f'queries{ending}']:,}", *map(show.factor, errors))
+    return table
+
+
+def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
+    """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
+    table = TextTable(
+        "group", "queries", *QUANTILES, "coverage", "width", box=None, pad_edge=False, header_style="bold"
+    )
+    for group, ending in groups:
+        for label, told in group.items():
+            if told["queries"]:
+                errors = [show.factor(told[name]) for name in QUANTILES]
+                bars = (f"{told['coverage']:.1%}", show.factor(told["width"]))
+                table.add_row(label + ending, f"{told['queries']:,}", *errors, *bars)
+    return table
+
+
+def _told_sizes(facts: dict[str, Any]) -> str:
+    own, table = facts["model_bytes"], facts["table_bytes"]
+    ratio = "" if table is None else f", {own / table:.1%} of the table's {show.size(table)}"
+    return f"the model file has {show.size(own)}{ratio}"

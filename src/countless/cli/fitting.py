@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from countless.bench.memory import peak_memory
-from countless.cli.show import asked_for, characters, duration, factor, plural, size, storage
+from countless.cli.show import asked_for, characters, duration, error_bars, plural, size, storage
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
@@ -165,7 +165,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
     for left_out in estimator.schema.left_out:
         if left_out.reason != EXCLUDED:
             console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
-    report, info = estimator.report, estimator.info()
+    report = estimator.report
     for name, text_report in report["texts"].items():
         trained = f"{plural(text_report['epochs'], 'epoch')} in {duration(text_report['seconds'])}"
         console.print(f"text of {name}: {trained}; {_bits(text_report)}")
@@ -179,11 +179,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
     if estimator.schema.columns and report["options"]["masking"] == "none":
         hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
         console.print(hint, style="yellow", soft_wrap=True)
-    interval = info["interval"]
-    console.print(
-        f"error bars: within a factor of {factor(interval['factor'])} at {interval['level']:.0%}, "
-        f"from {interval['queries']} queries"
-    )
+    console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
     console.print(f"peak memory {size(peak_memory())}")
     written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator.schema)}"
     console.print(written, soft_wrap=True)

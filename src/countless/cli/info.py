@@ -73,10 +73,7 @@ def info(model: Path, as_json: bool) -> None:
         bits = text["unmasked_bits"]
         held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"
         console.print(f"training  of {name}: {_training(text)}{held_out}")
-    interval = facts["interval"]
-    if interval["factor"] is not None:
-        level, queries = interval["level"], interval["queries"]
-        console.print(f"interval  a factor of {show.factor(interval['factor'])} at {level:.0%}, from {queries} queries")
+    console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
 

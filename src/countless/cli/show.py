@@ -6,7 +6,7 @@ Neither reads markup: names of columns and files are shown as they are.
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 
@@ -15,7 +15,7 @@ from countless.estimator.estimate import format_rows as rows
 
 NARROWEST = 120
 
-__all__ = ["characters", "duration", "factor", "plural", "progress", "results", "rows", "size", "storage"]
+__all__ = ["characters", "duration", "error_bars", "factor", "plural", "progress", "results", "rows", "size", "storage"]
 
 
 def results() -> Console:
@@ -91,6 +91,21 @@ def characters(text: TextColumn) -> str:
     cut = f" ({plural(text.cut, 'string')} are cut there)" if text.cut else ""
     cut = cut.replace("string are", "string is")
     return f"{plural(len(text.characters), 'character')}{rare}, up to {text.length} of a string{cut}"
+
+
+def error_bars(interval: dict[str, Any]) -> str:
+    """What the error bars of a model promise, and what they do on its own calibration queries.
+
+    >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
+    >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}))
+    90% should hold, and of 400 calibration queries 91.4% do; they span a factor of 3.20 at 1-10 rows, 1.50 at 10-100
+    """
+    if interval["coverage"] is None:
+        return "none that mean anything: the model was not calibrated"
+    told = [f"{factor(value)} at {name}" for name, value in interval["width"].items() if value is not None]
+    told[0] += " rows"
+    held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"
+    return f"{held} {interval['coverage']:.1%} do; they span a factor of {', '.join(told)}"
 
 
 def size(count: int) -> str:

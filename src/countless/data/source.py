@@ -155,8 +155,9 @@ class Source:
         """How many rows match each WHERE clause, exactly: a scan answers ``batch`` of them."""
         counts: list[int] = []
         for first in range(0, len(clauses), batch):
-            filters = ", ".join(f"count(*) FILTER (WHERE {clause}\n)" for clause in clauses[first : first + batch])
-            counts.extend(int(count) for count in self.rows(f"SELECT {filters} FROM {self.table}")[0])
+            # CASE stops at the first part of a conjunction that fails; FILTER would judge every part of every row.
+            cases = ", ".join(f"count(CASE WHEN {clause}\nTHEN 1 END)" for clause in clauses[first : first + batch])
+            counts.extend(int(count) for count in self.rows(f"SELECT {cases} FROM {self.table}")[0])
         return counts
 
 

@@ -1,71 +1,182 @@
-"""Error bars from queries whose true counts are known: split-conformal prediction.
+"""Error bars from queries whose true counts are known: split-conformal prediction, by those most like the question.
 
-The score of a query is ``|log(estimate / truth)|``, both at least one row. The conformal quantile of the scores at a
-level, such as 90%, is a factor: of fresh questions like these, at least that share has its truth within that factor
-of the estimate.
+The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
+a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
+their estimates, in how many columns they ask about, in which share of these for a single value, and in whether there
+is an OR. What the level leaves out is shared by both ends. So rare combinations get wide bars, and broad filters
+narrow ones.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from countless.arrays import FloatArray
 from countless.errors import ModelFileError
-from countless.estimator.estimate import q_error
+from countless.estimator.bands import PREDICTED, band
+from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
+NEAREST = (60, 90)  # queries, at least and at most; between them one in
+ONE_IN = 16  # of all
+ROUNDING = 1e-9
+LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
+MOST_FILTERS = 12  # above, numbers of filters are alike
+# How much likeness in these counts, beside that of the estimate's logarithm.
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.5, 6.0, 2.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR."""
+
+    filters: int = 0
+    single: int = 0
+    union: bool = False
+
+    @classmethod
+    def of(cls, region: Region) -> Shape:
+        """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
+        box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
+        asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
+        single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
+        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1)
 
 
 @dataclass(frozen=True)
 class CalibrationQuery:
-    """A question, the truth, and what the model answered."""
+    """A question, the truth, what the model answered, and the shape of the question."""
 
     where: str
     rows: int
     estimate: float
+    shape: Shape = Shape()
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Queries with known truth, and the one factor that follows from them."""
+    """Queries with known truth, and the error bars that follow from them."""
 
     queries: tuple[CalibrationQuery, ...]
     level: float = LEVEL
 
-    @property
-    def factor(self) -> float:
-        """How far off an estimate may be at this level; infinite when there are too few queries to say."""
-        errors = sorted(q_error(query.estimate, query.rows) for query in self.queries)
-        place = math.ceil((len(errors) + 1) * self.level)
-        return errors[place - 1] if 0 < place <= len(errors) else math.inf
+    def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
+        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        return self._factors(self._distances(estimate, shape), len(self.queries))
+
+    def checked(self, total: int) -> dict[str, Any]:
+        """How good the bars are on the queries themselves, each judged by the others, as plain data.
+
+        ``coverage`` is the share whose truth its bar holds, ``width`` the median factor between the ends of a bar (both
+        at least one row), by predicted rows.
+        """
+        inside = []
+        widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
+        for place, query in enumerate(self.queries):
+            distances = self._distances(query.estimate, query.shape)
+            distances[place] = math.inf
+            low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
+            inside.append(low <= query.rows <= high)
+            widths[band(PREDICTED, query.estimate)].append(width(low, high))
+        return {
+            "coverage": float(np.mean(inside)) if inside else None,
+            "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
+        }
+
+    def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
+        """The ends by the nearest of so many ``others``."""
+        least, most = NEAREST
+        count = min(others, most, max(least, others // ONE_IN))
+        tail = (1.0 - self.level) / 2.0
+        low = math.floor((count + 1) * tail + ROUNDING)
+        if low < 1:
+            return 0.0, math.inf
+        scores = np.sort(self._scores[np.argpartition(distances, count - 1)[:count]])
+        return math.exp(scores[low - 1]), math.exp(scores[count - low])
+
+    def _distances(self, estimate: float, shape: Shape) -> FloatArray:
+        """How unlike each query is to a question: the sum of its differences."""
+        distances: FloatArray = np.abs(self._places - _place(estimate, shape)[:, None]).sum(axis=0)
+        return distances
+
+    @cached_property
+    def _places(self) -> FloatArray:
+        """Where every query lies among all questions, (4, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 4).T.copy()
+
+    @cached_property
+    def _scores(self) -> FloatArray:
+        return np.array([math.log(max(query.rows, 1.0) / max(query.estimate, 1.0)) for query in self.queries])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
-        queries = [{"where": query.where, "rows": query.rows, "estimate": query.estimate} for query in self.queries]
-        return {"level": self.level, "queries": queries}
+        """Plain data for the model file, by columns, which takes less room."""
+        return {
+            "level": self.level,
+            "where": [query.where for query in self.queries],
+            "rows": [query.rows for query in self.queries],
+            "estimates": [query.estimate for query in self.queries],
+            "filters": [query.shape.filters for query in self.queries],
+            "single": [query.shape.single for query in self.queries],
+            "union": [int(query.shape.union) for query in self.queries],
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         try:
             level = float(data["level"])
-            queries = tuple(
-                CalibrationQuery(str(q["where"]), int(q["rows"]), float(q["estimate"])) for q in data["queries"]
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            if "queries" in data:  # as it was stored at first, when questions had no shape
+                queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0, 0) for q in data["queries"])
+            else:
+                columns = (data[name] for name in ("where", "rows", "estimates", "filters", "single", "union"))
+                queries = tuple(_query(*values) for values in zip(*columns, strict=True))
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(f"the calibration is damaged ({error!r}): fit the model again") from None
-        if not 0 < level < 1 or any(not math.isfinite(query.estimate) for query in queries):
+        numbers = [n for q in queries for n in (q.rows, q.estimate, q.shape.filters, q.shape.single)]
+        if not 0 < level < 1 or any(not 0 <= number < math.inf for number in numbers):
             raise ModelFileError("the calibration is damaged: fit the model again")
         return cls(queries, level)
 
 
-def interval(rows: float, total: int, factor: float) -> tuple[float, float]:
-    """The error bar around ``rows`` of ``total``: a factor each way, from zero if one row is within it.
+def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[float, float]:
+    """The error bar around ``rows`` of ``total``; it begins at zero if one row is within it, and holds the estimate.
 
-    >>> interval(100.0, 1000, 2.0), interval(0.3, 1000, 2.0), interval(800.0, 1000, 2.0)
+    >>> interval(100.0, 1000, (0.5, 2.0)), interval(0.3, 1000, (0.5, 2.0)), interval(800.0, 1000, (0.5, 2.0))
     ((50.0, 200.0), (0.0, 2.0), (400.0, 1000.0))
     """
     at_least_one = max(rows, 1.0)
-    low = at_least_one / factor
-    return (low if low > 1.0 else 0.0), min(float(total), at_least_one * factor)
+    low = at_least_one * factors[0]
+    high = min(float(total), at_least_one * factors[1])
+    return (min(low, rows) if low > 1.0 else 0.0), max(high, rows)
+
+
+def width(low: float, high: float) -> float:
+    """The factor between the ends of an error bar, both at least one row.
+
+    >>> width(50.0, 200.0), width(0.0, 3.0)
+    (4.0, 3.0)
+    """
+    return max(high, 1.0) / max(low, 1.0)
+
+
+def _query(where: Any, rows: Any, estimate: Any, filters: Any, single: Any, union: Any) -> CalibrationQuery:
+    shape = Shape(int(filters), int(single), bool(union))
+    return CalibrationQuery(str(where), int(rows), float(estimate), shape)
+
+
+def _place(estimate: float, shape: Shape) -> FloatArray:
+    """Where a question lies among all: distances are sums over these four."""
+    share = shape.single / shape.filters if shape.filters else 0.0
+    return np.array(
+        [
+            math.log(max(estimate, LEAST_ESTIMATE)),
+            FILTER_WEIGHT * min(shape.filters, MOST_FILTERS),
+            SINGLE_WEIGHT * share,
+            UNION_WEIGHT * shape.union,
+        ]
+    )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from countless.engine.kernel import compiled
 from countless.engine.runtime import Runtime
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError, ModelFileError, QueryTypeError
-from countless.estimator.calibration import Calibration, interval
+from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.estimator.kinds import runtimes
@@ -79,6 +78,18 @@ class Estimator:
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
         return Estimator(self.schema, self._models, calibration, self.report, self.library)
+
+    def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
+        """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
+        found = []
+        for answer, truth in zip(self._answers(clauses, DEFAULT_METHOD, None), truths, strict=True):
+            if isinstance(answer, CountlessError):
+                raise answer
+            question, density = answer
+            if not _is_certain(question, density):
+                rows = float(f"{density.value * self.rows:.6g}")  # as far as it is stored
+                found.append(CalibrationQuery(question.where, truth, rows, Shape.of(question.region)))
+        return found
 
     @property
     def rows(self) -> int:
@@ -144,24 +155,10 @@ class Estimator:
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started = time.perf_counter()
-        asked = list(clauses)
-        threads = threads or os.cpu_count() or 1
-        size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-        reader = Batch(self._compiler) if len(asked) > FEW else self._compiler
-        read: list[Question | CountlessError] = []
-        walks: list[Future[list[Density]]] = []
-        with ThreadPoolExecutor(threads) as pool:
-            for first in range(0, len(asked), size):
-                read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
-                questions = [question for question in understood if isinstance(question, Question)]
-                if len(asked) <= FEW:
-                    walks.append(_done(self._densities(questions, method, particles, seed=seed)))
-                else:
-                    walks.append(pool.submit(self._densities, questions, method, particles, seed=seed))
-        found = (density for walk in walks for density in walk.result())
-        share = _since(started) / max(1, len(read))
+        found = self._answers(list(clauses), method, particles, threads, seed)
+        share = _since(started) / max(1, len(found))
         return [
-            self._estimate(item, next(found), method, share) if isinstance(item, Question) else item for item in read
+            answer if isinstance(answer, CountlessError) else self._estimate(*answer, method, share) for answer in found
         ]
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
@@ -229,8 +226,8 @@ class Estimator:
             ),
             "interval": {
                 "level": self.calibration.level,
-                "factor": self._factor,
                 "queries": len(self.calibration.queries),
+                **self.calibration.checked(self.rows),
             },
             "training": _without_history(self.report),
             "library": self.library,
@@ -240,9 +237,30 @@ class Estimator:
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
 
-    @cached_property
-    def _factor(self) -> float:
-        return self.calibration.factor
+    def _answers(
+        self,
+        asked: Sequence[Where],
+        method: str,
+        particles: int | None,
+        threads: int | None = None,
+        seed: int | None = None,
+    ) -> list[tuple[Question, Density] | CountlessError]:
+        """What each clause asks and its density, or its error: walked together, while the next ones are read."""
+        threads = threads or os.cpu_count() or 1
+        size = min(MANY, max(FEW, len(asked) // (2 * threads)))
+        reader = Batch(self._compiler) if len(asked) > FEW else self._compiler
+        read: list[Question | CountlessError] = []
+        walks: list[Future[list[Density]]] = []
+        with ThreadPoolExecutor(threads) as pool:
+            for first in range(0, len(asked), size):
+                read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
+                questions = [question for question in understood if isinstance(question, Question)]
+                if len(asked) <= FEW:
+                    walks.append(_done(self._densities(questions, method, particles, seed=seed)))
+                else:
+                    walks.append(pool.submit(self._densities, questions, method, particles, seed=seed))
+        found = (density for walk in walks for density in walk.result())
+        return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
     def _densities(
         self,
@@ -258,8 +276,9 @@ class Estimator:
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        certain = question.certain and all(answer.counted for answer in found.answers)
-        low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
+        low = high = rows
+        if not _is_certain(question, found):
+            low, high = interval(rows, self.rows, self.calibration.factors(rows, Shape.of(question.region)))
         return Estimate(
             where=question.where,
             rows=rows,
@@ -272,6 +291,11 @@ class Estimator:
             ms=ms,
             forward_rows=sum(answer.forward_rows for answer in found.answers),
         )
+
+
+def _is_certain(question: Question, found: Density) -> bool:
+    """Whether the answer is no estimate: rows that were counted, or none at all."""
+    return question.certain and all(answer.counted for answer in found.answers)
 
 
 def _without_history(report: dict[str, Any]) -> dict[str, Any]:

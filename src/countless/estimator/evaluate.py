@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.errors import DataError
+from countless.estimator.bands import FILTERS, PREDICTED, band
+from countless.estimator.calibration import width
 from countless.estimator.estimate import Estimate, q_error
-from countless.workload import Query, contains_clauses, paper_clauses, pattern_clauses
+from countless.query.parse import parse
+from countless.workload import Query, clauses_of_kinds, contains_clauses, paper_clauses, pattern_clauses
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+SOME_ROWS = 10  # from so many true rows on, an error of a row or two is small
 
 
 @dataclass(frozen=True)
@@ -33,32 +38,59 @@ class Evaluation:
         ]
 
     @property
-    def coverage(self) -> float:
+    def coverage(self) -> float | None:
         """The share of queries whose truth lies within the error bar."""
-        inside = [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
-        return float(np.mean(inside))
+        return float(np.mean(self._inside)) if self.queries else None
+
+    @property
+    def width(self) -> float | None:
+        """The median factor between the ends of an error bar, both at least one row."""
+        return float(np.median(self._widths)) if self.queries else None
+
+    @property
+    def _inside(self) -> list[bool]:
+        return [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
+
+    @property
+    def _widths(self) -> list[float]:
+        return [width(estimate.low, estimate.high) for estimate in self.estimates]
 
     def to_json(self) -> dict[str, Any]:
         """The summary as plain data."""
-        errors, times = self.q_errors, [estimate.ms for estimate in self.estimates]
+        kinds = [query.kind for query in self.queries]
+        times = [estimate.ms for estimate in self.estimates]
+        some = [error for error, query in zip(self.q_errors, self.queries, strict=True) if query.rows >= SOME_ROWS]
         return {
-            "q_error": _quantiles(errors),
+            "q_error": _quantiles(self.q_errors),
+            "q_error_10_rows": _quantiles(some),
             "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
             "coverage": self.coverage,
+            "width": self.width,
             "queries": len(self.queries),
+            "queries_10_rows": len(some),
             "method": self.method,
-            "by_class": {
-                kind: {"queries": len(errors), **_quantiles(errors)} for kind, errors in self._by_class().items()
-            },
+            "by_class": self._told(sorted(set(kinds) - {""}), kinds),
         }
 
-    def _by_class(self) -> dict[str, list[float]]:
-        """The q-errors of each class of questions, if they have classes."""
-        found: dict[str, list[float]] = {}
-        for query, error in zip(self.queries, self.q_errors, strict=True):
-            if query.kind:
-                found.setdefault(query.kind, []).append(error)
-        return dict(sorted(found.items()))
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Summaries by the number of columns that a query asks about, and by the predicted rows."""
+        filters = [_columns_asked(query.where) for query in self.queries]
+        return {
+            "by_filters": self._told(FILTERS, [band(FILTERS, count) for count in filters]),
+            "by_estimate": self._told(PREDICTED, [band(PREDICTED, estimate.rows) for estimate in self.estimates]),
+        }
+
+    def _told(self, labels: Iterable[str], label_of: Sequence[str]) -> dict[str, Any]:
+        """A short summary of each group of queries; that of an empty one has nothing but nulls."""
+        found = {}
+        for label in labels:
+            places = [place for place, own in enumerate(label_of) if own == label]
+            part = Evaluation(
+                self.method, tuple(self.queries[i] for i in places), tuple(self.estimates[i] for i in places)
+            )
+            bars = {"coverage": part.coverage, "width": part.width}
+            found[label] = {"queries": len(places), **_quantiles(part.q_errors), **bars}
+        return found
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
         """The queries with the largest q-errors."""
@@ -66,8 +98,10 @@ class Evaluation:
         return ranked[:count]
 
 
-def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None) -> list[Query]:
-    """``count`` of the paper's random queries on ``table``, with their true counts.
+def random_workload(
+    schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
+) -> list[Query]:
+    """``count`` of the paper's random queries on ``table``, with their true counts; or with ``kinds``, of all kinds.
 
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
     paper's pieces of 3 to 5 characters, or ``mix``, patterns of many kinds.
@@ -76,7 +110,9 @@ def random_workload(schema: Schema, table: Any, count: int, seed: int, patterns:
     require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
-    if patterns is None and schema.columns:
+    if kinds:
+        asked = clauses_of_kinds(schema, source, count, seed)
+    elif patterns is None and schema.columns:
         asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
     else:
         draw = pattern_clauses if patterns == "mix" else contains_clauses
@@ -96,8 +132,12 @@ def require_columns(source: Source, names: Sequence[str]) -> None:
         )
 
 
-def _quantiles(errors: Sequence[float]) -> dict[str, float]:
-    return {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
+def _quantiles(errors: Sequence[float]) -> dict[str, float | None]:
+    return {name: float(np.percentile(errors, place)) if errors else None for name, place in QUANTILES.items()}
+
+
+def _columns_asked(where: str) -> int:
+    return len({column.name.casefold() for column in parse(where).find_all(exp.Column)})
 
 
 def evaluate(

@@ -23,7 +23,10 @@ from countless.workload import Asked, Workload, asked_columns, mixed_clauses, re
 
 logger = logging.getLogger(__name__)
 
-CALIBRATION_QUERIES = 400
+CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
+PER_ROWS = 10  # rows, but no more than look at
+COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
+TOGETHER = 256  # calibration queries that are counted, and then walked
 DTYPES = ("float32", "float16")  # in which a model may be stored; it is always evaluated in float32
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
@@ -149,12 +152,24 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def calibration_queries(rows: int) -> int:
+    """How many random queries calibrate a model of a table of ``rows`` rows.
+
+    >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
+    [400, 1000, 2000, 1000, 400]
+    """
+    least, most = CALIBRATION_QUERIES
+    return max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
+
+
 def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -> Estimator:
     """The estimator with its error bars, from random queries whose truth the table tells."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
-    clauses = mixed_clauses(raw.schema, source, CALIBRATION_QUERIES, clause_seed)
-    queries = []
-    for done, (where, truth) in enumerate(zip(clauses, source.counts(clauses), strict=True), 1):
-        queries.append(CalibrationQuery(where, truth, raw.estimate(where).rows))
-        listener.calibrating(done, CALIBRATION_QUERIES)
+    count = calibration_queries(raw.rows)
+    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
+    queries: list[CalibrationQuery] = []
+    for first in range(0, count, TOGETHER):
+        batch = clauses[first : first + TOGETHER]
+        queries += raw.calibration_queries(batch, source.counts(batch))
+        listener.calibrating(first + len(batch), count)
     return raw.calibrated(Calibration(tuple(queries)))

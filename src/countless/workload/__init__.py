@@ -3,6 +3,7 @@
 from countless.workload.clauses import Asked, Clause, Workload, asked_columns, read_clauses
 from countless.workload.columns import (
     accepted,
+    clauses_of_kinds,
     count_codes,
     mixed_clauses,
     paper_clauses,
@@ -19,6 +20,7 @@ __all__ = [
     "Workload",
     "accepted",
     "asked_columns",
+    "clauses_of_kinds",
     "contains_clauses",
     "count_codes",
     "load",

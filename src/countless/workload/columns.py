@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,28 @@ from countless.workload.text import TELLING, pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What a kind of questions asks of a column with few values, and of one with many."""
+
+    few: tuple[str, ...]
+    many: tuple[str, ...]
+
+
+_RANGES = ("<=", ">=", "<", ">")
+KINDS = {
+    "mixed": Operators(
+        ("=", "=", "=", "<>", "IN", "NOT IN", "IS NOT NULL"),
+        ("=", "<=", ">=", "<", ">", "<>", "BETWEEN", "IN", "NOT IN", "IS NOT NULL"),
+    ),
+    "equality": Operators(("=",), ("=",)),
+    "range": Operators(_RANGES, (*_RANGES, "BETWEEN")),
+    "in": Operators(("IN",), ("IN",)),
+    "or": Operators(("=", "IN"), ("=", "<=", ">=", "BETWEEN", "IN")),  # two conjunctions
+}
+IN_TURN = ("mixed", "equality", "range", "mixed", "in", "equality", "mixed", "or", "range", "equality")
 
 
 def paper_clauses(schema: Schema, source: Source, count: int, seed: int) -> list[str]:
@@ -62,23 +85,38 @@ def mixed_clauses(
 ) -> list[str]:
     """Queries of all operators with literals from random rows, for calibration.
 
-    Of a table with text columns, every clause but for one in three asks about text, or about text too.
+    They are of the :data:`KINDS` in turn. Of a table with text columns, every clause but for one in three asks about
+    text, or about text too.
     """
+    return [clause for clause, _ in clauses_of_kinds(schema, source, count, seed, filters)]
+
+
+def clauses_of_kinds(
+    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 16)
+) -> list[tuple[str, str]]:
+    """The same, each with its kind; a question about text only is of the kind ``text``."""
     rng = np.random.default_rng(seed)
     columns = schema.columns
     texts_asked = [pattern_clauses(column, source, count, seed, TELLING) for column in schema.texts]
     if not columns:
-        return [texts_asked[row % len(texts_asked)][row][0] for row in range(count)]
+        return [(texts_asked[row % len(texts_asked)][row][0], "text") for row in range(count)]
     texts = list(zip(*random_rows(schema, source, rng, count), strict=True))  # by column, then by row
     clauses = []
     for row in range(count):
         most = min(filters[1], len(columns))
         chosen = rng.choice(len(columns), size=rng.integers(filters[0], most + 1), replace=False)
-        parts = [_mixed_filter(columns[i], texts[i], row, rng) for i in sorted(chosen.tolist())]
+        kind = IN_TURN[row % len(IN_TURN)]
+        parts = [_filter_of(KINDS[kind], columns[i], texts[i], row, rng) for i in sorted(chosen.tolist())]
+        if kind == "or" and len(parts) > 1:
+            halves = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+            parts = [" OR ".join(f"({' AND '.join(half)})" for half in halves)]
         if texts_asked and row % 3:
             pattern = texts_asked[row % len(texts_asked)][row][0]
-            parts = [*parts, pattern] if row % 3 == 1 else [pattern]
-        clauses.append(" AND ".join(parts))
+            if row % 3 == 2:
+                parts, kind = [pattern], "text"
+            else:
+                parts = [f"({parts[0]})" if kind == "or" else parts[0], *parts[1:], pattern]
+        clauses.append((" AND ".join(parts), kind))
     return clauses
 
 
@@ -124,7 +162,7 @@ def _filter(column: Column, operator: str, text: str | None) -> str:
     return f"{name} IS NULL" if text is None else f"{name} {operator} {sql_literal(text, column.type)}"
 
 
-def _mixed_filter(column: Column, texts: Sequence[str | None], row: int, rng: np.random.Generator) -> str:
+def _filter_of(kind: Operators, column: Column, texts: Sequence[str | None], row: int, rng: np.random.Generator) -> str:
     """A filter with the value that the column has in ``row`` and, where it takes several, in other random rows."""
     name, text = quote_identifier(column.name), texts[row]
 
@@ -133,10 +171,7 @@ def _mixed_filter(column: Column, texts: Sequence[str | None], row: int, rng: np
 
     if text is None:
         return f"{name} IS NULL"
-    if column.distinct < FEW_VALUES:
-        operator = str(rng.choice(["=", "=", "=", "<>", "IN", "NOT IN", "IS NOT NULL"]))
-    else:
-        operator = str(rng.choice(["=", "<=", ">=", "<", ">", "<>", "BETWEEN", "IN", "NOT IN", "IS NOT NULL"]))
+    operator = str(rng.choice(kind.few if column.distinct < FEW_VALUES else kind.many))
     if operator == "IS NOT NULL":
         return f"{name} IS NOT NULL"
     if operator in ("IN", "NOT IN"):

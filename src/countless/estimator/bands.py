@@ -1,0 +1,18 @@
+"""Bands into which questions are grouped: by how many columns they ask about, and by how many rows are predicted."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+
+FILTERS = {"1-2": 1, "3-4": 3, "5-8": 5, "9-12": 9, "13-16": 13, "17+": 17}  # each from so many on
+PREDICTED = {"0-1": 0, "1-10": 1, "10-100": 10, "100-1000": 100, "1000+": 1000}
+
+
+def band(bands: Mapping[str, int], value: float) -> str:
+    """The name of the band that ``value`` lies in; one below all is in none.
+
+    >>> band(PREDICTED, 9.99), band(PREDICTED, 10.0), band(FILTERS, 0)
+    ('1-10', '10-100', '')
+    """
+    return ["", *bands][bisect_right(list(bands.values()), value)]
