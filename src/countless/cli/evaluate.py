@@ -59,7 +59,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     type=click.Choice(["contains", "mix"]),
     help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
 )
-@click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
+@click.option("--summary/--no-summary", default=True, help="Use the counts that are stored with the model, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
 )

@@ -14,7 +14,9 @@ from typing import Any
 from countless import store
 from countless._version import __version__
 from countless.data.ngrams import NGrams
+from countless.data.pairs import Pairs
 from countless.data.schema import Schema
+from countless.engine.counts import Counts
 from countless.engine.density import Density, Runtimes, densities
 from countless.engine.kernel import compiled
 from countless.engine.runtime import Runtime
@@ -32,6 +34,7 @@ from countless.spec import ModelSpec, TextSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
 SUMMARY = "ngrams"  # the kind of what is stored beside a text model
+PAIRS = "pairs"  # the name, and the kind, of the counts of columns that are stored beside the model over all columns
 DEFAULT_METHOD = "particles"
 MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
 FEW = 16  # and at least so many: to hand over fewer costs more than it saves
@@ -57,7 +60,9 @@ class Estimator:
         self.library = library
         self._models = dict(models)
         texts = _text_runtimes(schema, models)
-        self._runtimes = Runtimes(_columns_runtimes(schema, models), texts, _summaries(schema, models))
+        self._runtimes = Runtimes(
+            _columns_runtimes(schema, models), texts, _summaries(schema, models), _counts(schema, models)
+        )
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
@@ -102,7 +107,8 @@ class Estimator:
 
         ``method`` is ``particles``, one of the paper's (``skipping``, ``progressive``, and of models that know several
         orders ``multi-order`` and ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
-        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts of n-grams beside text alone.
+        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts that are stored with the model
+        alone; only ``particles`` uses them.
         """
         started = time.perf_counter()
         question = self._compiler.compile(where)
@@ -117,6 +123,7 @@ class Estimator:
         particles: int | None = None,
         threads: int | None = None,
         seed: int | None = None,
+        summary: bool = True,
     ) -> list[Estimate]:
         """One estimate for each of ``clauses``, in their order: the same as one by one, but much sooner.
 
@@ -125,7 +132,9 @@ class Estimator:
         one by one: by how much tells what sampling adds.
         """
         estimates = []
-        for answer in self.answer_many(clauses, method=method, particles=particles, threads=threads, seed=seed):
+        for answer in self.answer_many(
+            clauses, method=method, particles=particles, threads=threads, seed=seed, summary=summary
+        ):
             if isinstance(answer, CountlessError):
                 raise answer
             estimates.append(answer)
@@ -139,6 +148,7 @@ class Estimator:
         particles: int | None = None,
         threads: int | None = None,
         seed: int | None = None,
+        summary: bool = True,
     ) -> list[Estimate | CountlessError]:
         """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
         if isinstance(clauses, str | Predicate | ColumnReference):
@@ -155,9 +165,9 @@ class Estimator:
                 read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
                 questions = [question for question in understood if isinstance(question, Question)]
                 if len(asked) <= FEW:
-                    walks.append(_done(self._densities(questions, method, particles, seed=seed)))
+                    walks.append(_done(self._densities(questions, method, particles, summary, seed)))
                 else:
-                    walks.append(pool.submit(self._densities, questions, method, particles, seed=seed))
+                    walks.append(pool.submit(self._densities, questions, method, particles, summary, seed))
         found = (density for walk in walks for density in walk.result())
         share = _since(started) / max(1, len(read))
         return [
@@ -221,11 +231,12 @@ class Estimator:
                 for index, column in enumerate(self.schema.texts)
             ],
             "model": self._models[COLUMNS_MODEL].spec if self._runtimes.columns else None,
+            "counts": _counts_facts(self._runtimes.counts, self._models.get(PAIRS)),
             "parameters": sum(
                 array.size
                 for model in self._models.values()
                 for array in model.arrays.values()
-                if model.spec["kind"] != SUMMARY
+                if model.spec["kind"] not in (SUMMARY, PAIRS)
             ),
             "interval": {
                 "level": self.calibration.level,
@@ -259,7 +270,11 @@ class Estimator:
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
         certain = question.certain and all(answer.counted for answer in found.answers)
-        low, high = (rows, rows) if certain else interval(rows, self.rows, self._factor)
+        low, high = interval(rows, self.rows, self._factor)
+        if certain:
+            rows = low = high = float(round(rows))
+        elif question.certain:
+            low, high = max(low, found.least * self.rows), min(high, found.most * self.rows)
         return Estimate(
             where=question.where,
             rows=rows,
@@ -286,6 +301,13 @@ def _summary_facts(summary: NGrams | None, model: store.StoredModel | None) -> d
         return None
     size = sum(array.nbytes for array in model.arrays.values())
     return {"ngrams": sum(map(len, summary.counts)), "threshold": summary.threshold, "bytes": size}
+
+
+def _counts_facts(counts: Counts | None, model: store.StoredModel | None) -> dict[str, Any] | None:
+    if counts is None or model is None:
+        return None
+    size = sum(array.nbytes for array in model.arrays.values())
+    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": size}
 
 
 def _done(result: list[Density]) -> Future[list[Density]]:
@@ -350,6 +372,16 @@ def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple
             raise _mismatch()
         found.append(summary)
     return tuple(found)
+
+
+def _counts(schema: Schema, models: Mapping[str, store.StoredModel]) -> Counts | None:
+    model = models.get(PAIRS)
+    if model is None:
+        return None
+    if model.spec.get("kind") != PAIRS:
+        raise _mismatch()
+    pairs = Pairs.from_arrays(model.arrays, schema)
+    return Counts(pairs, [schema.positions(index) for index in range(len(schema.columns))])
 
 
 def _stored(models: Mapping[str, store.StoredModel], name: str) -> store.StoredModel:
