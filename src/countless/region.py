@@ -45,7 +45,12 @@ class Transitions:
 
 
 class Constraint(Protocol):
-    """An automaton over the positions of one column."""
+    """An automaton over the positions of one column, made from a weight for each of its codes."""
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The weight of every code: 0 forbidden, 1 allowed, between: partly."""
+        ...
 
     @property
     def start(self) -> int:
@@ -67,6 +72,7 @@ class ValueSet:
     """
 
     def __init__(self, weights: NDArray[Any]) -> None:
+        self.weights = weights
         self.start = FREE if weights.min() == 1 else START
         self.transitions = (Transitions.of(weights[None, :], FREE),)
 
@@ -85,6 +91,7 @@ class DigitSet:
     """
 
     def __init__(self, weights: NDArray[Any], radices: tuple[int, ...]) -> None:
+        self.weights = weights
         leaves = np.zeros(int(np.prod(radices)))
         leaves[: len(weights)] = weights
         whole = leaves == 1

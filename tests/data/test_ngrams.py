@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from countless.data import ngrams
 from countless.data.ngrams import LONGEST_GRAM, NGrams, count_ngrams
+from countless.data.packing import packed
 from countless.data.text import TextColumn, encode
 from countless.errors import ModelFileError
 
@@ -137,7 +138,7 @@ def test_damage_is_told(data: st.DataObject) -> None:
         arrays[name] = array.astype(np.float32)
     elif name != "ngrams.sizes":  # any numbers, well packed
         count = len(WHOLE)
-        arrays[name] = ngrams._packed(np.array(data.draw(st.lists(number, min_size=count, max_size=count))))
+        arrays[name] = packed(np.array(data.draw(st.lists(number, min_size=count, max_size=count))))
     try:
         found = NGrams.from_arrays(arrays, 2)
     except ModelFileError:

@@ -84,7 +84,7 @@ def measure_many(estimator: Estimator, queries: Sequence[Query], options: Option
     """All queries in one call, as often as the options say; the fastest call counts."""
     clauses = [query.where for query in queries]
     seconds, answers = _fastest(
-        lambda: estimator.estimate_many(clauses, threads=options.threads), max(1, options.repeats)
+        lambda: estimator.estimate_many(clauses, threads=options.threads, summary=False), max(1, options.repeats)
     )
     errors = [q_error(answer.rows, query.rows) for answer, query in zip(answers, queries, strict=True)]
     rows = [answer.forward_rows for answer in answers]
@@ -95,8 +95,8 @@ def throughput(estimator: Estimator, clauses: Sequence[str], options: Options) -
     """Clauses per second, one call each and all in one call, taken in turn."""
     loops, batches = [], []
     for _ in range(max(1, options.repeats)):
-        loops.append(_fastest(lambda: [estimator.estimate(clause) for clause in clauses], 1)[0])
-        batches.append(_fastest(lambda: estimator.estimate_many(clauses, threads=options.threads), 1)[0])
+        loops.append(_fastest(lambda: [estimator.estimate(clause, summary=False) for clause in clauses], 1)[0])
+        batches.append(_fastest(lambda: estimator.estimate_many(clauses, threads=options.threads, summary=False), 1)[0])
     loop, batch = min(loops), min(batches)
     return {
         "clauses": len(clauses),

@@ -69,7 +69,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each kind, "
     "and by filters and predicted rows, how often the error bar holds the truth.",
 )
-@click.option("--summary/--no-summary", default=True, help="Use the counts of n-grams beside text models, or not.")
+@click.option("--summary/--no-summary", default=True, help="Use the counts that are stored with the model, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
 )

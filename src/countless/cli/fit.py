@@ -107,7 +107,8 @@ from countless.store import is_model
     "--summary/--no-summary",
     default=True,
     show_default=True,
-    help="Store how many rows contain each frequent n-gram of text, some 600 kB: short patterns become exact.",
+    help="Store exact counts with the model: of values and of pairs of values, some 300 kB, and of frequent n-grams of "
+    "text, some 600 kB. Short questions become exact, and others better.",
 )
 @click.option(
     "--workload",

@@ -50,6 +50,12 @@ def info(model: Path, as_json: bool) -> None:
             f"model     {network['blocks']} blocks of 2 x {network['hidden']} units, embedding {network['embedding']}"
             f"{_orders(network)}"
         )
+    if facts["counts"]:
+        counted = facts["counts"]
+        console.print(
+            f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
+            f"columns, counted in the table, {show.size(counted['bytes'])}"
+        )
     for text in facts["texts"]:
         sizes = text["model"]
         console.print(

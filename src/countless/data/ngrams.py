@@ -7,7 +7,6 @@ the least of its two parts.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.data.packing import packed, unpacked
 from countless.errors import ModelFileError
 
 LONGEST_GRAM = 5
@@ -25,7 +25,6 @@ LEAST_THRESHOLD = 2
 ROWS_AT_ONCE = 20_000
 PENDING = 1_000_000  # n-grams of blocks that wait to be merged
 LARGEST = 1 << 40  # of the numbers in a file
-NUMBER = np.dtype("<i8")  # as which they are written, a plane for each byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +82,8 @@ class NGrams:
             missing.append(most - self.counts[length - 1])
         return {
             "ngrams.sizes": np.array(head, dtype=np.int64),
-            "ngrams.codes": _packed(np.concatenate(ways)),
-            "ngrams.counts": _packed(np.concatenate(missing)),
+            "ngrams.codes": packed(np.concatenate(ways)),
+            "ngrams.counts": packed(np.concatenate(missing)),
         }
 
     @classmethod
@@ -106,7 +105,10 @@ class NGrams:
             and sum(sizes) <= MOST_ENTRIES
         ):
             raise _damaged()
-        ways, missing = (_unpacked(arrays[name], sum(sizes)) for name in names[1:])
+        try:
+            ways, missing = (unpacked(arrays[name], sum(sizes)) for name in names[1:])
+        except ValueError:
+            raise _damaged() from None
         summary = cls(base, rows, nulls, cut, threshold, (), ())
         for length, end in enumerate(np.cumsum(sizes).tolist(), 1):
             own = slice(end - sizes[length - 1], end)
@@ -223,24 +225,6 @@ def _places(sorted_codes: IntArray, codes: IntArray) -> tuple[IntArray, BoolArra
     places = np.minimum(np.searchsorted(sorted_codes, codes), max(0, len(sorted_codes) - 1))
     there: BoolArray = sorted_codes[places] == codes if len(sorted_codes) else np.zeros(len(codes), dtype=bool)
     return places, there
-
-
-def _packed(numbers: IntArray) -> NDArray[Any]:
-    planes = np.ascontiguousarray(numbers.astype(NUMBER)).view(np.uint8).reshape(-1, NUMBER.itemsize).T
-    return np.frombuffer(zlib.compress(planes.tobytes(), 9), dtype=np.uint8)
-
-
-def _unpacked(data: NDArray[Any], count: int) -> IntArray:
-    size = count * NUMBER.itemsize
-    reader = zlib.decompressobj()
-    try:
-        found = reader.decompress(np.ascontiguousarray(data).tobytes(), size + 1)
-    except zlib.error:
-        raise _damaged() from None
-    if len(found) != size or not reader.eof or reader.unused_data:
-        raise _damaged()
-    planes = np.frombuffer(found, dtype=np.uint8).reshape(NUMBER.itemsize, count)
-    return np.ascontiguousarray(planes.T).view(NUMBER).reshape(count).astype(np.int64)
 
 
 def _damaged() -> ModelFileError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
+from countless.engine.counts import Counts
 from countless.engine.methods import METHODS
 from countless.engine.runtime import Runtime
 from countless.engine.text.density import TEXT_METHODS, text_density
@@ -21,12 +23,13 @@ class Runtimes:
     """The models of a table: one of all its columns, if it has any but text, and one of each text column.
 
     ``columns`` is that model under each order it knows. ``summaries`` has the counts of n-grams that stand beside each
-    text model, None where there are none.
+    text model, None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
     """
 
     columns: tuple[Runtime[Any], ...]
     texts: tuple[TextRuntime, ...] = ()
     summaries: tuple[NGrams | None, ...] = ()
+    counts: Counts | None = None
 
     def without_summaries(self) -> Runtimes:
         """The same models on their own."""
@@ -39,6 +42,16 @@ class Density:
 
     value: float
     answers: tuple[Answer, ...]
+
+    @property
+    def least(self) -> float:
+        """What the table's own density is at least, by counts that are exact."""
+        return sum(answer.least for answer in self.answers)
+
+    @property
+    def most(self) -> float:
+        """What it is at most."""
+        return min(1.0, sum(answer.most for answer in self.answers))
 
     @property
     def exact(self) -> bool:
@@ -64,13 +77,16 @@ def densities(
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int | None, seed: int) -> list[Answer]:
     """Each box's density: that of its columns, times that of each text column it asks about."""
-    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True)
+    whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
     if asking:
         if method not in METHODS:
             raise CountlessError(f"the method {method!r} is for text columns only: choose one of {', '.join(METHODS)}")
-        found = METHODS[method](runtimes.columns, [boxes[index] for index in asking], budget, seed)
+        ask = partial(METHODS[method], runtimes.columns, budget=budget, seed=seed)
+        asked = [boxes[index] for index in asking]
+        counts = runtimes.counts if method == "particles" else None
+        found = ask(asked) if counts is None else counts.answers(asked, ask)
         for index, answer in zip(asking, found, strict=True):
             answers[index] = answer
     for index, box in enumerate(boxes):
@@ -91,7 +107,11 @@ def _both(answer: Answer, text: Answer, column: int) -> Answer:
         answer.forward_rows + text.forward_rows,
         answer.sampling_error if text.exact else None,
         (*answer.texts, column),
-        answer.counted and text.counted,
+        answer.counted and text.counted and not (answer.visited or answer.texts),
+        most=min(answer.most, text.most),
+        clipped=answer.clipped,
+        factor=answer.factor,
+        corrected=answer.corrected,
     )
 
 
@@ -101,4 +121,5 @@ def _density(region: Region, answers: Any) -> Density:
     bounds = [next(answers).density for _ in region.cover]
     if bounds:
         value = min(max(value, *bounds), sum(bounds))
-    return Density(min(1.0, max(0.0, value)), parts)
+    found = Density(value, parts)
+    return replace(found, value=min(found.most, max(found.least, value)))

@@ -13,7 +13,9 @@ from typing import Any
 from countless import store
 from countless._version import __version__
 from countless.data.ngrams import NGrams
+from countless.data.pairs import Pairs
 from countless.data.schema import Schema
+from countless.engine.counts import Counts
 from countless.engine.density import Density, Runtimes, densities
 from countless.engine.kernel import compiled
 from countless.engine.runtime import Runtime
@@ -31,6 +33,7 @@ from countless.spec import ModelSpec, TextSpec
 
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
 SUMMARY = "ngrams"  # the kind of what is stored beside a text model
+PAIRS = "pairs"  # the name, and the kind, of the counts of columns that are stored beside the model over all columns
 DEFAULT_METHOD = "particles"
 MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
 FEW = 16  # and at least so many: to hand over fewer costs more than it saves
@@ -56,7 +59,9 @@ class Estimator:
         self.library = library
         self._models = dict(models)
         texts = _text_runtimes(schema, models)
-        self._runtimes = Runtimes(_columns_runtimes(schema, models), texts, _summaries(schema, models))
+        self._runtimes = Runtimes(
+            _columns_runtimes(schema, models), texts, _summaries(schema, models), _counts(schema, models)
+        )
         self._compiler = Compiler(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
@@ -113,7 +118,8 @@ class Estimator:
 
         ``method`` is ``particles``, one of the paper's (``skipping``, ``progressive``, and of models that know several
         orders ``multi-order`` and ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
-        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts of n-grams beside text alone.
+        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts that are stored with the model
+        alone; only ``particles`` uses them.
         """
         started = time.perf_counter()
         question = self._compiler.compile(where)
@@ -128,6 +134,7 @@ class Estimator:
         particles: int | None = None,
         threads: int | None = None,
         seed: int | None = None,
+        summary: bool = True,
     ) -> list[Estimate]:
         """One estimate for each of ``clauses``, in their order: the same as one by one, but much sooner.
 
@@ -136,7 +143,9 @@ class Estimator:
         one by one: by how much tells what sampling adds.
         """
         estimates = []
-        for answer in self.answer_many(clauses, method=method, particles=particles, threads=threads, seed=seed):
+        for answer in self.answer_many(
+            clauses, method=method, particles=particles, threads=threads, seed=seed, summary=summary
+        ):
             if isinstance(answer, CountlessError):
                 raise answer
             estimates.append(answer)
@@ -150,12 +159,13 @@ class Estimator:
         particles: int | None = None,
         threads: int | None = None,
         seed: int | None = None,
+        summary: bool = True,
     ) -> list[Estimate | CountlessError]:
         """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started = time.perf_counter()
-        found = self._answers(list(clauses), method, particles, threads, seed)
+        found = self._answers(list(clauses), method, particles, summary, threads, seed)
         share = _since(started) / max(1, len(found))
         return [
             answer if isinstance(answer, CountlessError) else self._estimate(*answer, method, share) for answer in found
@@ -218,11 +228,12 @@ class Estimator:
                 for index, column in enumerate(self.schema.texts)
             ],
             "model": self._models[COLUMNS_MODEL].spec if self._runtimes.columns else None,
+            "counts": _counts_facts(self._runtimes.counts, self._models.get(PAIRS)),
             "parameters": sum(
                 array.size
                 for model in self._models.values()
                 for array in model.arrays.values()
-                if model.spec["kind"] != SUMMARY
+                if model.spec["kind"] not in (SUMMARY, PAIRS)
             ),
             "interval": {
                 "level": self.calibration.level,
@@ -242,6 +253,7 @@ class Estimator:
         asked: Sequence[Where],
         method: str,
         particles: int | None,
+        summary: bool = True,
         threads: int | None = None,
         seed: int | None = None,
     ) -> list[tuple[Question, Density] | CountlessError]:
@@ -256,9 +268,9 @@ class Estimator:
                 read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
                 questions = [question for question in understood if isinstance(question, Question)]
                 if len(asked) <= FEW:
-                    walks.append(_done(self._densities(questions, method, particles, seed=seed)))
+                    walks.append(_done(self._densities(questions, method, particles, summary, seed)))
                 else:
-                    walks.append(pool.submit(self._densities, questions, method, particles, seed=seed))
+                    walks.append(pool.submit(self._densities, questions, method, particles, summary, seed))
         found = (density for walk in walks for density in walk.result())
         return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
@@ -276,9 +288,12 @@ class Estimator:
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        low = high = rows
-        if not _is_certain(question, found):
+        if _is_certain(question, found):
+            rows = low = high = float(round(rows))
+        else:
             low, high = interval(rows, self.rows, self.calibration.factors(rows, Shape.of(question.region)))
+            if question.certain:
+                low, high = max(low, found.least * self.rows), min(high, found.most * self.rows)
         return Estimate(
             where=question.where,
             rows=rows,
@@ -310,6 +325,13 @@ def _summary_facts(summary: NGrams | None, model: store.StoredModel | None) -> d
         return None
     size = sum(array.nbytes for array in model.arrays.values())
     return {"ngrams": sum(map(len, summary.counts)), "threshold": summary.threshold, "bytes": size}
+
+
+def _counts_facts(counts: Counts | None, model: store.StoredModel | None) -> dict[str, Any] | None:
+    if counts is None or model is None:
+        return None
+    size = sum(array.nbytes for array in model.arrays.values())
+    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": size}
 
 
 def _done(result: list[Density]) -> Future[list[Density]]:
@@ -374,6 +396,16 @@ def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple
             raise _mismatch()
         found.append(summary)
     return tuple(found)
+
+
+def _counts(schema: Schema, models: Mapping[str, store.StoredModel]) -> Counts | None:
+    model = models.get(PAIRS)
+    if model is None:
+        return None
+    if model.spec.get("kind") != PAIRS:
+        raise _mismatch()
+    pairs = Pairs.from_arrays(model.arrays, schema)
+    return Counts(pairs, [schema.positions(index) for index in range(len(schema.columns))])
 
 
 def _stored(models: Mapping[str, store.StoredModel], name: str) -> store.StoredModel:

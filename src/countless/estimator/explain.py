@@ -24,6 +24,9 @@ class BoxExplanation:
     forward_rows: int
     sampling_error: float | None
     counted: bool = False  # from counts that are stored with the model
+    clipped: tuple[str, ...] = ()  # the columns that have no more rows than this, alone or together
+    factor: float = 1.0  # by which the model's answer was corrected, because it is wrong about these columns
+    corrected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,14 @@ class Explanation:
             )
             if box.counted:
                 how = "counted in the table"
+            elif not box.particles:
+                how = "by the counts of its values"
             if box.sampling_error is not None:
                 how += f", sampling error about {box.sampling_error:.1%}"
+            if box.corrected:
+                how += f", times {box.factor:.3g} by the counts of {' and '.join(box.corrected)}"
+            if box.clipped:
+                how += f", but no more than the rows of {' and '.join(box.clipped)}"
             lines.append(
                 f"box {number:<5} {', then '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}"
             )
@@ -110,6 +119,9 @@ def explanation(
                 answer.forward_rows,
                 answer.sampling_error,
                 answer.counted,
+                tuple(schema.columns[index].name for index in answer.clipped),
+                answer.factor,
+                tuple(schema.columns[index].name for index in answer.corrected),
             )
         )
     asked = {name for box in boxes for name in box.visited}

@@ -91,8 +91,9 @@ def fit(
     if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
     name columns that are, and are not). Strings are cut at ``max_length`` characters, by default where 99% have ended.
     ``text_network`` is a preset, ``default`` or ``paper``, or a :class:`TextNetwork`. ``budget`` is shared out evenly.
-    With ``summary``, how many rows contain each frequent n-gram of text is stored too: some 600 kB, and short patterns
-    are answered exactly.
+    With ``summary``, exact counts are stored too: the rows of every value and of pairs of values of two columns, some
+    300 kB, and those that contain each frequent n-gram of text, some 600 kB. Questions about one or two columns, and
+    short patterns, are answered from them, and other answers are corrected by them.
 
     ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
     lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they

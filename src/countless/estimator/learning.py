@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless import store
+from countless.data.counting import count_pairs
 from countless.data.ngrams import count_ngrams
 from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
-from countless.estimator.estimator import COLUMNS_MODEL, SUMMARY, summary_of, text_model
+from countless.estimator.estimator import COLUMNS_MODEL, PAIRS, SUMMARY, summary_of, text_model
 from countless.estimator.kinds import KINDS
 from countless.estimator.orders import Orders, entropy
 from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, TextSpec
@@ -145,7 +146,7 @@ class Learner:
     asked: Asked | None = None
 
     def models(self, summary: bool) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
-        """The models by name, with a ``summary`` of each text column, and how training went.
+        """The models by name, with a ``summary`` of the columns and of each text column, and how training went.
 
         Who stops one model wants no other: those that follow are kept as they are then.
         """
@@ -170,6 +171,9 @@ class Learner:
             report.update(columns_report)
             if self.asked is not None:
                 report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
+            if summary:
+                self.listener.stage("counting pairs of columns")
+                found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table).arrays())
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
             text = TextTask(strings, text_network.spec(column), self.text_options, text_network.masking)

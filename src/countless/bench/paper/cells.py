@@ -145,7 +145,7 @@ class Learned:
         recipe = self.recipe
         if self.data.text:
             network = replace(countless.TextNetwork.preset(recipe.network or "default"), masking=recipe.masking)
-            how: dict[str, Any] = {"text_network": network, "summary": False, "max_length": MOST_CHARACTERS}
+            how: dict[str, Any] = {"text_network": network, "max_length": MOST_CHARACTERS}
         else:
             how = {
                 "masking": recipe.masking,
@@ -162,6 +162,7 @@ class Learned:
             seed=recipe.order or 0,
             checkpoint=checkpoint,
             resume=any(path.parent.glob(f"{checkpoint.name}*")),
+            summary=False,
             calibrate=False,
             listener=_Told(say),
             **how,

@@ -90,7 +90,7 @@ class _Ledger:
     def look_up(self, clauses: Iterable[str]) -> None:
         new = [clause for clause in dict.fromkeys(clauses) if clause not in self.known]
         counts = self._source.counts(new, SCANNED)
-        for clause, count, answer in zip(new, counts, self._estimator.estimate_many(new), strict=True):
+        for clause, count, answer in zip(new, counts, self._estimator.estimate_many(new, summary=False), strict=True):
             self.known[clause] = (count, answer.rows)
 
 

@@ -65,7 +65,9 @@ def settle(
             tell(f"walking with {level:,} particles", first, len(open_ones))
             chunk = open_ones[first : first + CHUNK]
             clauses = [questions[index].where for index in chunk]
-            walks = [estimator.estimate_many(clauses, particles=level * orders, seed=seed) for seed in SEEDS]
+            walks = [
+                estimator.estimate_many(clauses, particles=level * orders, seed=seed, summary=False) for seed in SEEDS
+            ]
             for index, one, other in zip(chunk, *walks, strict=True):
                 found[index] = _settled(one, other, level, before[index], effort)
                 if found[index].how == "moving":

@@ -1,0 +1,138 @@
+"""What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
+
+No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
+model is asked. And where the model is wrong about a part of a box, a column or a pair whose rows are known, it is wrong
+about the box by about as much: the answer is corrected by the part that it is most wrong about. The pairs of filters
+that have most to do with each other tell as much as all pairs, so that few need to be asked (docs/accuracy.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from countless.data.pairs import Pairs
+from countless.engine.answer import Answer
+from countless.engine.crossed import Crossed, Sums
+from countless.region import Box
+
+PAIRS_ASKED = 2  # of a box
+NEAR = 1.25  # a factor between bounds within which a count passes for known
+LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some filters of a box, one or two, and the density that they have in the table, or about."""
+
+    columns: tuple[int, ...]
+    box: Box
+    density: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """What counts say of a box: its density at least and at most, and that of its parts.
+
+    ``columns`` are the one or two whose counts say how much at most. ``answer`` is there if counts alone give it.
+    """
+
+    rows: int
+    least: float
+    most: float
+    columns: tuple[int, ...]
+    answer: Answer | None = None
+    parts: tuple[Part, ...] = ()
+
+    def improve(self, answer: Answer, parts: Sequence[Answer]) -> Answer:
+        """The model's answer, corrected by its answers of the parts, and within the bounds."""
+        floor = LEAST_ROWS / self.rows
+        ratios = [
+            math.log(max(part.density, floor) / max(found.density, floor))
+            for part, found in zip(self.parts, parts, strict=True)
+        ]
+        spent = answer.forward_rows + sum(found.forward_rows for found in parts)
+        answer = replace(answer, forward_rows=spent)
+        if ratios:
+            worst = max(range(len(ratios)), key=lambda place: abs(ratios[place]))
+            factor = math.exp(ratios[worst])
+            corrected = self.parts[worst].columns
+            answer = replace(answer, density=answer.density * factor, factor=factor, corrected=corrected)
+        return self.clip(answer)
+
+    def clip(self, answer: Answer) -> Answer:
+        """The answer within the bounds."""
+        density = min(max(answer.density, self.least), self.most)
+        clipped = self.columns if density < answer.density else ()
+        return replace(answer, density=density, least=self.least, most=self.most, clipped=clipped)
+
+
+class Counts:
+    """Counts of columns and of pairs, as the engine asks them; ``positions`` are those of each column."""
+
+    def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
+        self.pairs = pairs
+        self._sums = Sums(pairs)
+        self._columns = {own: column for column, own in enumerate(positions)}
+
+    def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
+        """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
+        known = [self.known(box) for box in boxes]
+        asked = [box for box, told in zip(boxes, known, strict=True) if told.answer is None]
+        parts = [part.box for told in known for part in told.parts]
+        found = ask([*asked, *parts]) if asked else []
+        own, others = iter(found[: len(asked)]), iter(found[len(asked) :])
+        return [
+            told.improve(next(own), list(islice(others, len(told.parts))))
+            if told.answer is None
+            else told.clip(told.answer)
+            for told in known
+        ]
+
+    def known(self, box: Box) -> Known:
+        """What the counts say of a box that has filters."""
+        rows = self.pairs.rows
+        crossed = Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+        tightest = np.unravel_index(int(crossed.most.argmin()), crossed.most.shape)
+        columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
+        most = int(crossed.most[tightest])
+        least = min(most, crossed.least_of_all)
+        answer = None
+        if least == most:
+            answer = _told(box, most / rows, counted=True)
+        elif len(box.filters) == 1:
+            share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
+            answer = _told(box, share, counted=False)
+        parts = () if answer is not None else tuple(_parts(box, crossed))
+        return Known(rows, least / rows, most / rows, columns, answer, parts)
+
+
+def _parts(box: Box, crossed: Crossed) -> list[Part]:
+    """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
+    size = len(box.filters)
+    counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
+    alone = counts.diagonal()
+    bonds = np.abs(np.log(counts * crossed.rows / np.multiply.outer(alone, alone)))
+    known = crossed.most <= NEAR * crossed.least
+    bonds[~known | np.tri(size, dtype=bool)] = -1.0
+    strongest = (divmod(int(place), size) for place in np.argsort(-bonds, axis=None, kind="stable")[:PAIRS_ASKED])
+    rarest = int(alone.argmin())
+    places: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
+    places += [pair for pair in strongest if bonds[pair] >= 0]
+    return [
+        Part(
+            tuple(crossed.columns[place] for place in part),
+            Box(tuple(box.filters[place] for place in part)),
+            float(counts[part[0], part[-1]]) / crossed.rows,
+        )
+        for part in places
+    ]
+
+
+def _told(box: Box, density: float, counted: bool) -> Answer:
+    positions = tuple(position for item in box.filters for position in item.positions)
+    return Answer(density, exact=True, particles=0, visited=positions, forward_rows=0, counted=counted)
