@@ -33,7 +33,7 @@ def write_lines(path: Path, rows: int = 400) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that take no time."""
-    monkeypatch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", 22)
+    monkeypatch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", (22, 22))
     monkeypatch.setitem(TEXT_PRESETS, "default", SMALL)
 
 
@@ -65,7 +65,7 @@ class TestFit:
             "text of line: 1 epoch in",
             "bits a character: ",
             "but of text only what its model learned",
-            "from 22 queries",
+            "error bars: 90% should hold, and of ",
         ):
             assert phrase in done.err
         assert done.out == ""

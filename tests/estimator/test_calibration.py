@@ -56,7 +56,7 @@ def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> Non
         [q for q in fresh if q.estimate < 30],
         [q for q in fresh if q.estimate > 10_000],
     ):
-        assert 0.86 < np.mean([inside(calibration, query) for query in corner]) < 0.96
+        assert 0.88 < np.mean([inside(calibration, query) for query in corner]) < 0.975
     rare, broad = Shape(16, 8), Shape(1)
     (low, high), (near_low, near_high) = calibration.factors(10.0, rare), calibration.factors(50_000.0, broad)
     assert high / low > 2 * near_high / near_low
@@ -65,10 +65,10 @@ def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> Non
 
 
 def test_a_query_is_judged_by_the_others() -> None:
-    """Of 40 queries that lie together, the bar leaves out a twentieth of the others, which are two, at either end."""
-    spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(40)]
+    """Of 50 queries that lie together, the bar leaves out 4% of the others, which are two, at either end."""
+    spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(50)]
     found = Calibration(tuple(spread)).checked(1000)
-    assert found["coverage"] == 38 / 40  # the estimate is above all truths, and the bar holds it
+    assert found["coverage"] == 48 / 50  # the estimate is above all truths, and the bar holds it
     assert found["width"] == {
         "0-1": None,
         "1-10": None,

@@ -61,7 +61,7 @@ def quick(source: Any, **options: Any) -> Estimator:
     """A fit that takes no time, for what does not depend on how good it is."""
     chosen: dict[str, Any] = {"text": "t", "epochs": 1, "network": SMALL_TABLE, "text_network": SMALL} | options
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", 22)
+        patch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", (22, 22))
         return fit(source, **chosen)
 
 

@@ -24,7 +24,7 @@ from countless.engine.particles import THINNING_POWER, particles
 from countless.engine.runtime import Runtime
 from countless.region import Box
 
-LEAST, MOST = 128, 512  # particles; between them the number doubles
+LEAST, MOST = 128, 2048  # particles; between them the number doubles
 TARGET = 0.1  # the relative standard error that sampling may add: less than a good model's own (docs/sampler.md)
 PILOT, REPLICATES = 16, 3  # particles of a pilot's population, and how many populations
 
@@ -101,7 +101,7 @@ def particles_for(error: float) -> int:
     """How many particles bring a pilot's relative ``error`` down to the target: a power of two between the bounds.
 
     >>> particles_for(0.0), particles_for(0.4), particles_for(math.inf)
-    (128, 256, 512)
+    (128, 256, 2048)
     """
     budget = LEAST
     while budget < MOST and error * math.sqrt(PILOT / budget) > TARGET:

@@ -3,8 +3,8 @@
 The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
 a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
 their estimates, in how many columns they ask about, in which share of these for a single value, and in whether there
-is an OR. What the level leaves out is shared by both ends. So rare combinations get wide bars, and broad filters
-narrow ones.
+is an OR. What is left out is shared by both ends, and is a little less than the level allows, so that the bars hold
+in small groups of questions too. Rare combinations get wide bars, and broad filters narrow ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from countless.estimator.bands import PREDICTED, band
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
-NEAREST = (60, 90)  # queries, at least and at most; between them one in
+CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
+NEAREST = (74, 99)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
 ROUNDING = 1e-9
 LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
 MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
-FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.5, 6.0, 2.0
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.3, 4.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Calibration:
         """The ends by the nearest of so many ``others``."""
         least, most = NEAREST
         count = min(others, most, max(least, others // ONE_IN))
-        tail = (1.0 - self.level) / 2.0
+        tail = CAUTION * (1.0 - self.level) / 2.0
         low = math.floor((count + 1) * tail + ROUNDING)
         if low < 1:
             return 0.0, math.inf
