@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from countless.data.table import Table
 from countless.errors import ModelFileError
 
 
-def encoded(rows: list[tuple[int, ...]], sizes: tuple[int, ...]) -> Table:
+def encoded(rows: Sequence[tuple[int, ...]], sizes: tuple[int, ...]) -> Table:
     """A table of codes; the last code of a column is NULL's if it has three or more."""
     columns = tuple(
         Column(f"c{index}", "INTEGER", tuple(map(str, range(size - (size > 2)))), size > 2)

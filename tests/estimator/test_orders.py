@@ -97,7 +97,7 @@ def test_a_model_of_several_orders_answers_by_their_mean(several: Estimator, peo
     where = "age > 40 AND married AND city = 'Rome'"
     loaded = countless.load(several.save(tmp_path / "several.countless"))
     exact = loaded.estimate(where, method="exact").rows
-    assert loaded.estimate(where).rows == pytest.approx(exact, rel=1e-4)
+    assert loaded.estimate(where, summary=False).rows == pytest.approx(exact, rel=1e-4)
     for method in ("multi-order", "multi-order+skipping"):
         assert loaded.estimate(where, method=method, particles=5000).rows == pytest.approx(exact, rel=0.5)
     assert loaded.estimate(where, method="multi-order+skipping", particles=50).forward_rows == 5 * 10 * 3
