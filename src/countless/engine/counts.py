@@ -1,14 +1,13 @@
 """What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
 
 No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
-model is asked. And where the model is wrong about a part of a box, a column or a pair whose rows are known, it is wrong
-about the box by about as much: the answer is corrected by the part that it is most wrong about. The pairs of filters
-that have most to do with each other tell as much as all pairs, so that few need to be asked (docs/accuracy.md).
+model is asked. And where the model finds far too little in a part of a box, a column or a pair whose rows are known, it
+finds too little in the box by about as much: the answer is raised by the part that it is most wrong about. The pairs of
+filters that have most to do with each other tell as much as all pairs, so that few need to be asked (docs/accuracy.md).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,6 +20,7 @@ from countless.engine.crossed import Crossed, Sums
 from countless.region import Box
 
 PAIRS_ASKED = 2  # of a box
+TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
 NEAR = 1.25  # a factor between bounds within which a count passes for known
 LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
 
@@ -52,15 +52,13 @@ class Known:
         """The model's answer, corrected by its answers of the parts, and within the bounds."""
         floor = LEAST_ROWS / self.rows
         ratios = [
-            math.log(max(part.density, floor) / max(found.density, floor))
-            for part, found in zip(self.parts, parts, strict=True)
+            max(part.density, floor) / max(found.density, floor) for part, found in zip(self.parts, parts, strict=True)
         ]
         spent = answer.forward_rows + sum(found.forward_rows for found in parts)
         answer = replace(answer, forward_rows=spent)
-        if ratios:
-            worst = max(range(len(ratios)), key=lambda place: abs(ratios[place]))
-            factor = math.exp(ratios[worst])
-            corrected = self.parts[worst].columns
+        worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
+        if worst is not None and ratios[worst] > TRUSTED:
+            factor, corrected = ratios[worst] / TRUSTED, self.parts[worst].columns
             answer = replace(answer, density=answer.density * factor, factor=factor, corrected=corrected)
         return self.clip(answer)
 
