@@ -77,8 +77,9 @@ class Drawing:
 
     def _range(self) -> tuple[Column, Range] | None:
         """A range between the values that a random column has in random rows."""
-        for _ in range(TRIES if self._rows else 0):
-            index = int(self._rng.integers(len(self._schema.columns)))
+        wide = [index for index, column in enumerate(self._schema.columns) if column.distinct >= 3]
+        for _ in range(TRIES if wide else 0):
+            index = int(self._rng.choice(wide))
             rows = self._rng.integers(len(self._rows), size=3)
             column = self._schema.columns[index]
             values = in_order(column, [self._rows[row][index] for row in rows])
