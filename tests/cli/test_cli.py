@@ -367,6 +367,7 @@ class TestBaselines:
         assert [rule["cases"] for rule in facts["rules"]] == [30] * 6
         assert [rule["broken"] for rule in facts["rules"][:3]] == [0, 0, 0]
         assert run("evaluate", model, people, "--rules", "--workload", "w").code == 2
+        assert run("evaluate", model, people, "--rules", "--kinds").code == 2
 
     def test_all_beside_the_model(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--queries", 20, "--baselines", "--share", 0.05)

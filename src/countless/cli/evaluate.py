@@ -116,7 +116,7 @@ def evaluate(
     impossible one gives zero, one more filter or a tighter range gives no more rows, two parts of a range add up.
     """
     if rules:
-        if method in BASELINES or not summary or any((baselines, patterns, save_to, workload_file)):
+        if method in BASELINES or not summary or any((baselines, patterns, kinds, save_to, workload_file)):
             raise click.UsageError("--rules draws its own questions for the model: give only --method and --particles")
         measure_rules(model, table, queries, seed, method, particles, as_json)
         return
