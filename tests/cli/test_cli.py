@@ -358,6 +358,17 @@ class TestEvaluate:
 
 
 class TestBaselines:
+    def test_rules(self, run: Run, model: Path, people: Path) -> None:
+        done = run("evaluate", model, people, "--queries", 30, "--seed", 2, "--rules")
+        assert done.code == 0, done.err
+        for phrase in ("the same question, the same answer", "two parts of a range add up to it", "worst by"):
+            assert phrase in done.out
+        facts = json.loads(run("evaluate", model, people, "--queries", 30, "--rules", "--json").out)
+        assert [rule["cases"] for rule in facts["rules"]] == [30] * 6
+        assert [rule["broken"] for rule in facts["rules"][:3]] == [0, 0, 0]
+        assert run("evaluate", model, people, "--rules", "--workload", "w").code == 2
+        assert run("evaluate", model, people, "--rules", "--kinds").code == 2
+
     def test_all_beside_the_model(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--queries", 20, "--baselines", "--share", 0.05)
         assert done.code == 0, done.err

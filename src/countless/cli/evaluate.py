@@ -18,6 +18,7 @@ from countless.baselines.compare import Compared, compare, put_to
 from countless.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.cli import show
 from countless.cli.options import Names, json_option, method_options, model_argument
+from countless.cli.rules import measure_rules
 from countless.data.datasets import EMBEDDED
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
@@ -36,6 +37,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     "  countless evaluate people.countless people.parquet --workload workload.jsonl --method skipping --json\n"
     "  countless evaluate urls.countless urls.txt --patterns mix\n"
     "  countless evaluate people.countless people.parquet --kinds\n"
+    "  countless evaluate people.countless people.parquet --rules\n"
     "  countless evaluate people.countless people.parquet --queries 200 --baselines\n"
     "  countless evaluate people.countless people.parquet --baselines independence,row-sample-0.1%,postgres"
 )
@@ -69,6 +71,11 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each kind, "
     "and by filters and predicted rows, how often the error bar holds the truth.",
 )
+@click.option(
+    "--rules",
+    is_flag=True,
+    help="Measure how often answers break the rules of counts instead: so many random cases of each.",
+)
 @click.option("--summary/--no-summary", default=True, help="Use the counts that are stored with the model, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
@@ -88,6 +95,7 @@ def evaluate(
     share: float,
     patterns: str | None,
     kinds: bool,
+    rules: bool,
     summary: bool,
     save_to: Path | None,
     workload_file: Path | None,
@@ -103,7 +111,15 @@ def evaluate(
     (1% of the rows; row-sample-0.1% of so many), duckdb-guess and postgres (what the optimizers expect; a PostgreSQL
     server is started for it, and stopped), postgres-extended (the same with extended statistics), and scan (the exact
     count, and its time). Ask one with --method, or several beside the model with --baselines.
+
+    --rules needs no truth: the same question gets the same answer, a filter that keeps everything changes nothing, an
+    impossible one gives zero, one more filter or a tighter range gives no more rows, two parts of a range add up.
     """
+    if rules:
+        if method in BASELINES or not summary or any((baselines, patterns, kinds, save_to, workload_file)):
+            raise click.UsageError("--rules draws its own questions for the model: give only --method and --particles")
+        measure_rules(model, table, queries, seed, method, particles, as_json)
+        return
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
     if kinds and patterns is not None:

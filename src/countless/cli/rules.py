@@ -1,0 +1,73 @@
+"""How ``countless evaluate --rules`` asks, and what it shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from rich.progress import Progress
+from rich.table import Table as TextTable
+
+from countless.cli import show
+from countless.estimator.estimate import Estimate
+from countless.estimator.estimator import Estimator
+from countless.estimator.rules import Finding, measure
+from countless.estimator.rules.measure import HALF_A_ROW, NO_MORE, SPLIT
+
+
+class Asked:
+    """An estimator with a method and a number of particles."""
+
+    def __init__(self, estimator: Estimator, method: str, particles: int | None) -> None:
+        self._estimator, self._method, self._particles = estimator, method, particles
+
+    def estimate(self, where: str) -> Estimate:
+        """The answer to one clause."""
+        return self._estimator.estimate(where, method=self._method, particles=self._particles)
+
+    def estimate_many(self, clauses: Iterable[str]) -> list[Estimate]:
+        """The answers to several."""
+        return self._estimator.estimate_many(clauses, method=self._method, particles=self._particles)
+
+
+def measure_rules(
+    model: Path, table: str, queries: int, seed: int, method: str, particles: int | None, as_json: bool
+) -> None:
+    """Measure how often the model breaks each rule, and show it."""
+    estimator = Estimator.load(model)
+    asked, fresh = (Asked(one, method, particles) for one in (estimator, Estimator.load(model)))
+    console = show.progress()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("drawing cases", total=None)
+
+        def tell(rule: str, done: int, total: int) -> None:
+            bar.update(task, description=rule, completed=done, total=total)
+
+        found = measure(asked, fresh, estimator.schema, table, queries, seed, tell)
+    if as_json:
+        click.echo(json.dumps({"method": method, "rules": [finding.to_json() for finding in found]}))
+    else:
+        _show(found, method)
+
+
+def _show(found: Sequence[Finding], method: str) -> None:
+    console = show.results()
+    table = TextTable("rule", box=None, pad_edge=False, header_style="bold")
+    for name in ("cases", "broken", "share", "median by", "worst by"):
+        table.add_column(name, justify="right")
+    for item in found:
+        by = [f"{item.median:.2%}", f"{item.worst:.2%}"] if item.broken else ["-", "-"]
+        table.add_row(item.rule, f"{item.cases:,}", f"{item.broken:,}", f"{item.share:.1%}", *by)
+    console.print(f"rules, method {method}; by how much: relative to the count, or to one row if it is less:")
+    console.print(table)
+    console.print(
+        f"not broken: {NO_MORE:g} rows more, or parts within {SPLIT:.0%} or {HALF_A_ROW:g} rows of their whole",
+    )
+    for item in found:
+        for broken in item.examples[:1]:
+            rows = ", ".join(f"{count:,.2f}" for count in broken.rows)
+            console.print(f"worst case of {item.rule!r}: {rows} rows where", soft_wrap=True)
+            for clause in broken.clauses:
+                console.print(f"  {clause}", soft_wrap=True)
