@@ -8,7 +8,8 @@ The engine never asks which: it sees tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,12 +130,24 @@ class TextFilter:
     language: Language
 
 
+class Hints(Protocol):
+    """What is known of a box besides its filters: where among the values of one the others hold."""
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        """For each code of the filter at ``index``, about how often the ``later`` filters hold too; None if unknown."""
+        ...
+
+
 @dataclass(frozen=True)
 class Box:
-    """A conjunction of filters on distinct columns; none at all is the whole table."""
+    """A conjunction of filters on distinct columns; none at all is the whole table.
+
+    ``hints`` change no answer but for the better: they tell a sampler where to look.
+    """
 
     filters: tuple[Filter, ...] = ()
     texts: tuple[TextFilter, ...] = ()
+    hints: Hints | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from countless.arrays import IntArray
 from countless.data import counting
 from countless.data.counting import count_pairs
 from countless.engine.answer import Answer
-from countless.engine.counts import Counts, Known, Part
+from countless.engine.counts import TRUSTED, Counts, Known, Part
 from countless.engine.crossed import Crossed, Sums
 from countless.engine.density import Runtimes, densities
+from countless.engine.particles import particles
 from countless.region import Box, Filter, Region, ValueSet
 from tests.data.test_pairs import encoded
 from tests.mocks import JointRuntime, PrefixRuntime, value_set
@@ -106,21 +107,63 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
     box = Box(tuple(value_set(position, [2], 4) for position in range(3)))
     model = Runtimes((JointRuntime(np.ones((4, 4, 4))),), counts=counts)
     (found,) = densities(model, [Region((box,))], "particles", None, 0)
-    assert found.value == pytest.approx(kept(rows, box.filters) / 8000, rel=0.1)
+    assert found.value == pytest.approx(kept(rows, box.filters) / 8000 / TRUSTED, rel=0.1)
     assert found.answers[0].corrected == (0, 1)
-    assert found.answers[0].factor == pytest.approx(4, rel=0.1)
+    assert found.answers[0].factor == pytest.approx(4 / TRUSTED, rel=0.1)
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
-    parts = (Part((0,), Box(), 0.2), Part((0, 1), Box(), 0.01))
-    known = Known(1000, 0.001, 0.03, (0, 1), parts=parts)
-    model = [Answer(density, True, 1, (), 1) for density in (0.1, 0.1)]
-    found = known.improve(Answer(0.02, True, 1, (), 1), model)
-    assert found.density == pytest.approx(0.002)
+    parts = (Part((0,), Box(), 0.1), Part((0, 1), Box(), 0.2), Part((1, 2), Box(), 0.01))
+    known = Known(Box(), 1000, 0.001, 0.03, (0, 1), parts=parts)
+    model = [Answer(0.1, True, 1, (), 1)] * 3
+    found = known.improve(Answer(0.01, True, 1, (), 1), model)
+    assert found.density == pytest.approx(0.01 * 2 / TRUSTED)
     assert (found.corrected, found.clipped) == ((0, 1), ())
     found = known.improve(Answer(0.6, True, 1, (), 1), model)
-    assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 3)
+    assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 4)
     assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
+
+
+def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
+    parts = (Part((0,), Box(), 0.12), Part((1,), Box(), 0.01))
+    known = Known(Box(), 1000, 0.0, 1.0, (0,), parts=parts)
+    found = known.improve(Answer(0.02, True, 1, (), 1), [Answer(0.1, True, 1, (), 1)] * 2)
+    assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)
+
+
+@given(cases())
+def test_hints_tell_how_often_later_filters_hold(case: tuple[IntArray, Box, Counts]) -> None:
+    rows, box, counts = case
+    crossed = counts.known(box).box.hints
+    assert crossed is not None
+    whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
+    for index, item in enumerate(box.filters):
+        assert crossed.ahead(index, []) is None
+        for other, later in enumerate(box.filters):
+            found = crossed.ahead(index, [other])
+            if found is None or other == index or not whole:
+                continue
+            (position,), keeps = item.positions, item.constraint.weights
+            for code in np.flatnonzero(keeps):
+                own = rows[rows[:, position] == code]
+                share = kept(own, [later]) / len(own) if len(own) else 0.0
+                assert found[code] == pytest.approx(np.sqrt(share))
+
+
+def test_hints_find_the_needle() -> None:
+    """A common value and a hundred rare ones, of which a later filter keeps one: few particles must find it."""
+    codes = np.concatenate([np.zeros(4000, dtype=np.int64), np.arange(1, 101).repeat(10)])
+    joint = np.zeros((101, 101))
+    np.add.at(joint, (codes, codes), 1)
+    rows = np.stack([codes, codes], axis=1)
+    counts = Counts(count_pairs(encoded(rows.tolist(), (101, 101))), [(0,), (1,)])
+    box = Box((value_set(0, list(range(100)), 101), value_set(1, [78], 101)))
+    runtime = JointRuntime(joint)
+    numbers = np.full(2, 0.5)
+    plain = particles(runtime, box, 8, numbers)
+    hinted = particles(runtime, counts.known(box).box, 8, numbers, hinted=True)
+    assert not 0.5 < plain.density / (10 / len(rows)) < 2
+    assert hinted.density == pytest.approx(10 / len(rows))
 
 
 def test_a_part_of_a_cell_is_no_count() -> None:

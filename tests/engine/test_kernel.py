@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countless.arrays import FloatArray
 from countless.engine import kernel
-from countless.engine.budget import fixed, offsets
+from countless.engine.budget import Population, fixed, offsets
 from countless.engine.particles import particles
 from countless.engine.resmade import ResMadeRuntime
 from countless.region import Box, DigitSet, Filter, ValueSet
@@ -77,11 +80,37 @@ def test_thinned_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> 
     assert np.mean(agree) >= 0.95
 
 
-def test_the_mean_over_seeds_is_the_exact_density() -> None:
+@dataclass(frozen=True)
+class RandomHints:
+    """Anything may be a hint: answers must stay unbiased."""
+
+    sizes: tuple[int, ...]
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        return np.random.default_rng([index, *later]).random(self.sizes[index]) if later else None
+
+
+def hinted(box: Box) -> Box:
+    return replace(box, hints=RandomHints(tuple(len(item.constraint.weights) for item in box.filters)))
+
+
+def test_hinted_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
+    rng = np.random.default_rng(5)
+    boxes = [hinted(random_box(runtime.spec, rng, wide=True)) for _ in range(40)]
+    together = Population(runtime, boxes, 7, hinted=True).walk(4)
+    twins = [particles(runtime, box, 4, offsets(7, 0, len(runtime.sizes)), hinted=True) for box in boxes]
+    agree = [a.density == pytest.approx(b.density, rel=1e-4, abs=1e-12) for a, b in zip(together, twins, strict=True)]
+    assert np.mean(agree) >= 0.95
+    if len(runtime.sizes) > 4:
+        assert [one.density for one in together] != [one.density for one in fixed(runtime, boxes, 4, 7)]
+
+
+@pytest.mark.parametrize("hints", [False, True])
+def test_the_mean_over_seeds_is_the_exact_density(hints: bool) -> None:
     runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
-    box = random_box(DIGITS, np.random.default_rng(4), wide=True)
+    box = hinted(random_box(DIGITS, np.random.default_rng(4), wide=True))
     truth = fixed(runtime, [box], MANY, 0)[0].density
-    found = [fixed(runtime, [box], 5, seed)[0].density for seed in range(2000)]
+    found = [Population(runtime, [box], seed, hints).walk(5)[0].density for seed in range(2000)]
     assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found))
 
 
@@ -146,7 +175,7 @@ class TestTheModule:
     def step(self, **changed: Any) -> tuple[Any, ...]:
         weights, following = np.ones((2, 4)), np.zeros((2, 4), dtype=np.int64)
         step = {"position": 0, "depth": 0, "ends": True, "slot": -1, "opens": True, "start": 1}
-        return tuple(({**step, "weights": weights, "next": following} | changed).values())
+        return tuple(({**step, "weights": weights, "next": following, "hint": None} | changed).values())
 
     def walk(self, *steps: tuple[Any, ...], budget: int = 4, numbers: int = 8) -> Any:
         module, runtime = kernel.compiled(), small()
@@ -170,6 +199,8 @@ class TestTheModule:
             {"weights": np.ones((0, 4))},
             {"weights": np.ones((2, 4), dtype=np.float32)},
             {"next": np.zeros((2, 3), dtype=np.int64)},
+            {"hint": np.ones(3)},
+            {"hint": np.ones(4, dtype=np.float32)},
             {"start": 2},
             {"start": -1},
         ],

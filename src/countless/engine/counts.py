@@ -36,11 +36,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Known:
-    """What counts say of a box: its density at least and at most, and that of its parts.
+    """What counts say of a box: its density at least and at most, and that of its parts; the ``box`` has them as hints.
 
     ``columns`` are the one or two whose counts say how much at most. ``answer`` is there if counts alone give it.
     """
 
+    box: Box
     rows: int
     least: float
     most: float
@@ -80,7 +81,7 @@ class Counts:
     def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
         known = [self.known(box) for box in boxes]
-        asked = [box for box, told in zip(boxes, known, strict=True) if told.answer is None]
+        asked = [told.box for told in known if told.answer is None]
         parts = [part.box for told in known for part in told.parts]
         found = ask([*asked, *parts]) if asked else []
         own, others = iter(found[: len(asked)]), iter(found[len(asked) :])
@@ -106,7 +107,7 @@ class Counts:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
         parts = () if answer is not None else tuple(_parts(box, crossed))
-        return Known(rows, least / rows, most / rows, columns, answer, parts)
+        return Known(replace(box, hints=crossed), rows, least / rows, most / rows, columns, answer, parts)
 
 
 def _parts(box: Box, crossed: Crossed) -> list[Part]:

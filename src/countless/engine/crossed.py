@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import BoolArray, IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.pairs import Pairs
 from countless.region import Filter
 
@@ -77,7 +77,8 @@ class Touch:
         starts = pairs.starts[self.place]
         if len(starts) < len(counts):
             may, must = np.add.reduceat(may, starts), np.add.reduceat(must, starts)
-        inside = np.flatnonzero(may)
+        self.widths: IntArray = np.diff(starts, append=len(counts))  # codes of each bucket
+        self.inside = inside = np.flatnonzero(may)
         self.buckets: IntArray = inside + sums.first[self.place]
         self.may, self.must = may[inside], must[inside]
         self.rows = pairs.buckets[self.place][inside]
@@ -98,6 +99,7 @@ class Crossed:
         self.most: IntArray = np.minimum.outer(most, most)
         self.least: IntArray = np.maximum(np.add.outer(least, least) - self.rows, 0)
         inside = [index for index, touch in enumerate(touches) if touch.place is not None]
+        self._inside: list[int] = []
         if len(inside) > 1 and most.min() > 0:
             self._cross(sums, inside, [touches[index] for index in inside])
         np.fill_diagonal(self.most, most)
@@ -111,13 +113,33 @@ class Crossed:
         )
         cuts = np.cumsum([0, *(len(touch.buckets) for touch in touches[:-1])])
         touched = sums.together(buckets, [touch.buckets for touch in touches])
+        self._inside, self._touches, self._touched, self._cuts = inside, touches, touched, [*cuts, len(buckets)]
         most = np.add.reduceat(np.minimum(touched, may[:, None]), cuts, axis=0)
         surely = sums.together(buckets, [touch.whole for touch in touches])
         least = np.add.reduceat(np.maximum(surely - drop[:, None], 0), cuts, axis=0)
         places = np.array([touch.place for touch in touches])
         both, known = np.ix_(inside, inside), sums.known[places[:, None], places]
+        self._known = known
         self.most[both] = np.where(known, np.minimum(most, most.T), self.most[both])
         self.least[both] = np.where(known, np.maximum(least, least.T), self.least[both])
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
+
+        That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
+        the product's square root. None if nothing is known of any.
+        """
+        if index not in self._inside:
+            return None
+        own = self._inside.index(index)
+        others = [place for place, other in enumerate(self._inside) if other in later and self._known[own, place]]
+        if not others:
+            return None
+        touch = self._touches[own]
+        shares = self._touched[self._cuts[own] : self._cuts[own + 1], others] / touch.rows[:, None]  # (buckets, others)
+        whole = np.zeros(len(touch.widths))
+        whole[touch.inside] = np.sqrt(shares.prod(axis=1))
+        return np.repeat(whole, touch.widths)
 
     @cached_property
     def least_of_all(self) -> int:

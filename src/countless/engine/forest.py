@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from countless.engine.walk import Step, walk
+from countless.arrays import FloatArray
+from countless.engine.walk import Step, hint_of, walk
 from countless.region import Box, Transitions
 
 
@@ -21,6 +22,7 @@ class Node:
     slot: int
     opens: bool  # whether this is its filter's first position
     start: int  # the state in which that filter opens
+    hint: FloatArray | None = None  # of every symbol, MASK last
     ends: list[int] = field(default_factory=list)
 
 
@@ -37,11 +39,12 @@ class Forest:
         return 1 + max((node.depth for node in self.nodes), default=-1)
 
 
-def forest(boxes: Sequence[Box], order: tuple[int, ...]) -> Forest:
-    """The steps of all ``boxes``, each way down once."""
+def forest(boxes: Sequence[Box], order: tuple[int, ...], hinted: bool = False) -> Forest:
+    """The steps of all ``boxes``, each way down once; if ``hinted``, every box has a way of its own, with its hints."""
     names = _Names()
     paths = [(walk(box, order), index) for index, box in enumerate(boxes)]
-    named = [([], *path) if len(boxes) == 1 else (names.of(path[0], order), *path) for path in paths]
+    alone = hinted or len(boxes) == 1
+    named = [([], *path) if alone else (names.of(path[0], order), *path) for path in paths]
     named.sort(key=lambda item: (item[0], item[2]))
     nodes: list[Node] = []
     way: list[Node] = []  # from a root to the last node
@@ -51,8 +54,9 @@ def forest(boxes: Sequence[Box], order: tuple[int, ...]) -> Forest:
         shared = next((d for d, (a, b) in enumerate(zip(name, before, strict=False)) if a != b), len(before))
         shared = min(shared, len(name))
         del way[shared:]
-        for step in steps[shared:]:
+        for place, step in enumerate(steps[shared:], shared):
             way.append(_node(boxes[index], step, len(way), way))
+            way[-1].hint = hint_of(boxes[index], steps, place) if hinted else None
             nodes.append(way[-1])
         (way[-1].ends if way else whole).append(index)
         before = name

@@ -67,9 +67,9 @@ class Kernel:
             [position.packed(row) for position in positions],
         )
 
-    def plan(self, boxes: Sequence[Box]) -> Plan:
-        """The boxes made ready, to be walked as often as one likes."""
-        return Plan(self._module, self._model, forest(boxes, self._order), len(boxes))
+    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> Plan:
+        """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
+        return Plan(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
 
 
 class Plan:
@@ -131,6 +131,7 @@ def _packed(node: Node) -> tuple[Any, ...]:
         node.start,
         transitions.weights,
         transitions.next,
+        node.hint,
     )
 
 

@@ -8,20 +8,26 @@ from countless.arrays import FloatArray
 from countless.engine.answer import Answer
 from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.thinning import thin
-from countless.engine.walk import States, walk
+from countless.engine.walk import States, hint_of, walk
 from countless.region import Box
 
 THINNING_POWER = 0.75
 
 
 def particles(
-    runtime: Runtime[State], box: Box, budget: int, offsets: FloatArray, power: float = THINNING_POWER
+    runtime: Runtime[State],
+    box: Box,
+    budget: int,
+    offsets: FloatArray,
+    power: float = THINNING_POWER,
+    hinted: bool = False,
 ) -> Answer:
     """The density of ``box`` from at most about ``budget`` prefixes at a time.
 
     Every prefix is expanded into all its allowed symbols. While they fit the budget nothing is lost and the answer
     is exact under the model; past it they are thinned without bias. The last position is summed, never sampled.
-    ``offsets`` holds the one random number in [0, 1) that thinning at each step takes.
+    ``offsets`` holds the one random number in [0, 1) that thinning at each step takes. If ``hinted``, the box's hints
+    tell which prefixes later filters favour.
     """
     state = runtime.start()
     mass = np.ones(1)
@@ -30,7 +36,7 @@ def particles(
     thinned = False
     most = 1
     forward_rows = 0
-    for step, offset in zip(steps, offsets, strict=False):
+    for place, (step, offset) in enumerate(zip(steps, offsets, strict=False)):
         size = runtime.sizes[step.position]
         forward_rows += len(mass)
         weights = states.weights(step, size)  # (K, size + 1)
@@ -43,7 +49,8 @@ def particles(
         alive = np.flatnonzero(flat)
         if len(alive) == 0:
             return Answer(0.0, not thinned, most, tuple(s.position for s in steps), forward_rows)
-        chosen, mass = thin(flat[alive], budget, offset, power)
+        hint = hint_of(box, steps, place) if hinted and len(alive) > budget else None
+        chosen, mass = thin(flat[alive], budget, offset, power, None if hint is None else hint[alive % (size + 1)])
         thinned |= len(chosen) < len(alive)
         most = max(most, len(chosen))
         parents, symbols = np.divmod(alive[chosen], size + 1)

@@ -27,8 +27,8 @@ class ReadyBoxes(Protocol):
 class CompiledWalk(Protocol):
     """The particle walk of one model in machine code."""
 
-    def plan(self, boxes: Sequence[Box]) -> ReadyBoxes:
-        """The boxes made ready."""
+    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> ReadyBoxes:
+        """The boxes made ready; if ``hinted``, with their hints."""
         ...
 
 

@@ -7,13 +7,16 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 
 
-def thin(masses: FloatArray, keep: int, offset: float, power: float = 1.0) -> tuple[IntArray, FloatArray]:
+def thin(
+    masses: FloatArray, keep: int, offset: float, power: float = 1.0, hints: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
     """Choose about ``keep`` of the positive ``masses`` and weights for them, so that every sum keeps its mean.
 
     Mass ``m`` is included with probability ``pi = min(1, m**power / c)``, where ``c`` makes the probabilities add up
     to ``keep``, and gets the weight ``m / pi``; so heavy masses stay as they are. ``power=1`` is Fearnhead and
     Clifford's rule, which has the least variance for the sum so far; a smaller power keeps more of the light masses,
-    which later evidence may favour.
+    which later evidence may favour. ``hints``, one for each mass, say how much it will: then ``m**power * hint`` takes
+    the place of ``m**power``.
 
     The choice is systematic over the whole list as one population, from one random ``offset`` in [0, 1).
 
@@ -23,7 +26,8 @@ def thin(masses: FloatArray, keep: int, offset: float, power: float = 1.0) -> tu
     """
     if len(masses) <= keep:
         return np.arange(len(masses)), masses
-    inclusion = inclusion_probabilities(masses if power == 1.0 else masses**power, keep)
+    sizes = masses if power == 1.0 else masses**power
+    inclusion = inclusion_probabilities(sizes if hints is None else sizes * hints, keep)
     edges = np.cumsum(inclusion)
     # A point falls into an item when it lies in [edge before, edge); one shared offset, points one apart.
     points = np.floor(edges - offset).astype(np.int64)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.region import FREE, Box, Transitions
+
+LEAST_HINT = 1e-9  # so that nothing which the model holds possible is left out for certain
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,27 @@ def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
         for position, transitions in zip(item.positions, item.constraint.transitions, strict=True)
     ]
     return sorted(steps, key=lambda step: ranks[step.position])
+
+
+def hint_of(box: Box, steps: Sequence[Step], place: int) -> FloatArray | None:
+    """For each symbol at the step at ``place``, MASK last, about how often the filters after it hold; None if unknown.
+
+    Of a column of several positions only the leading one is told about: for a leading digit, all that it leads to.
+    """
+    step = steps[place]
+    item = box.filters[step.filter]
+    if box.hints is None or step.position != item.positions[0]:
+        return None
+    later = list(dict.fromkeys(other.filter for other in steps[place + 1 :] if other.filter != step.filter))
+    ahead = box.hints.ahead(step.filter, later)
+    if ahead is None:
+        return None
+    size = step.transitions.weights.shape[1] - 1
+    if len(item.positions) > 1:
+        codes = np.zeros(size * -(-len(ahead) // size))
+        codes[: len(ahead)] = ahead
+        ahead = codes.reshape(size, -1).max(axis=1)
+    return np.append(np.maximum(ahead, LEAST_HINT), 1.0)
 
 
 class States:

@@ -103,6 +103,7 @@ typedef struct {
     int64_t states;
     const double *weights; /* (states, size + 1) */
     const int64_t *next;   /* (states, size + 1) */
+    const double *hint;    /* (size + 1) how much the steps below favour each symbol, or NULL */
 } Node;
 
 typedef struct {

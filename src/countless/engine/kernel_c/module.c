@@ -101,12 +101,12 @@ static PyObject *kernel_load(PyObject *self, PyObject *args) {
     return NULL;
 }
 
-/* One step from its tuple; its two buffers go to views. */
+/* One step from its tuple; its two or three buffers go to views. */
 static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, int previous_depth) {
-    PyObject *weights, *following;
+    PyObject *weights, *following, *hint;
     long long start;
-    if (!PyArg_ParseTuple(item, "iipipLOO", &node->position, &node->depth, &node->ends, &node->slot, &node->opens,
-                          &start, &weights, &following))
+    if (!PyArg_ParseTuple(item, "iipipLOOO", &node->position, &node->depth, &node->ends, &node->slot, &node->opens,
+                          &start, &weights, &following, &hint))
         return 0;
     node->start = start;
     if (node->position < 0 || node->position >= model->positions || node->depth < 0 ||
@@ -123,6 +123,11 @@ static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *
     if (items % row || node->states < 1) {
         PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
         return 0;
+    }
+    node->hint = NULL;
+    if (hint != Py_None) {
+        if (!view_of(hint, &views[*held], "d", row)) return 0;
+        node->hint = views[(*held)++].buf;
     }
     return 1;
 }
@@ -199,7 +204,7 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
     }
     int count = (int)PyList_Size(steps), held = 0, deepest = -1, n = 0;
     Node *nodes = calloc(count + 1, sizeof(Node));
-    Py_buffer *views = calloc(2 * (size_t)count + 1, sizeof(Py_buffer)), offsets;
+    Py_buffer *views = calloc(3 * (size_t)count + 1, sizeof(Py_buffer)), offsets;
     if (!nodes || !views) {
         free(nodes);
         free(views);

@@ -126,12 +126,13 @@ static double threshold(const double *sizes, int count, int keep) {
 }
 
 /* Choose about `keep` of the children without bias: masses change and the chosen move to the front. */
-static int thin(Workspace *space, int count, int keep, double power, double offset) {
+static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint) {
     double *mass = space->child_mass.data;
     int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
     double *sizes = reserve(&space->child_size, (size_t)count * sizeof(double));
     if (!sizes) return -1;
     sizes_of(count, mass, power, sizes);
+    for (int i = 0; hint && i < count; i++) sizes[i] *= hint[symbol[i]];
     double c = threshold(sizes, count, keep), scale = 1.0 / c, edge = -offset, next = 0.0;
     int chosen = 0;
     for (int i = 0; i < count; i++) {
@@ -277,7 +278,7 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
             results[n] = (Result){sum, level->rows + level->count, !level->thinned, level->most};
         if (grow) {
             int kept = children;
-            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth]);
+            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint);
             if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
         }
     }
