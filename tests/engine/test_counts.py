@@ -13,7 +13,7 @@ from countless.arrays import IntArray
 from countless.data import counting
 from countless.data.counting import count_pairs
 from countless.engine.answer import Answer
-from countless.engine.counts import Counts, Known, Part
+from countless.engine.counts import TRUSTED, Counts, Known, Part
 from countless.engine.crossed import Crossed, Sums
 from countless.engine.density import Runtimes, densities
 from countless.region import Box, Filter, Region, ValueSet
@@ -106,18 +106,21 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
     box = Box(tuple(value_set(position, [2], 4) for position in range(3)))
     model = Runtimes((JointRuntime(np.ones((4, 4, 4))),), counts=counts)
     (found,) = densities(model, [Region((box,))], "particles", None, 0)
-    assert found.value == pytest.approx(kept(rows, box.filters) / 8000, rel=0.1)
+    assert found.value == pytest.approx(kept(rows, box.filters) / 8000 / TRUSTED, rel=0.1)
     assert found.answers[0].corrected == (0, 1)
-    assert found.answers[0].factor == pytest.approx(4, rel=0.1)
+    assert found.answers[0].factor == pytest.approx(4 / TRUSTED, rel=0.1)
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
-    parts = (Part((0,), Box(), 0.2), Part((0, 1), Box(), 0.01))
+    parts = (Part((0,), Box(), 0.2), Part((0, 1), Box(), 0.1))
     known = Known(1000, 0.001, 0.03, (0, 1), parts=parts)
-    model = [Answer(density, True, 1, (), 1) for density in (0.1, 0.1)]
-    found = known.improve(Answer(0.02, True, 1, (), 1), model)
-    assert found.density == pytest.approx(0.002)
+    model = [Answer(density, True, 1, (), 1) for density in (0.1, 0.01)]
+    found = known.improve(Answer(0.002, True, 1, (), 1), model)
+    assert found.density == pytest.approx(0.02 / TRUSTED)
     assert (found.corrected, found.clipped) == ((0, 1), ())
+    trusted = [Answer(density, True, 1, (), 1) for density in (0.17, 0.9)]  # nearly right, and too much
+    found = known.improve(Answer(0.002, True, 1, (), 1), trusted)
+    assert (found.density, found.factor, found.corrected) == (0.002, 1.0, ())
     found = known.improve(Answer(0.6, True, 1, (), 1), model)
     assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 3)
     assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
