@@ -293,10 +293,12 @@ def test_explain(run: Run, model: Path) -> None:
         "visited   age, city",
         "skipped   married",
         "unseen    'Paris' does not occur in city",
-        "exact under the model",
+        "from counts that are stored with the model",
         "time      parse",
     ):
         assert phrase in done.out
+    done = run("explain", model, "age > 50 AND city = 'Oslo' AND married")
+    assert "exact under the model" in done.out
     facts = json.loads(run("explain", model, "age > 50", "--json").out)
     assert facts["visited"] == ["age"]
 

@@ -81,10 +81,11 @@ def test_only_particles_reads_them(estimator: Estimator) -> None:
         assert with_counts.rows == without.rows
 
 
-def test_explain_tells(estimator: Estimator) -> None:
+def test_explain_tells(estimator: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = estimator.explain("age > 50 AND married")
     assert "from counts that are stored with the model" in str(counted)
     assert counted.visited == ("age", "married")
+    monkeypatch.setattr("countless.engine.counts.TRUSTED", 0.5)
     found = estimator.explain("age > 50 AND married AND city = 'Rome'")
     assert found.boxes[0].corrected
     assert f"times {found.boxes[0].factor:.3g} by the counts of " in str(found)
