@@ -119,9 +119,6 @@ def test_the_worst_part_decides_and_the_bound_holds() -> None:
     found = known.improve(Answer(0.01, True, 1, (), 1), model)
     assert found.density == pytest.approx(0.01 * 2 / TRUSTED)
     assert (found.corrected, found.clipped) == ((0, 1), ())
-    trusted = [Answer(density, True, 1, (), 1) for density in (0.17, 0.9)]  # nearly right, and too much
-    found = known.improve(Answer(0.002, True, 1, (), 1), trusted)
-    assert (found.density, found.factor, found.corrected) == (0.002, 1.0, ())
     found = known.improve(Answer(0.6, True, 1, (), 1), model)
     assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 4)
     assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
