@@ -120,3 +120,15 @@ def test_it_learns_what_differs_between_orders() -> None:
 @pytest.mark.parametrize("spec", [*SPECS, SEVERAL])
 def test_the_spec_knows_the_number_of_parameters(spec: ModelSpec) -> None:
     assert spec.parameters == sum(parameter.numel() for parameter in ResMADE(spec).parameters())
+
+
+def test_a_smooth_start_has_neighbours_alike() -> None:
+    torch.manual_seed(0)
+    model = ResMADE(ModelSpec((200, 3), hidden=8, blocks=1, embedding=16))
+    few = model.embedding[201:204].clone()
+    model.start_smooth(0.9)
+    rows = model.embedding[:200].detach()
+    near, far = (rows[1:] - rows[:-1]).square().sum(1).mean(), (rows[100:] - rows[:100]).square().sum(1).mean()
+    assert near < 0.3 * far
+    assert 0.5 < rows.square().sum(1).mean() < 2.0
+    assert torch.equal(model.embedding[201:204], few)

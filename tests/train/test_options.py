@@ -50,3 +50,9 @@ def test_defaults_by_size() -> None:
     assert TrainOptions(budget=5.0).ended(100) == TrainOptions(budget=5.0)
     assert TrainOptions(epochs=5).ended(100) == TrainOptions(epochs=5)
     assert TrainOptions(epochs=3, batch=7).batch_for(100) == 7
+
+
+@pytest.mark.parametrize(("options", "phrase"), [({"clock": "sun"}, "clock"), ({"smooth": 2.0}, "smoothness")])
+def test_options_of_experiments(options: dict[str, Any], phrase: str) -> None:
+    with pytest.raises(TrainingError, match=phrase):
+        TrainOptions(**options)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,6 @@ class _Run:
         self.best_bits, self.best_epoch = math.inf, 0.0
         self.best: dict[str, Tensor] = self._copy_of_model()
         self.history: list[dict[str, Any]] = []
-        self.average = self._copy_of_model() if options.averaging else {}
         self._start_epoch()
 
     @property
@@ -162,10 +160,6 @@ class _Run:
         epoch = self.updates / self.steps
         if self.history and self.history[-1]["epoch"] == epoch:
             return
-        with self._averaged():
-            self._judge(epoch)
-
-    def _judge(self, epoch: float) -> None:
         train_bits = self._bits(self.probe, "as trained")
         entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
         if len(self.held_out):
@@ -252,10 +246,6 @@ class _Run:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
-        if self.average:
-            share = 1.0 / (1.0 + self.options.averaging * self.updates)
-            parameters = [parameter.detach() for parameter in self.model.parameters()]
-            torch._foreach_lerp_([self.average[name] for name, _ in self.model.named_parameters()], parameters, share)
         self.step += 1
         self.updates += 1
         self.epoch_bits += loss.item() * BITS
@@ -279,17 +269,6 @@ class _Run:
             seconds=self.seconds,
             seconds_left=self.seconds * (1.0 / max(self.fraction, 1e-9) - 1.0),
         )
-
-    @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """The model with its averaged weights, if they are averaged."""
-        if not self.average:
-            yield
-            return
-        latest = self._copy_of_model()
-        self.model.load_state_dict(self.average)
-        yield
-        self.model.load_state_dict(latest)
 
     def _copy_of_model(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}

@@ -24,7 +24,8 @@ class TrainOptions:
 
     The learning rate climbs over the first ``warmup`` of the run and then falls along a cosine to zero at its
     end. ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``clock`` tells which time counts: that
-    on the ``wall``, or the ``processor``'s, by which runs beside others can be compared.
+    on the ``wall``, or the ``processor``'s, by which runs beside others can be compared. ``smooth`` is the share of an
+    embedding's first variance in which neighbouring values are alike.
     """
 
     epochs: int | None = None
@@ -37,7 +38,6 @@ class TrainOptions:
     seed: int = 0
     held_out: float = 0.01
     smooth: float = 0.0
-    averaging: float = 0.0
     clock: str = "wall"
 
     def __post_init__(self) -> None:
@@ -49,6 +49,7 @@ class TrainOptions:
         _require(0 <= self.warmup < 1, "the warm-up is a fraction of the run, at least 0 and below 1")
         _require(self.clip > 0, "the gradient's clipping norm must be positive")
         _require(0 <= self.seed < 2**31, "the seed must be between 0 and 2147483647")
+        _require(0 <= self.smooth <= 1, "the share of smoothness lies between 0 and 1")
         _require(self.clock in CLOCKS, f"the clock is {' or '.join(CLOCKS)}, not {self.clock!r}")
         _require(0 <= self.held_out < 0.5, "the held-out share must be at least 0 and below 0.5")
 

@@ -13,7 +13,7 @@ NETWORK = ("hidden", "blocks", "embedding", "units")  # options that describe th
 
 @dataclass(frozen=True)
 class Idea:
-    """Options of :func:`countless.fit` that differ from ``base``; those of the network are named like the others."""
+    """Options of :func:`countless.fit` that differ from its own; those of the network are named like the others."""
 
     name: str
     summary: str
@@ -26,38 +26,24 @@ class Idea:
         return {**others, "network": countless.Network(**network)} if network else others
 
 
-U = {"batch": 256, "units": "entropy"}
+_PAPER = {"batch": 2048, "hidden": 256, "blocks": 3, "units": "even"}
+_SMALL_STEPS = {"batch": 256, "hidden": 256, "blocks": 3}
+_WIDE = {"hidden": 512, "blocks": 2}
 _ALL = (
-    Idea("base", "the paper's batch and network", {"batch": 2048, "hidden": 256, "blocks": 3, "embedding": 32}),
-    Idea("batch-1024", "", {"batch": 1024}),
-    Idea("batch-512", "", {"batch": 512}),
-    Idea("batch-256", "", {"batch": 256}),
-    Idea("batch-512-rate-1e-3", "", {"batch": 512, "learning_rate": 1e-3}),
-    Idea("batch-512-rate-4e-3", "", {"batch": 512, "learning_rate": 4e-3}),
-    Idea("batch-512-wide", "", {"batch": 512, "hidden": 512, "blocks": 2}),
-    Idea("batch-512-wider", "", {"batch": 512, "hidden": 512, "blocks": 1}),
-    Idea("batch-512-thin-embedding", "", {"batch": 512, "embedding": 16}),
-    Idea("batch-512-thick-embedding", "", {"batch": 512, "embedding": 64}),
-    Idea("batch-512-shallow", "", {"batch": 512, "blocks": 1}),
-    Idea("smooth", "", {"batch": 512, "training": {"smooth": 0.8}}),
-    Idea("averaged", "", {"batch": 512, "training": {"averaging": 0.05}}),
-    Idea("units-entropy", "", {"batch": 512, "units": "entropy"}),
-    Idea("falling", "", {"batch": 512, "order": "falling"}),
-    Idea("rising", "", {"batch": 512, "order": "rising"}),
-    Idea("falling-units", "", {"batch": 512, "order": "falling", "units": "entropy"}),
-    Idea("rising-units", "", {"batch": 512, "order": "rising", "units": "entropy"}),
-    Idea("u256", "", {**U}),
-    Idea("u256-rising", "", {**U, "order": "rising"}),
-    Idea("u256-falling", "", {**U, "order": "falling"}),
-    Idea("u256-wide", "", {**U, "hidden": 512, "blocks": 2}),
-    Idea("u256-smooth", "", {**U, "training": {"smooth": 0.8}}),
-    Idea("u256-rate-1e-3", "", {**U, "learning_rate": 1e-3}),
-    Idea("u256-rate-4e-3", "", {**U, "learning_rate": 4e-3}),
-    Idea("u256-shallow", "", {**U, "blocks": 2}),
-    Idea("u256-wide-shallow", "", {**U, "hidden": 512, "blocks": 1}),
-    Idea("u256-rising-smooth", "", {**U, "order": "rising", "training": {"smooth": 0.8}}),
-    Idea("u256-thick", "", {**U, "embedding": 64}),
-    Idea("u256-averaged", "", {**U, "training": {"averaging": 0.02}}),
+    Idea("default", "what a fit does by itself"),
+    Idea("paper", "the paper's batch and network", _PAPER),
+    Idea("batch-512", "a quarter of the paper's batch", {**_PAPER, "batch": 512}),
+    Idea("batch-256", "an eighth of it", {**_PAPER, "batch": 256}),
+    Idea("batch-512-wide", "and two blocks of 512 units", {**_PAPER, **_WIDE, "batch": 512}),
+    Idea("units-512", "batch 512, units shared out by entropy", {**_SMALL_STEPS, "batch": 512}),
+    Idea("units-256", "batch 256, units shared out by entropy", _SMALL_STEPS),
+    Idea("rising", "and columns by rising entropy", {**_SMALL_STEPS, "order": "rising"}),
+    Idea("falling", "or by falling entropy", {**_SMALL_STEPS, "order": "falling"}),
+    Idea("smooth", "or embeddings that begin as smooth curves", {**_SMALL_STEPS, "training": {"smooth": 0.8}}),
+    Idea("wide", "or two blocks of 512 units", {**_SMALL_STEPS, **_WIDE}),
+    Idea("thick", "or embeddings of 64", {**_SMALL_STEPS, "embedding": 64}),
+    Idea("slow", "or half the learning rate", {**_SMALL_STEPS, "learning_rate": 1e-3}),
+    Idea("fast", "or twice the learning rate", {**_SMALL_STEPS, "learning_rate": 4e-3}),
 )
 
 IDEAS = {idea.name: idea for idea in _ALL}
