@@ -37,7 +37,7 @@ measure() { # name, then the options of countless evaluate
 
 measure particles
 measure particles-no-summary --no-summary
-measure skipping-1000 --method skipping --particles 1000
+measure skipping-100 --method skipping --particles 100
 measure independence --method independence
 measure row-sample --method row-sample
 measure postgres --method postgres # needs a PostgreSQL server: apt-get install postgresql

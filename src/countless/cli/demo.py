@@ -47,6 +47,7 @@ PATTERNS = (
     "url NOT LIKE 'https://github.com/%'",
 )
 URLS_MODEL = "npm_urls.countless"
+COLUMNS_SECONDS = 120.0
 TEXT_SECONDS = 25.0
 SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
 RANDOM_QUERIES = 500
@@ -78,7 +79,7 @@ def demo(model: Path, refit: bool) -> int:
     model files of the first.
     """
     progress, console = show.progress(), show.results()
-    estimator = _fitted(model, progress, refit, adult(), exclude=SURVEY_WEIGHT)
+    estimator = _fitted(model, progress, refit, adult(), budget=COLUMNS_SECONDS, exclude=SURVEY_WEIGHT)
     urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS)
     if estimator.report["interrupted"] or urls.report["interrupted"]:
         progress.print("stopped early: run it again to go on training")
