@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -122,6 +123,24 @@ def test_the_worst_part_decides_and_the_bound_holds() -> None:
     found = known.improve(Answer(0.6, True, 1, (), 1), model)
     assert (found.density, found.clipped, found.forward_rows) == (0.03, (0, 1), 4)
     assert known.improve(Answer(0.0, True, 1, (), 1), model).density == 0.001
+
+
+def test_only_answers_of_few_rows_are_checked() -> None:
+    rng = np.random.default_rng(4)
+    one = rng.integers(0, 4, 40_000)
+    rows = np.stack([one, one, rng.integers(0, 4, 40_000)], axis=1)
+    counts = Counts(count_pairs(encoded(rows.tolist(), (4, 4, 4))), [(0,), (1,), (2,)])
+    box = Box(tuple(value_set(position, [2], 4) for position in range(3)))
+    asked: list[int] = []
+
+    def ask(share: float, boxes: Sequence[Box]) -> list[Answer]:
+        asked.append(len(boxes))
+        return [Answer(share, True, 1, (), 1)] * len(boxes)
+
+    for share, calls in ((0.05, [1]), (0.02, [1, 3])):
+        counts.answers([box], partial(ask, share))
+        assert asked == calls
+        asked.clear()
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:

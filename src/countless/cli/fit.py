@@ -116,7 +116,11 @@ from countless.store import is_model
     help="A file of WHERE clauses that will likely be asked: the last part of training is about their columns.",
 )
 @click.option(
-    "--dtype", type=click.Choice(DTYPES), default=DTYPES[0], show_default=True, help="How numbers are stored; float32 doubles the file."
+    "--dtype",
+    type=click.Choice(DTYPES),
+    default=DTYPES[0],
+    show_default=True,
+    help="How numbers are stored; float32 doubles the file.",
 )
 def fit(
     table: str,

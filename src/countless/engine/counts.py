@@ -1,9 +1,10 @@
 """What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
 
 No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
-model is asked. And where the model finds far too little in a part of a box, a column or a pair whose rows are known, it
-finds too little in the box by about as much: the answer is raised by the part that it is most wrong about. The pairs of
-filters that have most to do with each other tell as much as all pairs, so that few need to be asked (docs/accuracy.md).
+model is asked. Counts also tell where among the values of one filter the others hold, which guides the sampler. And
+where the model finds far too little in a part of a box, a column or a pair whose rows are known, it finds too little in
+the box by about as much: an answer of few rows is raised by the part that the model is most wrong about. The pairs of
+filters that have most to do with each other tell as much as all pairs, so that few are asked (docs/accuracy.md).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from countless.region import Box
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
 NEAR = 1.25  # a factor between bounds within which a count passes for known
+RARE = 1_000.0  # rows, from which an answer is not checked: a model is seldom far off there
 LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
 
 
@@ -81,16 +83,16 @@ class Counts:
     def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
         known = [self.known(box) for box in boxes]
-        asked = [told.box for told in known if told.answer is None]
-        parts = [part.box for told in known for part in told.parts]
-        found = ask([*asked, *parts]) if asked else []
-        own, others = iter(found[: len(asked)]), iter(found[len(asked) :])
-        return [
-            told.improve(next(own), list(islice(others, len(told.parts))))
-            if told.answer is None
-            else told.clip(told.answer)
-            for told in known
-        ]
+        left = [told for told in known if told.answer is None]
+        found = ask([told.box for told in left]) if left else []
+        rare = [answer.density * self.pairs.rows < RARE for answer in found]
+        parts = [part.box for told, few in zip(left, rare, strict=True) if few for part in told.parts]
+        checks = iter(ask(parts) if parts else [])
+        answers = iter(
+            told.improve(answer, list(islice(checks, len(told.parts)))) if few else told.clip(answer)
+            for told, answer, few in zip(left, found, rare, strict=True)
+        )
+        return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
 
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
