@@ -63,7 +63,7 @@ def test_a_workload(run: Run, model: Path, people: Path, tmp_path: Path) -> None
     saved = tmp_path / "w.jsonl"
     run("evaluate", model, people, "--queries", 25, "--save", saved)
     facts = json.loads(run("diagnose", model, people, "--workload", saved, "--json").out)
-    evaluated = json.loads(run("evaluate", model, people, "--workload", saved, "--no-summary", "--json").out)
+    evaluated = json.loads(run("evaluate", model, people, "--workload", saved, "--json").out)
     assert facts["queries"] == 25
     assert facts["q_error"]["max"] == evaluated["q_error"]["max"]
     assert facts["q_error"]["p95"] == evaluated["q_error"]["p95"]

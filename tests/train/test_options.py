@@ -56,3 +56,9 @@ def test_defaults_by_size() -> None:
 def test_options_of_experiments(options: dict[str, Any], phrase: str) -> None:
     with pytest.raises(TrainingError, match=phrase):
         TrainOptions(**options)
+
+
+def test_options_by_name() -> None:
+    assert TrainOptions(epochs=2).changed({"smooth": 0.5}) == TrainOptions(epochs=2, smooth=0.5)
+    with pytest.raises(TrainingError, match="unknown training options: magic"):
+        TrainOptions().changed({"magic": 1})

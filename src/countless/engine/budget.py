@@ -77,9 +77,11 @@ def fixed(
     seed: int,
     stream: int = 0,
     power: float = THINNING_POWER,
+    hinted: bool = False,
 ) -> list[Answer]:
-    """The answer of every box with ``budget`` particles."""
-    return Population(runtime, boxes, seed).walk(budget, stream, power)
+    """The answer of every box with ``budget`` particles; if ``hinted``, those that have hints take them."""
+    hinted = hinted and any(box.hints is not None for box in boxes)
+    return Population(runtime, boxes, seed, hinted).walk(budget, stream, power)
 
 
 @lru_cache(maxsize=64)

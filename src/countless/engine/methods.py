@@ -102,7 +102,7 @@ def _error_of_mean(answers: Sequence[Answer], density: float) -> float | None:
 
 
 def _particles(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
-    return adaptive(runtime, boxes, seed) if budget is None else fixed(runtime, boxes, budget, seed)
+    return adaptive(runtime, boxes, seed) if budget is None else fixed(runtime, boxes, budget, seed, hinted=True)
 
 
 def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:

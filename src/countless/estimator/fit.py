@@ -79,13 +79,16 @@ def fit(
     """Learn the joint distribution of a table's columns.
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
-    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds. With
+    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds; if
+    neither it nor ``epochs`` is given, the table's size decides, and a quarter of an hour is the most. With
     ``checkpoint``, a file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and
     keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
+    ``training`` has further options of :class:`~countless.train.options.TrainOptions` by name, for experiments.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
-    seed), or the named ones first. With ``orders=10`` it learns ten random ones and answers by their mean; it has fewer
-    hidden units then, so that it has as many parameters as with one. Without ``calibrate`` it has no error bars.
+    seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
+    and answers by their mean; it has fewer hidden units then, so that it has as many parameters as with one. Without
+    ``calibrate`` it has no error bars.
 
     A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
     if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
@@ -113,9 +116,9 @@ def fit(
     network = network or Network()
     planned = Orders.read(order, orders)
     text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
-    chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
-    chosen |= training or {}
+    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
+    options = options.changed(training or {})
     clauses = None if workload is None else read_clauses(workload)
     source = Source.open(source)
     encode = EncodeOptions(

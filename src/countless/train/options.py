@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from countless.errors import TrainingError
@@ -52,6 +52,12 @@ class TrainOptions:
         _require(0 <= self.smooth <= 1, "the share of smoothness lies between 0 and 1")
         _require(self.clock in CLOCKS, f"the clock is {' or '.join(CLOCKS)}, not {self.clock!r}")
         _require(0 <= self.held_out < 0.5, "the held-out share must be at least 0 and below 0.5")
+
+    def changed(self, options: Mapping[str, Any]) -> TrainOptions:
+        """With other values for some options, by their names."""
+        unknown = [name for name in options if name not in {field.name for field in fields(self)}]
+        _require(not unknown, f"unknown training options: {', '.join(unknown)}")
+        return replace(self, **options)
 
     def ended(self, rows: int) -> TrainOptions:
         """With an end: if none is given, as many epochs as so many rows call for, in at most a quarter of an hour."""

@@ -155,7 +155,7 @@ def _answers(
     for first in range(0, len(asked), CHUNK):
         tell("answering", first, len(asked))
         clauses = [question.where for question in asked[first : first + CHUNK]]
-        estimates += estimator.estimate_many(clauses, particles=particles, summary=False)
+        estimates += estimator.estimate_many(clauses, particles=particles)
     tell("answering", len(asked), len(asked))
     own = settle(estimator, asked, estimates, effort, particles, tell)
     return tuple(

@@ -1,4 +1,4 @@
-"""The model's own answers: more and more particles, until they stop moving.
+"""The model's own answers, as counts of pairs correct and bound them: more and more particles, until they stop moving.
 
 A query that was answered exactly needs nothing. Any other is walked twice, with independent random numbers and several
 times the particles. It has settled if the two answers agree, and if they have not moved far from the answer before:
@@ -65,9 +65,7 @@ def settle(
             tell(f"walking with {level:,} particles", first, len(open_ones))
             chunk = open_ones[first : first + CHUNK]
             clauses = [questions[index].where for index in chunk]
-            walks = [
-                estimator.estimate_many(clauses, particles=level * orders, seed=seed, summary=False) for seed in SEEDS
-            ]
+            walks = [estimator.estimate_many(clauses, particles=level * orders, seed=seed) for seed in SEEDS]
             for index, one, other in zip(chunk, *walks, strict=True):
                 found[index] = _settled(one, other, level, before[index], effort)
                 if found[index].how == "moving":
