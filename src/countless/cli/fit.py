@@ -64,8 +64,7 @@ from countless.store import is_model
 )
 @click.option(
     "--order",
-    help="Read the columns in their natural order, a random one (random, random:SEED), by falling or rising entropy, "
-    "or these first: a,b.  "
+    help="How to read the columns: natural, random, random:SEED, by entropy (falling, rising), or these first: a,b.  "
     "[default: natural; random if there are several]",
 )
 @click.option(

@@ -32,7 +32,7 @@ class Ideas(Names):
 
 @click.command(
     epilog="\b\nExamples:\n"
-    "  countless bench ablation adult --exclude fnlwgt --ideas default,batch-2048 --seconds 20s\n"
+    "  countless bench ablation adult --exclude fnlwgt --ideas default,paper --seconds 20s\n"
     "  countless bench ablation people.parquet flights.parquet --seconds 90s --seconds 6m -o ablation/"
 )
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
