@@ -117,7 +117,9 @@ def evaluate(
     """
     if rules:
         if method in BASELINES or not summary or any((baselines, patterns, kinds, save_to, workload_file)):
-            raise click.UsageError("--rules draws its own questions for the model: give --queries, --seed, --method and --particles at most")
+            raise click.UsageError(
+                "--rules draws its own questions: give no more than --queries, --seed, --method and --particles"
+            )
         measure_rules(model, table, queries, seed, method, particles, as_json)
         return
     if workload_file is not None and save_to is not None:

@@ -112,7 +112,8 @@ from countless.store import is_model
 @click.option(
     "--workload",
     type=click.Path(path_type=Path),
-    help="A file of WHERE clauses that will likely be asked: the last part of training is about their columns.",
+    help="A file of WHERE clauses that will likely be asked, one a line or each ended by a semicolon: the last part "
+    "of training is about their columns.",
 )
 @click.option(
     "--dtype",

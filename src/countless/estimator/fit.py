@@ -116,7 +116,7 @@ def fit(
     network = network or Network()
     planned = Orders.read(order, orders)
     text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
-    chosen = {"learning_rate": learning_rate} if learning_rate is not None else {}
+    chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     options = options.changed(training or {})
     clauses = None if workload is None else read_clauses(workload)

@@ -93,6 +93,6 @@ def _place(names: list[str], name: str) -> int:
         if known.casefold() == name.casefold():
             return place
     raise TrainingError(
-        f"the order names {name!r}, which is no fitted column: give natural, random, random:SEED, falling, rising, or columns among "
-        f"{', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
+        f"the order names {name!r}, which is no fitted column: give natural, random, random:SEED, falling, rising, or "
+        f"columns among {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
     )

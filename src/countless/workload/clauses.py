@@ -110,9 +110,9 @@ def _objects(text: str, path: Path) -> Iterator[Clause]:
 
 
 def _statements(text: str, path: Path) -> Iterator[Clause]:
-    """The statements of SQL: up to each semicolon, or, if none but the last has one, of each line."""
+    """The statements of SQL: up to each semicolon, or, if there is none, of each line."""
     tokens = _tokens(text, path)
-    by_line = not any(token.token_type is TokenType.SEMICOLON for token in tokens[:-1])
+    by_line = not any(token.token_type is TokenType.SEMICOLON for token in tokens)
     statement: list[Token] = []
     for token in tokens:
         ends = token.token_type is TokenType.SEMICOLON
