@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +42,20 @@ class Names(click.ParamType[tuple[str, ...]]):
         if isinstance(value, tuple):
             return value
         return tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []) if name.strip())
+
+
+class Among(Names):
+    """Some of the names that there are, between commas."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self.known = tuple(known)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        names = super().convert(value, param, ctx)
+        unknown = [name for name in names if name not in self.known]
+        if unknown or not names:
+            self.fail(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(self.known)}", param, ctx)
+        return names
 
 
 def model_argument(command: Command) -> Command:

@@ -10,12 +10,14 @@ import numpy as np
 
 from countless.arrays import IntArray
 from countless.bench.ablation.ideas import IDEAS
-from countless.bench.ablation.trial import Questions, Trial
+from countless.bench.ablation.trial import QUESTION_SEED, Trial
 from countless.bench.ledger import Ledger
 from countless.bench.machine import machine_facts
+from countless.bench.paper.cells import Asked, Data
 from countless.bench.plan import Job
 from countless.bench.sheet import Sheet, best
 from countless.bench.subjects import Subject
+from countless.data.source import Source
 
 Record = dict[str, Any]
 FEWEST = 3  # ideas that must have been run at two lengths before their ranks are compared
@@ -23,8 +25,12 @@ FEWEST = 3  # ideas that must have been run at two lengths before their ranks ar
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
     """The trials of every idea on every table for every length, and the questions they need."""
-    asked = [Questions(subject, queries) for subject in subjects]
+    asked = [Asked(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
     return [*asked, *(Trial(one, idea, length) for length in seconds for idea in ideas for one in asked)]
+
+
+def _whole(subject: Subject) -> Data:
+    return Data(subject.name, subject.source, Source.open(subject.source).count(), subject.exclude)
 
 
 def gather(folder: Path, jobs: Sequence[Job]) -> Record:
@@ -34,7 +40,7 @@ def gather(folder: Path, jobs: Sequence[Job]) -> Record:
     for job in jobs:
         result = ledger.result(job)
         if isinstance(job, Trial) and result is not None:
-            about = {"table": job.questions.subject.name, "idea": job.idea, "seconds": job.seconds}
+            about = {"table": job.asked.data.name, "idea": job.idea, "seconds": job.seconds}
             trials.append({**about, "options": dict(IDEAS[job.idea].options), **result})
     return {"trials": trials, "agreement": agreement(trials), "machine": machine_facts()}
 

@@ -76,6 +76,7 @@ class Asked:
 
     data: Data
     queries: int
+    seed: int = QUESTION_SEED
 
     @property
     def name(self) -> str:
@@ -97,7 +98,7 @@ class Asked:
         say("reading the table")
         schema = Table.encode(source, EncodeOptions(exclude=self.data.exclude)).schema
         say("counting queries")
-        asked = random_workload(schema, source, self.queries, QUESTION_SEED)
+        asked = random_workload(schema, source, self.queries, self.seed)
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         workload.save(path, asked)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,20 +13,9 @@ from countless.bench.ablation.study import gather, plan, sheets
 from countless.bench.files import to_bytes, write_whole
 from countless.bench.subjects import subjects
 from countless.cli import show
-from countless.cli.options import Duration, Names, json_option
+from countless.cli.options import Among, Duration, Names, json_option
 from countless.cli.sheets import show_sheet
 from countless.cli.sweeping import run_sweep, say_failures
-
-
-class Ideas(Names):
-    """Some of the ideas, between commas."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        names = super().convert(value, param, ctx)
-        unknown = [name for name in names if name not in IDEAS]
-        if unknown or not names:
-            self.fail(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(IDEAS)}", param, ctx)
-        return names
 
 
 @click.command(
@@ -37,7 +25,7 @@ class Ideas(Names):
 )
 @click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
 @click.option("--exclude", type=Names(), default=(), help="Columns to leave out, of whichever table has them.")
-@click.option("--ideas", type=Ideas(), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
+@click.option("--ideas", type=Among(IDEAS), default=tuple(IDEAS), help="Which ideas to try  [default: all]")
 @click.option(
     "--seconds",
     type=Duration(),

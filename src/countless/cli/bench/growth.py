@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -19,20 +18,9 @@ from countless.bench.growth import Record, measure, records_along, report
 from countless.bench.kept import Kept
 from countless.bench.plot import draw, require_plotting
 from countless.cli import show
-from countless.cli.options import Duration, Names, json_option
+from countless.cli.options import Among, Duration, json_option
 
 SIZES = Growth()
-
-
-class Dimensions(Names):
-    """Some of the dimensions, between commas."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        names = super().convert(value, param, ctx)
-        unknown = [name for name in names if name not in DIMENSIONS]
-        if unknown or not names:
-            self.fail(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(DIMENSIONS)}", param, ctx)
-        return names
 
 
 @click.command(
@@ -54,7 +42,7 @@ class Dimensions(Names):
 )
 @click.option(
     "--only",
-    type=Dimensions(),
+    type=Among(DIMENSIONS),
     default=DIMENSIONS,
     help=f"Dimensions to measure  [default: {','.join(DIMENSIONS)}]",
 )
