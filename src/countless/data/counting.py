@@ -50,7 +50,7 @@ def bucket_starts(counts: IntArray, most: int, has_null: bool) -> IntArray:
     A code with as many rows as a bucket should have is alone, and so is NULL, the last code.
 
     >>> bucket_starts(np.array([1, 1, 9, 1, 1, 1, 1, 5]), 4, has_null=True).tolist()
-    [0, 2, 3, 7]
+    [0, 2, 3, 4, 7]
     """
     size = len(counts)
     if size <= most:
