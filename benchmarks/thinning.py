@@ -24,8 +24,9 @@ from countless.engine.resmade import ResMadeRuntime
 from countless.engine.runtime import softmax
 from countless.engine.thinning import inclusion_probabilities
 from countless.engine.walk import States, Step, walk
-from countless.estimator.estimator import COLUMNS_MODEL, Estimator
+from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import random_workload
+from countless.estimator.parts import COLUMNS_MODEL
 from countless.region import Box
 from countless.spec import ModelSpec
 

@@ -7,7 +7,8 @@ import numpy as np
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
 from countless.engine.text.runtime import shapes
-from countless.estimator.estimator import Estimator, text_model
+from countless.estimator.estimator import Estimator
+from countless.estimator.parts import text_model
 from countless.spec import TextSpec
 from countless.store import StoredModel
 

@@ -11,7 +11,7 @@ import countless
 from countless import Estimator, Network
 from countless.data.source import Source
 from countless.errors import ModelFileError
-from countless.estimator.estimator import PAIRS
+from countless.estimator.parts import PAIRS
 from countless.store import StoredModel
 from countless.workload import mixed_clauses
 

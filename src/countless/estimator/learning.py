@@ -16,9 +16,9 @@ from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
-from countless.estimator.estimator import COLUMNS_MODEL, PAIRS, SUMMARY, summary_of, text_model
 from countless.estimator.kinds import KINDS
 from countless.estimator.orders import Orders, entropy
+from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, summary_of, text_model
 from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, TextSpec
 from countless.workload import Asked
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from itertools import takewhile
 from typing import Any
@@ -63,6 +64,55 @@ def scale_of(kind: str) -> Scale:
     if kind == "TIME":
         return Scale(lambda type_, text: _clock(text) if type_ == "TIME" else None, _numbers_between)
     return Scale(_instant, _numbers_between, WHOLE.get(kind))
+
+
+def written(kind: str, key: Key) -> str:
+    """The text of the value of type ``kind`` that is nearest to ``key``, as DuckDB prints it: what ``read`` undoes.
+
+    >>> written("INTEGER", 2.6), written("DECIMAL(5,2)", 0.126), written("DOUBLE", 0.5), written("VARCHAR", "id")
+    ('3', '0.13', '0.5', 'id')
+    >>> dates = scale_of("TIMESTAMP")
+    >>> written("TIMESTAMP", dates.read("TIMESTAMP", "2020-01-31 12:00:00.25"))
+    '2020-01-31 12:00:00.25'
+    """
+    if kind == TEXT:
+        return str(key)
+    if kind in FLOATS:
+        return _float_text(key)
+    step = scale_of(kind).step or 1
+    key = round(Fraction(key) / step) * step
+    if kind in INTEGERS:
+        return str(key)
+    if DECIMAL.fullmatch(kind):
+        digits = int(kind.rstrip(")").split(",")[1])
+        return f"{Decimal(key.numerator) / Decimal(key.denominator):.{digits}f}"
+    if abs(key) >= END_OF_TIME:
+        return "-infinity" if key < 0 else "infinity"
+    days, rest = divmod(int(key), DAY)
+    clock = _clock_text(rest if kind == "TIMESTAMP_NS" else round(rest / 1000) * 1000)
+    if kind == "TIME":
+        return clock
+    return _date_text(days) if kind == "DATE" else f"{_date_text(days)} {clock}"
+
+
+def _float_text(key: Key) -> str:
+    if key == math.inf:
+        return "nan"
+    return "inf" if key == PAST_EVERY_DOUBLE else repr(float(key))
+
+
+def _clock_text(nanoseconds: int) -> str:
+    seconds, part = divmod(min(nanoseconds, DAY - 1), 10**9)
+    fraction = f".{part:09}".rstrip("0") if part else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
+
+
+def _date_text(days: int) -> str:
+    cycles = (days - 1) // CENTURIES[1]
+    date = datetime.date.fromordinal(days - cycles * CENTURIES[1])
+    year = date.year + cycles * CENTURIES[0]
+    before = " (BC)" if year < 1 else ""
+    return f"{1 - year if year < 1 else year:04}-{date.month:02}-{date.day:02}{before}"
 
 
 def _is_number(kind: str) -> bool:

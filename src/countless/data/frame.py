@@ -1,0 +1,116 @@
+"""A small table of results: named columns, each of one of DuckDB's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from countless.data.source import connect
+from countless.data.types import quote_identifier
+from countless.errors import MissingExtraError
+
+MOST_PRINTED = 40  # rows; of a longer table the first and the last
+WIDEST = 40  # characters of a value
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows by columns. ``columns`` have as many values each: of Python's types, or as DuckDB prints them; None is NULL.
+
+    >>> frame = Frame(("name", "rows"), ("VARCHAR", "BIGINT"), (["a", None], ["3", 12]))
+    >>> len(frame), frame.rows[0]
+    (2, ('a', 3))
+    >>> print(frame)
+    name  rows
+    a        3
+    NULL    12
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    columns: tuple[Sequence[Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    @cached_property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows, with values of Python's types."""
+        return self._relation().fetchall()
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows by the names of their columns."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        return _needing("pandas", self._relation().df)
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow Table."""
+        return _needing("pyarrow", self._relation().to_arrow_table)
+
+    def to_polars(self) -> Any:
+        """The table as a polars DataFrame."""
+        return _needing("polars", self._relation().pl)
+
+    def write(self, path: str) -> None:
+        """Write the table to a CSV or Parquet file, by the ending of its name."""
+        relation = self._relation()
+        (relation.write_parquet if path.endswith(".parquet") else relation.write_csv)(path)
+
+    def __str__(self) -> str:
+        return aligned(self.names, self.types, self.rows)
+
+    def _relation(self) -> duckdb.DuckDBPyRelation:
+        """The table as a relation of a DuckDB of its own."""
+        selected = ", ".join(
+            f"unnest(CAST(${place} AS {kind}[])) AS {quote_identifier(name)}"
+            for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1)
+        )
+        connection = connect()
+        return connection.query(f"SELECT {selected}", params=[list(values) for values in self.columns])
+
+
+def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
+    """Rows for people: texts to the left, numbers to the right, and an ellipsis for what is in the middle of many."""
+    shown = list(rows)
+    if len(shown) > MOST_PRINTED:
+        shown = [*shown[: MOST_PRINTED // 2], *shown[-(MOST_PRINTED // 2) :]]
+    texts = [tuple(map(str, names)), *(tuple(map(_shown, row)) for row in shown)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    lines = [
+        "  ".join(
+            text.ljust(width) if kind == "VARCHAR" else text.rjust(width)
+            for text, width, kind in zip(row, widths, types, strict=True)
+        ).rstrip()
+        for row in texts
+    ]
+    if len(shown) < len(rows):
+        lines.insert(1 + MOST_PRINTED // 2, f"... {len(rows) - len(shown):,} more rows ...")
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1_000 else f"{value:,.0f}"
+    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(value))
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _needing(package: str, make: Any) -> Any:
+    try:
+        return make()
+    except (ImportError, duckdb.InvalidInputException) as error:
+        if isinstance(error, duckdb.Error) and package not in str(error):
+            raise
+        raise MissingExtraError(f"this needs {package}: pip install {package}") from None

@@ -1,0 +1,112 @@
+"""The values that a column's codes stand for: as text, as numbers, and drawn from a grid's cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import FloatArray, IntArray
+from countless.data.schema import Column
+from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT
+from countless.query.scale import Key, scale_of, written
+
+
+def is_numeric(kind: str) -> bool:
+    """Whether columns of this type have sums and means."""
+    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
+
+
+@dataclass(frozen=True)
+class Values:
+    """What the codes of ``column`` stand for.
+
+    >>> values = Values(Column("n", "INTEGER", ("1", "3"), has_null=True))
+    >>> values.texts, values.means.tolist()
+    (['1', '3', None], [1.0, 3.0, nan])
+    """
+
+    column: Column
+
+    @cached_property
+    def texts(self) -> list[str | None]:
+        """For each code its value as DuckDB prints it, None for NULL; of a grid's cell, its least value."""
+        column = self.column
+        values = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
+        return [*values, None] if column.has_null else list(values)
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """The known values as keys on a line (:mod:`countless.query.scale`): all of them, or the grid's knots."""
+        scale = scale_of(self.column.type)
+        return [scale.read(self.column.type, text) for text in self.column.values]
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """For each code the mean of its values as a number, NaN for NULL; of a grid, by how values lie in a cell."""
+        return self._moments[0]
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """For each code the variance of its values: none but within a grid's cells."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        numbers = np.array([float(text) for text in self.column.values])
+        null = np.full(int(self.column.has_null), np.nan)
+        grid = self.column.grid
+        if grid is None:
+            return np.append(numbers, null), np.append(np.zeros(len(numbers)), null)
+        means, squares = np.empty(grid.cells), np.empty(grid.cells)
+        for cell in range(grid.cells):
+            knots = grid.knots(cell)
+            own, shares = numbers[knots.start : knots.stop], np.array(grid.shares[knots.start : knots.stop])
+            if len(own) == 1:
+                means[cell], squares[cell] = own[0], own[0] ** 2
+                continue
+            low, high, weights = own[:-1], own[1:], np.diff(shares)
+            means[cell] = weights @ (low + high) / 2
+            squares[cell] = weights @ (low * low + low * high + high * high) / 3
+        with np.errstate(invalid="ignore"):  # infinity is a value too
+            variances = np.maximum(squares - means**2, 0.0)
+        return np.append(means, null), np.append(variances, null)
+
+    def drawn(self, codes: IntArray, rng: np.random.Generator) -> list[str | None]:
+        """A value for each of many ``codes``, as DuckDB prints it; within a grid's cell any, as they lie there."""
+        grid = self.column.grid
+        if grid is None:
+            return self._taken(codes)
+        found: list[str | None] = []
+        points = rng.random(len(codes))
+        for code, point in zip(codes.tolist(), points.tolist(), strict=True):
+            if code == self.column.null:
+                found.append(None)
+                continue
+            knots = grid.knots(code)
+            shares = grid.shares[knots.start : knots.stop]
+            after = int(np.searchsorted(shares, point, side="right"))
+            low = knots.start + max(0, after - 1)
+            found.append(self._between(low, min(low + 1, knots.stop - 1), point))
+        return found
+
+    def _between(self, low: int, high: int, point: float) -> str:
+        """The value on the way from one knot to the next, where ``point`` of the cell's rows lie below."""
+        column, grid = self.column, self.column.grid
+        assert grid is not None
+        if column.type == TEXT or low == high:
+            return column.values[low]
+        way = (point - grid.shares[low]) / max(grid.shares[high] - grid.shares[low], 1e-12)
+        below, above = self.keys[low], self.keys[high]
+        if column.type in FLOATS:
+            return written(column.type, below + way * (above - below))
+        return written(column.type, below + Fraction(way) * (above - below))
+
+    def _taken(self, codes: IntArray) -> list[str | None]:
+        texts: NDArray[Any] = np.array(self.texts, dtype=object)
+        taken: list[str | None] = texts[codes].tolist()
+        return taken
