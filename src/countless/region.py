@@ -67,14 +67,16 @@ class Constraint(Protocol):
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
+    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed.
+
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
     >>> odd.transitions[0].weights[odd.start].tolist()
     [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
-    def __init__(self, weights: NDArray[Any]) -> None:
+    def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
         self.weights = weights
-        self.start = FREE if weights.min() == 1 else START
+        self.start = FREE if weights.min() == 1 and not listed else START
         self.transitions = (Transitions.of(weights[None, :], FREE),)
 
 
@@ -82,7 +84,7 @@ class DigitSet:
     """A set of codes, with a weight each, of a column whose code is written in digits, leading digit first.
 
     The states are the prefixes that leave something to ask. A prefix under which every code is allowed is FREE: in a
-    range, all but two.
+    range, all but two. If ``listed``, each code matters on its own, and none is.
 
     >>> tens = DigitSet(np.arange(25) >= 12, (5, 5))  # leading digits 3 and 4 with any second, 2 with some
     >>> tens.transitions[0].weights[tens.start].tolist(), tens.transitions[0].next[tens.start].tolist()
@@ -91,12 +93,13 @@ class DigitSet:
     [0.0, 0.0, 1.0, 1.0, 1.0, 0.0]
     """
 
-    def __init__(self, weights: NDArray[Any], radices: tuple[int, ...]) -> None:
+    def __init__(self, weights: NDArray[Any], radices: tuple[int, ...], listed: bool = False) -> None:
         self.weights = weights
         leaves = np.zeros(int(np.prod(radices)))
         leaves[: len(weights)] = weights
         whole = leaves == 1
         whole[len(weights) :] = True  # digits that make no code, at the very end
+        whole &= not listed
         tables: list[Transitions] = []
         some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
         following: IntArray = np.full(len(leaves), FREE)

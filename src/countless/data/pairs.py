@@ -60,6 +60,21 @@ class Pairs:
             np.add.reduceat(self.counts[column], own) for column, own in zip(self.members, self.starts, strict=True)
         )
 
+    def code_by_code(self, one: int, two: int) -> NDArray[Any] | None:
+        """The rows of every two codes of two columns; None unless they are a pair, and every bucket one code."""
+        places = [self.place.get(column) for column in (one, two)]
+        if None in places or any(
+            len(self.starts[place]) < len(self.counts[column])
+            for place, column in zip(places, (one, two), strict=True)
+            if place is not None
+        ):
+            return None
+        first, second = places
+        if (first, second) in self.tables:
+            return self.tables[first, second]  # type: ignore[index]
+        table = self.tables.get((second, first))  # type: ignore[arg-type]
+        return None if table is None else table.T
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Compact arrays for the model file."""
         buckets = np.zeros(len(self.counts), dtype=np.int64)  # none of a column that takes no part

@@ -1,8 +1,15 @@
-"""What a method returns for one box."""
+"""What a method returns for one box, and what a walk does that keeps its particles."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.engine.thinning import THINNING_POWER
+from countless.region import Box
 
 
 @dataclass(frozen=True)
@@ -33,3 +40,51 @@ class Answer:
     clipped: tuple[int, ...] = ()
     factor: float = 1.0
     corrected: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """Rows that a walk has ended with: ``symbols`` (rows, positions), MASK where nothing was read, and ``masses``.
+
+    The masses add up to the density of what was asked. ``exact`` says that nothing was thinned.
+    """
+
+    symbols: IntArray
+    masses: FloatArray
+    exact: bool
+    forward_rows: int
+
+    def some(self, chosen: IntArray, masses: FloatArray, exact: bool) -> Traced:
+        """Some of the rows, with other masses."""
+        return Traced(self.symbols[chosen], masses, self.exact and exact, self.forward_rows)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What to ask: a box, and what of its rows matters.
+
+    Particles that differ at a position in ``labels`` are thinned apart, so that light values keep particles too. With
+    ``expand`` the last position is told as well; else its symbols are summed.
+    """
+
+    box: Box
+    labels: Collection[int] = ()
+    expand: bool = True
+    power: float = THINNING_POWER
+
+    def expands(self, last: int) -> bool:
+        """Whether the symbols of the ``last`` position are told."""
+        return self.expand or last in self.labels
+
+
+def unrolled(levels: Sequence[tuple[int, IntArray, IntArray]], count: int, sizes: Sequence[int]) -> IntArray:
+    """The symbols (rows, positions) of the ``count`` particles at the last level.
+
+    Each level has the position that was read, and for each particle the place of its parent and the symbol.
+    """
+    symbols = np.tile(np.array(sizes, dtype=np.int64), (count, 1))
+    here = np.arange(count)
+    for position, parents, read in reversed(levels):
+        symbols[:, position] = read[here]
+        here = parents[here]
+    return symbols

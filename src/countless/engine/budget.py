@@ -21,8 +21,9 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.engine.answer import Answer
-from countless.engine.particles import THINNING_POWER, particles
+from countless.engine.particles import particles
 from countless.engine.runtime import Runtime
+from countless.engine.thinning import THINNING_POWER
 from countless.region import Box
 
 LEAST, MOST = 128, 512  # particles; between them the number doubles

@@ -15,10 +15,11 @@ from itertools import islice
 
 import numpy as np
 
+from countless.arrays import FloatArray
 from countless.data.pairs import Pairs
 from countless.engine.answer import Answer
 from countless.engine.crossed import Crossed, Sums
-from countless.region import Box
+from countless.region import Box, Filter
 
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
@@ -94,10 +95,27 @@ class Counts:
         )
         return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
 
+    def crossed(self, box: Box) -> Crossed:
+        """The filters of a box among the counts."""
+        return Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+
+    def table(self, filters: Sequence[Filter]) -> FloatArray | None:
+        """The density of every code of one filter, or of every two codes of two, by the rows that have them.
+
+        None if there are more filters, or if the two are no pair that was counted code by code.
+        """
+        columns = [self._columns[item.positions] for item in filters]
+        weights = [np.asarray(item.constraint.weights, dtype=np.float64) for item in filters]
+        if len(filters) == 1:
+            alone: FloatArray = self.pairs.counts[columns[0]] * weights[0] / self.pairs.rows
+            return alone
+        counts = self.pairs.code_by_code(*columns) if len(filters) == 2 else None
+        return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
+
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
         rows = self.pairs.rows
-        crossed = Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+        crossed = self.crossed(box)
         tightest = np.unravel_index(int(crossed.most.argmin()), crossed.most.shape)
         columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
         most = int(crossed.most[tightest])

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import FloatArray, Weights
-from countless.engine.answer import Answer
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.answer import Answer, Trace, Traced, unrolled
 from countless.engine.forest import Forest, Node, forest
 from countless.region import Box
 
@@ -54,6 +54,7 @@ class Kernel:
     ) -> None:
         self._module = module
         self._order = order
+        self._sizes = tuple(len(position.bias) for position in positions)
         count = len(first)
         row = _padded(count) + LANES
         features = positions[0].out.shape[0]
@@ -70,6 +71,22 @@ class Kernel:
     def plan(self, boxes: Sequence[Box], hinted: bool = False) -> Plan:
         """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
         return Plan(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
+
+    def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
+        """What :func:`countless.engine.traced.trace` finds."""
+        nodes = forest([asked.box], self._order, hinted=True).nodes
+        positions = [node.step.position for node in nodes]
+        labelled = np.array([position in asked.labels for position in positions], dtype=np.int64)
+        expand = asked.expands(positions[-1])
+        masses, levels, exact, _, rows = self._module.trace(
+            self._model, budget, asked.power, offsets, [_packed(node) for node in nodes], labelled, expand
+        )
+        read = [
+            (position, _numbers(parents), _numbers(symbols))
+            for position, (parents, symbols) in zip(positions, levels, strict=False)
+        ]
+        found = np.frombuffer(masses)
+        return Traced(unrolled(read, len(found), self._sizes), found, exact, int(rows))
 
 
 class Plan:
@@ -133,6 +150,10 @@ def _packed(node: Node) -> tuple[Any, ...]:
         transitions.next,
         node.hint,
     )
+
+
+def _numbers(data: bytes) -> IntArray:
+    return np.frombuffer(data, dtype=np.int32).astype(np.int64)
 
 
 def _padded(width: int) -> int:

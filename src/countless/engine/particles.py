@@ -7,11 +7,9 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.engine.answer import Answer
 from countless.engine.runtime import Runtime, State, softmax
-from countless.engine.thinning import thin
+from countless.engine.thinning import THINNING_POWER, thin
 from countless.engine.walk import States, hint_of, walk
 from countless.region import Box
-
-THINNING_POWER = 0.75
 
 
 def particles(

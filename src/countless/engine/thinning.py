@@ -6,6 +6,8 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 
+THINNING_POWER = 0.75  # of the masses of particles, unless one is given
+
 
 def thin(
     masses: FloatArray, keep: int, offset: float, power: float = 1.0, hints: FloatArray | None = None
@@ -33,6 +35,18 @@ def thin(
     points = np.floor(edges - offset).astype(np.int64)
     chosen = np.flatnonzero(np.concatenate([points[:1] >= 0, points[1:] > points[:-1]]))
     return chosen, masses[chosen] / inclusion[chosen]
+
+
+def even_hints(masses: FloatArray, labels: IntArray, power: float, hints: FloatArray) -> FloatArray:
+    """Hints that give every label a share of the particles, as large as the root of its share of the sizes.
+
+    >>> even_hints(np.array([8.0, 8.0, 1.0]), np.array([0, 0, 1]), 1.0, np.ones(3)).tolist()
+    [0.25, 0.25, 1.0]
+    """
+    sums = np.bincount(labels, masses**power * hints)
+    scale = np.where(sums > 0, 1.0 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)
+    evened: FloatArray = hints * scale[labels]
+    return evened
 
 
 def inclusion_probabilities(sizes: FloatArray, keep: int) -> FloatArray:

@@ -21,6 +21,7 @@ from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.estimator.joint import Joint, joint
 from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, made_ready, summary_of, text_model
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
@@ -174,6 +175,20 @@ class Estimator:
         return explanation(
             self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()}
         )
+
+    def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
+        """How the rows that ``where`` keeps are spread over the values of ``columns``, which are not text.
+
+        The values of the first ``groups`` columns (all, if None) are told apart with the same care, however rare they
+        are; those of the others as far as they matter within each.
+        """
+        started = time.perf_counter()
+        question = self._compiler.compile("TRUE" if where is None else where)
+        places = [self._compiler.column(name) for name in columns]
+        (found,) = self._densities([question], DEFAULT_METHOD, None)
+        total = self._estimate(question, found, DEFAULT_METHOD, _since(started))
+        groups = len(places) if groups is None else groups
+        return joint(self.schema, self._runtimes, question.region, total, places, groups, self._seed)
 
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> list[Sample]:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.

@@ -86,6 +86,16 @@ class Compiler:
         region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
         return Question(text, region, tuple(descent.comparisons), descent.certain)
 
+    def column(self, name: str) -> int:
+        """The place of the column called ``name``, which must not be text."""
+        descent = _Descent(self, None, False)
+        index = descent._resolve(exp.column(name, quoted=True))
+        if descent._is_text(index):
+            raise UnsupportedQueryError(
+                f'"{name}" is text, which has no list of values: ask with LIKE or a regular expression in the condition'
+            )
+        return index
+
 
 class _Descent:
     """One descent through one clause."""

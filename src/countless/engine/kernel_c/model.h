@@ -56,6 +56,8 @@ typedef struct {
     Buffer symbol;           /* (count) int32 */
     Buffer state;            /* (count, slots) int64 */
     Buffer mass;             /* (count) double */
+    int labels;              /* how many different labels there are; 0 before any position that gives them was read */
+    Buffer label;            /* (count) int32, ascending */
 } Level;
 
 typedef struct Workspace {
@@ -63,7 +65,8 @@ typedef struct Workspace {
     Level *level;
     int levels;
     Buffer sums[2], stream, logits, chances;
-    Buffer child_mass, child_parent, child_symbol, child_size;
+    Buffer child_mass, child_parent, child_symbol, child_size, child_label;
+    Buffer strata, moved[3];
 } Workspace;
 
 static void workspace_free(Workspace *space) {
@@ -74,10 +77,13 @@ static void workspace_free(Workspace *space) {
         free(level->symbol.data);
         free(level->state.data);
         free(level->mass.data);
+        free(level->label.data);
     }
     free(space->level);
-    Buffer *rest[] = {&space->sums[0],    &space->sums[1],       &space->stream,       &space->logits,    &space->chances,
-                      &space->child_mass, &space->child_parent, &space->child_symbol, &space->child_size};
+    Buffer *rest[] = {&space->sums[0],    &space->sums[1],      &space->stream,       &space->logits,
+                      &space->chances,    &space->child_mass,   &space->child_parent, &space->child_symbol,
+                      &space->child_size, &space->child_label,  &space->strata,       &space->moved[0],
+                      &space->moved[1],   &space->moved[2]};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) free(rest[i]->data);
     free(space);
 }

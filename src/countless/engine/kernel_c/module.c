@@ -4,6 +4,7 @@
 #include <Python.h>
 
 #include "text_module.h"
+#include "trace.h"
 #include "views.h"
 #include "walk.h"
 
@@ -161,76 +162,172 @@ static PyObject *answers_of(const Node *nodes, const Result *results, int count)
     return answers;
 }
 
-static PyObject *run(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets) {
-    int slots = 0, levels = 0, status = NO_MEMORY;
+/* A workspace with room for these steps, and how many slots they need; NULL if memory is short. */
+static Workspace *prepared(Kernel *kernel, Node *nodes, int count, int *slots) {
+    int levels = 0;
+    *slots = 0;
     for (int n = 0; n < count; n++) {
-        if (nodes[n].slot >= slots) slots = nodes[n].slot + 1;
+        if (nodes[n].slot >= *slots) *slots = nodes[n].slot + 1;
         if (nodes[n].depth >= levels) levels = nodes[n].depth + 1;
     }
-    Result *results = calloc(count, sizeof(Result));
+    set_reach(&kernel->model, nodes, count);
     Workspace *space = borrow(kernel);
-    if (results && space && workspace_levels(space, levels + 1)) {
-        set_reach(&kernel->model, nodes, count);
+    if (space && workspace_levels(space, levels + 1)) return space;
+    if (space) workspace_free(space);
+    return NULL;
+}
+
+static void give_space_back(Kernel *kernel, Workspace *space) {
+    if (!space) return;
+    space->next = kernel->spare;
+    kernel->spare = space;
+}
+
+static int walked(int status) {
+    if (status == NO_MEMORY) PyErr_NoMemory();
+    if (status == BAD_STATE) PyErr_SetString(PyExc_ValueError, "a filter's state is out of range");
+    return status == DONE;
+}
+
+static PyObject *run(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets) {
+    int slots, status = NO_MEMORY;
+    Result *results = calloc(count, sizeof(Result));
+    Workspace *space = prepared(kernel, nodes, count, &slots);
+    if (results && space) {
         Py_BEGIN_ALLOW_THREADS;
         status = walk(&kernel->model, space, nodes, count, slots, budget, power, offsets, results);
         Py_END_ALLOW_THREADS;
     }
-    if (space) {
-        space->next = kernel->spare;
-        kernel->spare = space;
-    }
-    PyObject *answers = NULL;
-    if (status == NO_MEMORY)
-        PyErr_NoMemory();
-    else if (status == BAD_STATE)
-        PyErr_SetString(PyExc_ValueError, "a filter's state is out of range");
-    else
-        answers = answers_of(nodes, results, count);
+    give_space_back(kernel, space);
+    PyObject *answers = walked(status) ? answers_of(nodes, results, count) : NULL;
     free(results);
     return answers;
 }
 
+static PyObject *bytes_of(const Buffer *buffer, int count, size_t item) {
+    return PyBytes_FromStringAndSize(count ? buffer->data : NULL, (Py_ssize_t)(count * item));
+}
+
+/* What a trace has left in its workspace: (masses, [(parents, symbols) of each level], exact, most, rows). */
+static PyObject *traced_of(const Workspace *space, int count, int expand, const Buffer *each) {
+    int deepest = expand ? count : count - 1;
+    const Level *last = &space->level[deepest];
+    double rows = expand ? last->rows : last->rows + last->count;
+    PyObject *levels = PyList_New(0), *masses = bytes_of(expand ? &last->mass : each, last->count, sizeof(double));
+    for (int d = 1; levels && masses && d <= deepest; d++) {
+        const Level *level = &space->level[d];
+        PyObject *pair = Py_BuildValue("NN", bytes_of(&level->parent, level->count, sizeof(int32_t)),
+                                       bytes_of(&level->symbol, level->count, sizeof(int32_t)));
+        if (!pair || PyList_Append(levels, pair) < 0) Py_CLEAR(levels);
+        Py_XDECREF(pair);
+    }
+    if (levels && masses)
+        return Py_BuildValue("NNOid", masses, levels, last->thinned ? Py_False : Py_True, last->most, rows);
+    Py_XDECREF(levels);
+    Py_XDECREF(masses);
+    return NULL;
+}
+
+static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets,
+                           const int64_t *labelled, int expand) {
+    int slots, status = NO_MEMORY;
+    Buffer each = {0};
+    Workspace *space = prepared(kernel, nodes, count, &slots);
+    if (space) {
+        Py_BEGIN_ALLOW_THREADS;
+        status = trace(&kernel->model, space, nodes, count, slots, budget, power, offsets, labelled, expand, &each);
+        Py_END_ALLOW_THREADS;
+    }
+    PyObject *found = walked(status) ? traced_of(space, count, expand, &each) : NULL;
+    give_space_back(kernel, space);
+    free(each.data);
+    return found;
+}
+
+/* Steps as they are handed over: read into nodes, with the buffers that they point to. */
+typedef struct {
+    Node *node;
+    Py_buffer *view, offsets;
+    int count, held, placed; /* placed: whether offsets are held too */
+} Steps;
+
+static void steps_free(Steps *steps) {
+    for (int i = 0; i < steps->held; i++) PyBuffer_Release(&steps->view[i]);
+    if (steps->placed) PyBuffer_Release(&steps->offsets);
+    free(steps->view);
+    free(steps->node);
+}
+
+static int read_steps(const Kernel *kernel, PyObject *list, int budget, PyObject *offsets, Steps *steps) {
+    *steps = (Steps){0};
+    if (!PyList_Check(list) || budget < 1) {
+        PyErr_SetString(PyExc_ValueError, "steps are a list, and the budget is at least 1");
+        return 0;
+    }
+    steps->count = (int)PyList_Size(list);
+    steps->node = calloc(steps->count + 1, sizeof(Node));
+    steps->view = calloc(3 * (size_t)steps->count + 1, sizeof(Py_buffer));
+    if (!steps->node || !steps->view) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    steps->placed = view_of(offsets, &steps->offsets, "d", -1);
+    if (!steps->placed) return 0;
+    int deepest = -1;
+    for (int n = 0; n < steps->count; n++) {
+        Node *node = &steps->node[n];
+        int depth = n ? steps->node[n - 1].depth : -1;
+        if (!read_node(&kernel->model, PyList_GetItem(list, n), node, steps->view, &steps->held, depth)) return 0;
+        if (node->depth > deepest) deepest = node->depth;
+    }
+    if (deepest < (int)(steps->offsets.len / (Py_ssize_t)sizeof(double))) return 1;
+    PyErr_SetString(PyExc_ValueError, "there are fewer offsets than steps");
+    return 0;
+}
+
 static PyObject *kernel_walk(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *steps, *offset_array, *answers = NULL;
+    PyObject *capsule, *list, *offsets, *answers = NULL;
     int budget;
     double power;
-    if (!PyArg_ParseTuple(args, "OidOO", &capsule, &budget, &power, &offset_array, &steps)) return NULL;
+    if (!PyArg_ParseTuple(args, "OidOO", &capsule, &budget, &power, &offsets, &list)) return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
+    Steps steps;
     if (!kernel) return NULL;
-    if (!PyList_Check(steps) || budget < 1) {
-        PyErr_SetString(PyExc_ValueError, "steps are a list, and the budget is at least 1");
-        return NULL;
-    }
-    int count = (int)PyList_Size(steps), held = 0, deepest = -1, n = 0;
-    Node *nodes = calloc(count + 1, sizeof(Node));
-    Py_buffer *views = calloc(3 * (size_t)count + 1, sizeof(Py_buffer)), offsets;
-    if (!nodes || !views) {
-        free(nodes);
-        free(views);
-        return PyErr_NoMemory();
-    }
-    if (view_of(offset_array, &offsets, "d", -1)) {
-        for (; n < count; n++) {
-            int depth = n ? nodes[n - 1].depth : -1;
-            if (!read_node(&kernel->model, PyList_GetItem(steps, n), &nodes[n], views, &held, depth)) break;
-            if (nodes[n].depth > deepest) deepest = nodes[n].depth;
-        }
-        if (n == count && deepest >= (int)(offsets.len / (Py_ssize_t)sizeof(double)))
-            PyErr_SetString(PyExc_ValueError, "there are fewer offsets than steps");
-        else if (n == count)
-            answers = run(kernel, nodes, count, budget, power, offsets.buf);
-        PyBuffer_Release(&offsets);
-    }
-    for (int i = 0; i < held; i++) PyBuffer_Release(&views[i]);
-    free(views);
-    free(nodes);
+    if (read_steps(kernel, list, budget, offsets, &steps))
+        answers = run(kernel, steps.node, steps.count, budget, power, steps.offsets.buf);
+    steps_free(&steps);
     return answers;
+}
+
+static PyObject *kernel_trace(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule, *list, *offsets, *labelled, *found = NULL;
+    int budget, expand, chain = 1;
+    double power;
+    if (!PyArg_ParseTuple(args, "OidOOOp", &capsule, &budget, &power, &offsets, &list, &labelled, &expand)) return NULL;
+    Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
+    Steps steps;
+    Py_buffer labels;
+    if (!kernel) return NULL;
+    if (read_steps(kernel, list, budget, offsets, &steps)) {
+        for (int n = 0; n < steps.count; n++) chain &= steps.node[n].depth == n;
+        if (!chain || !steps.count)
+            PyErr_SetString(PyExc_ValueError, "a trace takes the steps of one question");
+        else if (view_of(labelled, &labels, "lq", steps.count)) {
+            found = run_trace(kernel, steps.node, steps.count, budget, power, steps.offsets.buf, labels.buf, expand);
+            PyBuffer_Release(&labels);
+        }
+    }
+    steps_free(&steps);
+    return found;
 }
 
 static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
+    {"trace", kernel_trace, METH_VARARGS,
+     "trace(model, budget, power, offsets, steps, labelled, expand) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
     {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shift, roots) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},

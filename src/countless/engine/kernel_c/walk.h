@@ -125,14 +125,28 @@ static double threshold(const double *sizes, int count, int keep) {
     }
 }
 
+/* Sizes of the same label are divided by the root of their sum, so that light labels keep particles too. */
+static int even_out(Workspace *space, int count, int labels, double *sizes) {
+    const int32_t *label = space->child_label.data;
+    double *strata = reserve(&space->strata, (size_t)labels * sizeof(double));
+    if (!strata) return 0;
+    memset(strata, 0, labels * sizeof(double));
+    for (int i = 0; i < count; i++) strata[label[i]] += sizes[i];
+    for (int l = 0; l < labels; l++) strata[l] = strata[l] > 0 ? 1.0 / sqrt(strata[l]) : 0.0;
+    for (int i = 0; i < count; i++) sizes[i] *= strata[label[i]];
+    return 1;
+}
+
 /* Choose about `keep` of the children without bias: masses change and the chosen move to the front. */
-static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint) {
+static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint, int labels) {
     double *mass = space->child_mass.data;
     int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
+    int32_t *label = labels ? space->child_label.data : NULL;
     double *sizes = reserve(&space->child_size, (size_t)count * sizeof(double));
     if (!sizes) return -1;
     sizes_of(count, mass, power, sizes);
     for (int i = 0; hint && i < count; i++) sizes[i] *= hint[symbol[i]];
+    if (labels && !even_out(space, count, labels, sizes)) return -1;
     double c = threshold(sizes, count, keep), scale = 1.0 / c, edge = -offset, next = 0.0;
     int chosen = 0;
     for (int i = 0; i < count; i++) {
@@ -141,6 +155,7 @@ static int thin(Workspace *space, int count, int keep, double power, double offs
         if (edge < next) continue; /* no point falls into this child */
         mass[chosen] = mass[i] / inclusion;
         parent[chosen] = parent[i];
+        if (label) label[chosen] = label[i];
         symbol[chosen++] = symbol[i];
         next += 1.0;
     }
@@ -154,9 +169,10 @@ static int64_t state_of(const Node *node, const Level *level, int slots, int par
 
 enum { DONE, NO_MEMORY, BAD_STATE };
 
-/* Every allowed symbol of every particle becomes a child, or only adds to `sum` when no step follows. */
+/* Every allowed symbol of every particle becomes a child, or only adds to `sum` when no step follows. `each`, unless it
+ * is NULL, takes what the children of every particle add up to. */
 static int branch(const Model *model, Workspace *space, const Node *node, int slots, int grow, double *sum,
-                  int *children) {
+                  int *children, double *each) {
     const Level *level = &space->level[node->depth];
     const Position *position = &model->position[node->position];
     int size = position->size, width = padded(size), count = level->count, held = 0;
@@ -183,6 +199,7 @@ static int branch(const Model *model, Workspace *space, const Node *node, int sl
         if (state < 0 || state >= node->states) return BAD_STATE;
         if (state == 0) { /* nothing more is asked: the position stays MASK */
             *sum += mass[k];
+            if (each) each[k] = mass[k];
             if (grow) {
                 child_mass[held] = mass[k];
                 parent[held] = k;
@@ -207,6 +224,7 @@ static int branch(const Model *model, Workspace *space, const Node *node, int sl
         double total = 0;
         for (int v = 0; v < size; v++) total += weights[v] * chances[v];
         *sum += share * total;
+        if (each) each[k] = share * total;
         for (int v = 0; grow && v < size; v++) {
             if (weights[v] == 0) continue;
             double m = share * weights[v] * chances[v];
@@ -231,6 +249,7 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     below->thinned = level->thinned | thinned;
     below->most = level->most > count ? level->most : count;
     below->rows = level->rows + level->count;
+    below->labels = 0;
     size_t units = (size_t)(model->layers + 1) * count * below->width;
     float *room = reserve(&below->units, units * sizeof(float));
     int32_t *parent = reserve(&below->parent, count * sizeof(int32_t));
@@ -251,20 +270,26 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     return DONE;
 }
 
-static int walk(const Model *model, Workspace *space, const Node *nodes, int count, int slots, int budget, double power,
-                const double *offsets, Result *results) {
+/* The one particle that every walk starts from: nothing is read yet. */
+static int plant_root(const Model *model, Workspace *space, int slots) {
     Level *root = &space->level[0];
     root->count = root->most = 1;
     root->low = 0;
     root->done = model->hidden;
     root->width = model->row;
-    root->thinned = 0;
+    root->thinned = root->labels = 0;
     root->rows = 0;
     double *mass = reserve(&root->mass, sizeof(double));
     int64_t *state = reserve(&root->state, (slots ? slots : 1) * sizeof(int64_t));
     if (!mass || !state) return NO_MEMORY;
     mass[0] = 1.0;
     memset(state, 0, slots * sizeof(int64_t));
+    return DONE;
+}
+
+static int walk(const Model *model, Workspace *space, const Node *nodes, int count, int slots, int budget, double power,
+                const double *offsets, Result *results) {
+    if (plant_root(model, space, slots) != DONE) return NO_MEMORY;
     for (int n = 0; n < count; n++) {
         const Node *node = &nodes[n];
         Level *level = &space->level[node->depth];
@@ -272,13 +297,13 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
         double sum = 0;
         if (level->count > 0) {
             if (!extend(model, space, node->depth, model->position[node->position].cut)) return NO_MEMORY;
-            if ((status = branch(model, space, node, slots, grow, &sum, &children)) != DONE) return status;
+            if ((status = branch(model, space, node, slots, grow, &sum, &children, NULL)) != DONE) return status;
         }
         if (node->ends)
             results[n] = (Result){sum, level->rows + level->count, !level->thinned, level->most};
         if (grow) {
             int kept = children;
-            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint);
+            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint, 0);
             if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
         }
     }

@@ -1,0 +1,123 @@
+"""How a region's mass is spread over the values of some columns: one walk a box, whatever the number of values.
+
+The columns become filters that allow everything but are read all the same. A column after all evidence in the order is
+expanded at the end; one before it needs its values carried along, and particles of different values are thinned apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.engine.answer import Trace, Traced
+from countless.engine.density import Runtimes
+from countless.engine.traced import traced
+from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
+
+LEAST, MOST = 512, 4096  # particles; between them
+PER_VALUE = 4  # of each combination of values
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A column to spread mass over: its place among the columns, its positions, the radix of each, how many codes."""
+
+    column: int
+    positions: tuple[int, ...]
+    radices: tuple[int, ...]
+    size: int
+
+    def listed(self, weights: FloatArray | None) -> Constraint:
+        """A constraint that reads every position, and allows each code by its weight."""
+        allowed = np.ones(self.size) if weights is None else weights
+        if len(self.radices) == 1:
+            return ValueSet(allowed, listed=True)
+        return DigitSet(allowed, self.radices, listed=True)
+
+    def codes(self, symbols: IntArray) -> IntArray:
+        """The codes of rows of symbols."""
+        found: IntArray = np.ravel_multi_index(tuple(symbols[:, self.positions].T), self.radices)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Combinations of codes (combinations, axes), rising, and the mass of each; ``counted`` if these are the table's.
+
+    ``exact`` says that nothing was sampled.
+    """
+
+    codes: IntArray
+    masses: FloatArray
+    exact: bool
+    counted: bool = False
+
+
+def spread(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int, seed: int) -> Spread:
+    """The mass of every combination of the axes' codes in ``region``.
+
+    The values of the first ``groups`` axes are carried along apart from each other; those of the others within each.
+    """
+    parts = [_counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed) for box in region.boxes]
+    names = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
+    masses = np.concatenate([np.empty(0), *(part[1] for part in parts)])
+    combinations, places = np.unique(names, return_inverse=True)
+    sums: FloatArray = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
+    found = np.flatnonzero(sums)
+    codes = np.stack(np.unravel_index(combinations[found], [axis.size for axis in axes]), axis=1)
+    return Spread(codes, sums[found], all(part[2] for part in parts), all(part[3] for part in parts))
+
+
+Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their masses, whether exact, whether counted
+
+
+def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
+    asked = with_axes(box, axes)
+    if runtimes.counts is not None:
+        asked = replace(asked, hints=runtimes.counts.crossed(asked))
+    labels = [position for axis in axes[:groups] for position in axis.positions]
+    values = math.prod(axis.size for axis in axes[:groups])
+    rows = traced(
+        runtimes.columns,
+        Trace(asked, labels, expand=groups < len(axes)),
+        min(MOST, max(LEAST, PER_VALUE * values)),
+        seed,
+    )
+    return numbered(rows, axes), rows.masses, rows.exact, False
+
+
+def numbered(rows: Traced, axes: Sequence[Axis]) -> IntArray:
+    """For each row the number of its combination of the axes' codes."""
+    codes = tuple(axis.codes(rows.symbols) for axis in axes)
+    return np.ravel_multi_index(codes, [axis.size for axis in axes])
+
+
+def with_axes(box: Box, axes: Sequence[Axis]) -> Box:
+    """The box with the axes' columns read in any case; its own filters on them stay in force."""
+    own = {item.positions: item for item in box.filters}
+    listed = []
+    for axis in axes:
+        item = own.pop(axis.positions, None)
+        weights = None if item is None else item.constraint.weights.astype(np.float64)
+        listed.append(Filter(axis.positions, axis.listed(weights)))
+    return Box((*own.values(), *listed), box.texts)
+
+
+def _counted(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> Part | None:
+    """The same from counts, if they tell it: of one column or two, each value by itself."""
+    if runtimes.counts is None or box.texts:
+        return None
+    asked = with_axes(box, axes)
+    table = runtimes.counts.table(asked.filters)
+    if table is None:
+        return None
+    others = tuple(range(len(asked.filters) - len(axes)))
+    shares = table.sum(axis=others) if others else table
+    flat = shares.ravel()
+    here = np.flatnonzero(flat)
+    whole = all(np.isin(item.constraint.weights, (0, 1)).all() for item in asked.filters)
+    return here, flat[here], True, whole
