@@ -18,6 +18,7 @@ COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "estimate": "How many rows match a WHERE clause?",
     "explain": "How is a WHERE clause answered?",
+    "distribution": "Which values does a column have, and how many rows each?",
     "sample": "Which rows would a model write?",
     "evaluate": "Measure a model against true counts.",
     "diagnose": "Where does a model err, and whose error is it?",

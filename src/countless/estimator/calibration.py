@@ -27,6 +27,7 @@ NEAREST = (74, 99)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
 ROUNDING = 1e-9
 LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
+LEVELS_PER_E = 4  # estimates of a list that differ by less than a fourth of a factor e have the same factors
 MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
 FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.3, 4.0, 2.0
@@ -154,6 +155,17 @@ def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[flo
     low = at_least_one * factors[0]
     high = min(float(total), at_least_one * factors[1])
     return (min(low, rows) if low > 1.0 else 0.0), max(high, rows)
+
+
+def bars(calibration: Calibration, rows: FloatArray, total: int, shape: Shape) -> tuple[FloatArray, FloatArray]:
+    """The ends of the error bars of many estimates of one shape; those that are nearly equal share their factors."""
+    levels, which = np.unique(
+        np.rint(np.log(np.maximum(rows, LEAST_ESTIMATE)) * LEVELS_PER_E).astype(np.int64), return_inverse=True
+    )
+    factors = [calibration.factors(math.exp(level / LEVELS_PER_E), shape) for level in levels.tolist()]
+    ends = [interval(count, total, factors[place]) for count, place in zip(rows.tolist(), which.tolist(), strict=True)]
+    found = np.array(ends).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def width(low: float, high: float) -> float:

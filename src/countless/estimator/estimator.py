@@ -19,6 +19,7 @@ from countless.engine.density import Density, densities
 from countless.engine.kernel import compiled
 from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
+from countless.estimator.distribution import BinsWanted, Distribution, distribution
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.estimator.joint import Joint, joint
@@ -189,6 +190,24 @@ class Estimator:
         total = self._estimate(question, found, DEFAULT_METHOD, _since(started))
         groups = len(places) if groups is None else groups
         return joint(self.schema, self._runtimes, question.region, total, places, groups, self._seed)
+
+    def distribution(
+        self,
+        column: str | Sequence[str],
+        where: Where | None = None,
+        *,
+        bins: BinsWanted | None = None,
+        sort: str = "rows",
+    ) -> Distribution:
+        """Every value of ``column`` with its share of the rows that ``where`` keeps; of two columns, every pair.
+
+        ``bins`` puts numbers and times into about so many bins with round edges, or into those between given edges;
+        with several columns it may be a mapping by name. A column whose values are too many to be stored one by one is
+        always in bins. Values come by falling ``rows``, or by ``value``, as bins do.
+        """
+        started = time.perf_counter()
+        found = self.joint([column] if isinstance(column, str) else column, where)
+        return distribution(self.schema, found, self.calibration, bins, sort, started)
 
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> list[Sample]:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.

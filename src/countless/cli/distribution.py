@@ -1,0 +1,48 @@
+"""``countless distribution``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from countless.cli.options import json_option, model_argument
+from countless.estimator.distribution import SORTS, Distribution
+from countless.estimator.estimator import Estimator
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    '  countless distribution people.countless city --where "age > 35"\n'
+    "  countless distribution people.countless age --bins 10\n"
+    '  countless distribution people.countless city job --where "age > 35" --json'
+)
+@model_argument
+@click.argument("columns", metavar="COLUMN...", nargs=-1, required=True)
+@click.option("--where", metavar="CLAUSE", help="Of the rows that match this clause.")
+@click.option("--bins", type=click.IntRange(min=1), help="Put numbers and times into about so many bins.")
+@click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="What comes first.")
+@json_option
+def distribution(
+    model: Path, columns: tuple[str, ...], where: str | None, bins: int | None, sort: str, as_json: bool
+) -> None:
+    """Which values does a column have, and how many rows each?
+
+    Of several columns every combination of values is listed. Rows come with the range in which they should lie. Counts
+    that the model holds are exact.
+    """
+    found = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
+    click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str) if as_json else str(found))
+
+
+def _plain(found: Distribution) -> dict[str, object]:
+    return {
+        "where": found.total.where,
+        "total": found.total.to_json(),
+        "values": found.to_dicts(),
+        "disagreement": found.disagreement,
+        "exact": found.exact,
+        "counted": found.counted,
+        "ms": found.ms,
+    }

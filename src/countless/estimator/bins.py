@@ -1,0 +1,140 @@
+"""A column's values in bins: where the edges are, and which share of each code lies in which bin."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.data.schema import Column
+from countless.data.types import TEXT, TIMES
+from countless.errors import QueryTypeError
+from countless.estimator.values import Values, is_numeric
+from countless.query.line import Line
+from countless.query.scale import DAY, PAST_EVERY_DOUBLE, Key, scale_of, written
+
+DEFAULT_BINS = 20  # of a column whose values are too many to be listed
+MOST_BINS = 10_000
+ROUND = (1, 2, Fraction(5, 2), 5)  # steps between edges, times powers of ten
+SECOND = 10**9
+SPANS = tuple(SECOND * s for s in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)) + tuple(
+    DAY * days for days in (1, 7, 30, 91, 365, 3_652, 36_524)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins of a column, the last one with both its edges: their edges as DuckDB prints them, and ``shares``.
+
+    ``shares`` (codes, bins) tells how much of each code is in each bin; NULL is in a last one of its own, if it occurs.
+    """
+
+    edges: tuple[str, ...]
+    shares: FloatArray
+    has_null: bool
+
+
+def can_be_binned(kind: str) -> bool:
+    """Whether values of this type lie on a line that can be cut anywhere."""
+    return is_numeric(kind) or kind in TIMES
+
+
+def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
+    """About so many bins of equal width with round edges, or those between the given edges.
+
+    >>> bins = bins_of(Column("n", "INTEGER", ("3", "8", "21"), has_null=True), 3)
+    >>> bins.edges, bins.shares.tolist()
+    (('0', '10', '20', '30'), [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    """
+    if not can_be_binned(column.type):
+        raise QueryTypeError(f'"{column.name}" is {column.type}, which has no bins: leave bins out')
+    keys = Values(column).keys
+    if isinstance(wanted, int):
+        if not 1 <= wanted <= MOST_BINS:
+            raise QueryTypeError(f"the number of bins must be between 1 and {MOST_BINS:,}, not {wanted}")
+        edges = _round_edges(column.type, [key for key in keys if _finite(key)], wanted)
+    else:
+        edges = _given_edges(column, wanted)
+    below = _below(column, edges)
+    shares = np.diff(below, axis=1)
+    if column.has_null:
+        shares = np.pad(shares, ((0, 1), (0, 1)))
+        shares[-1, -1] = 1.0
+    return Bins(tuple(written(column.type, edge) for edge in edges), shares, column.has_null)
+
+
+def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
+    """For each code but NULL, which share of it is below each edge; of the last edge, at or below it."""
+    found = np.zeros((column.null, len(edges)))
+    if column.grid is not None:
+        line = Line(column, column.grid)
+        for place, edge in enumerate(edges):
+            cell, share = line.place((edge, int(place == len(edges) - 1)))
+            found[:cell, place] = 1.0
+            found[cell, place] = share
+        return found
+    keys = Values(column).keys
+    for place, edge in enumerate(edges):
+        last = place == len(edges) - 1
+        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), place] = 1.0
+    return found
+
+
+def _first_at(keys: Sequence[Key], edge: Key) -> int:
+    place = bisect_right(keys, edge)
+    return place - 1 if place and keys[place - 1] == edge else place
+
+
+def _finite(key: Key) -> bool:
+    return bool(-PAST_EVERY_DOUBLE < key < PAST_EVERY_DOUBLE)
+
+
+def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
+    """Edges a round step apart, that hold every key."""
+    if not keys:
+        return [0, 1]
+    low, high = Fraction(keys[0]), Fraction(keys[-1])
+    step = _round_step(kind, max((high - low) / wanted, Fraction(1, 10**300)))
+    first = math.floor(low / step)
+    count = max(1, math.ceil(high / step) - first)
+    return [_plain((first + place) * step) for place in range(count + 1)]
+
+
+def _round_step(kind: str, least: Fraction) -> Fraction:
+    """The least round step that is no shorter."""
+    if kind in TIMES:
+        return Fraction(next((span for span in SPANS if span >= least), SPANS[-1] * math.ceil(least / SPANS[-1])))
+    scale = Fraction(10) ** math.floor(math.log10(least))
+    step = next(scale * factor for factor in (*ROUND, 10) if scale * factor >= least)
+    smallest = scale_of(kind).step
+    return step if smallest is None else max(Fraction(math.ceil(step / smallest)) * smallest, Fraction(smallest))
+
+
+def _plain(key: Fraction) -> Key:
+    return key.numerator if key.denominator == 1 else key
+
+
+def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
+    scale = scale_of(column.type)
+    kind = "DOUBLE" if is_numeric(column.type) else column.type
+    try:
+        edges = [scale.read(kind, str(edge)) for edge in wanted]
+    except ValueError as error:
+        raise QueryTypeError(f'"{column.name}" is {column.type}, and an edge of its bins is not: {error}') from None
+    if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
+        raise QueryTypeError("bins need at least two edges, each greater than the one before")
+    return edges
+
+
+def needs_bins(column: Column) -> bool:
+    """Whether a column's values are not known one by one; of such text there is no telling at all."""
+    if column.grid is not None and column.type == TEXT:
+        raise QueryTypeError(f'"{column.name}" has too many values to be listed: ask for some of them in a condition')
+    return column.grid is not None

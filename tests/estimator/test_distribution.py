@@ -1,0 +1,140 @@
+"""Conditional distributions against DuckDB and against single estimates."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from countless import Estimator
+from countless.data.source import Source, connect
+from countless.errors import CountlessError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
+from countless.estimator.bins import bins_of
+from countless.estimator.fit import fit
+from countless.estimator.learning import Network
+from countless.estimator.values import Values
+
+WHERE = "age > 30 AND married AND score < 1.3"
+
+
+def test_every_value_with_its_share(estimator: Estimator) -> None:
+    found = estimator.distribution("city", WHERE)
+    assert found.names == ("city", "share", "rows", "low", "high")
+    assert {row[0] for row in found} == {"Oslo", "Rome", "New York", "Łódź", None}
+    shares, rows, low, high = (np.array([row[place] for row in found]) for place in range(1, 5))
+    assert shares.sum() == pytest.approx(1.0)
+    assert rows.sum() == pytest.approx(estimator.estimate(WHERE).rows)
+    assert (np.diff(rows) <= 0).all()
+    assert ((low <= rows) & (rows <= high)).all()
+    assert found.total.where == WHERE
+
+
+@pytest.mark.parametrize("column", ["age", "city", "married", "since when", "score"])
+def test_it_is_what_single_estimates_say(estimator: Estimator, people: Path, column: str) -> None:
+    """Before they are made to add up: each value is the exact answer for that value."""
+    where = "age > 64 AND score < 1.3 AND city <> 'Rome'"
+    found = estimator.joint([column], where)
+    assert found.exact
+    texts = Values(estimator.schema.columns[found.columns[0]]).texts
+    for (code,), rows in zip(found.codes.tolist(), found.rows.tolist(), strict=True):
+        text = texts[code]
+        value = f"\"{column}\" = '{text}'" if text is not None else f'"{column}" IS NULL'
+        alone = estimator.estimate(f"({where}) AND {value}", method="exact").rows
+        assert rows * (1 + found.disagreement) == pytest.approx(alone, rel=1e-3, abs=1e-3)
+
+
+def test_without_a_condition_it_is_counted(estimator: Estimator, people: Path) -> None:
+    truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' GROUP BY 1").fetchall())
+    found = estimator.distribution("city")
+    assert found.counted
+    assert {row[0]: row[2] for row in found} == truth
+    assert all(row[2] == row[3] == row[4] for row in found)
+    truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' WHERE age > 40 GROUP BY 1").fetchall())
+    assert {row[0]: row[2] for row in estimator.distribution("city", "age > 40")} == truth
+
+
+def test_an_or_is_spread_over_all_its_parts(estimator: Estimator, people: Path) -> None:
+    where = "city = 'Oslo' AND age > 50 OR married AND score > 0.5"
+    truth = dict(connect().sql(f"SELECT city, count(*) FROM '{people}' WHERE {where} GROUP BY 1").fetchall())
+    found = {row[0]: row[2] for row in estimator.distribution("city", where)}
+    assert found.keys() == truth.keys()
+    assert all(found[city] == pytest.approx(truth[city], rel=0.4, abs=10) for city in truth)
+
+
+def test_two_columns_together(estimator: Estimator, people: Path) -> None:
+    found = estimator.distribution(["city", "married"], "age > 40 AND score > 0.2")
+    assert found.names[:2] == ("city", "married")
+    assert sum(row[3] for row in found) == pytest.approx(found.total.rows)
+    counted = estimator.distribution(["city", "married"])
+    truth = connect().sql(f"SELECT city, married, count(*) FROM '{people}' GROUP BY ALL").fetchall()
+    assert counted.counted
+    assert {row[:2]: row[3] for row in counted} == {row[:2]: row[2] for row in truth}
+
+
+def test_bins(estimator: Estimator, people: Path) -> None:
+    found = estimator.distribution("age", "married", bins=5)
+    assert found.names[:2] == ("age_from", "age_to")
+    for low, high, _, rows, *_ in found:
+        within = f"age >= {low} AND age {'<=' if high == 70 else '<'} {high}"
+        ((truth,),) = connect().sql(f"SELECT count(*) FROM '{people}' WHERE married AND {within}").fetchall()
+        assert rows == pytest.approx(truth)
+    given = estimator.distribution("age", bins=[20, 40.5, 60])
+    assert [row[:2] for row in given] == [(20, 40), (40, 60)]
+    by_day = estimator.distribution("since when", bins=4)
+    assert isinstance(by_day.rows[0][0], datetime.date)
+    assert sum(row[3] for row in by_day) == pytest.approx(3000)
+    mapped = estimator.distribution(["age", "city"], bins={"age": 3})
+    assert mapped.names[:3] == ("age_from", "age_to", "city")
+
+
+def test_grids_come_in_bins() -> None:
+    rows = "SELECT sqrt(hash(range) % 1000003) AS x, (hash(range, 1) % 3)::INTEGER AS kind FROM range(4000)"
+    source = Source.open(connect().sql(rows))
+    model = fit(source, epochs=3, max_distinct=500, network=Network(hidden=32, blocks=1), calibrate=False)
+    found = model.distribution("x", bins=10)
+    for low, high, _, count, *_ in found:
+        truth = source.rows(f"SELECT count(*) FROM {source.table} WHERE x >= {low} AND x < {high}")[0][0]
+        assert count == pytest.approx(truth, abs=12)
+    assert len(model.distribution("x", "kind = 1")) > 5
+
+
+def test_the_order_and_the_looks(estimator: Estimator) -> None:
+    by_value = estimator.distribution("age", WHERE, sort="value")
+    assert [row[0] for row in by_value] == sorted(row[0] for row in by_value)
+    printed = str(estimator.distribution("city", WHERE))
+    assert "%" in printed
+    assert printed.splitlines()[0].split() == ["city", "share", "rows", "low", "high"]
+    assert f"rows where {WHERE}" in printed.splitlines()[-1]
+    assert len(str(by_value).splitlines()) == len(by_value) + 2
+
+
+def test_frames(estimator: Estimator) -> None:
+    found = estimator.distribution("since when", WHERE)
+    frame, table = found.to_pandas(), found.to_arrow()
+    assert list(frame.columns) == list(found.names) == table.column_names
+    assert str(table.schema.field("since when").type) == "date32[day]"
+    assert len(frame) == table.num_rows == len(found) == len(found.to_polars())
+
+
+def test_a_condition_that_nothing_meets(estimator: Estimator) -> None:
+    assert len(estimator.distribution("city", "age > 30 AND age < 20")) == 0
+    assert "0 rows where" in str(estimator.distribution("city", "age > 30 AND age < 20"))
+
+
+def test_errors(estimator: Estimator) -> None:
+    with pytest.raises(UnknownColumnError, match='did you mean "city"'):
+        estimator.distribution("cty")
+    with pytest.raises(CountlessError, match="does not hold"):
+        estimator.distribution("id")
+    with pytest.raises(QueryTypeError, match="leave bins out"):
+        estimator.distribution("city", bins=[1, 2])
+    with pytest.raises(QueryTypeError, match="sort by"):
+        estimator.distribution("city", sort="name")
+    with pytest.raises(QueryTypeError, match="greater than the one before"):
+        estimator.distribution("age", bins=[3, 2])
+    with pytest.raises(QueryTypeError, match="between 1 and"):
+        bins_of(estimator.schema.columns[0], 0)
+    with pytest.raises(UnsupportedQueryError):
+        estimator.distribution("city", "age > (SELECT 1)")
