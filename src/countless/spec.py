@@ -150,8 +150,10 @@ class TextSpec:
     MASK at position ``p`` stands for ``p`` symbols that are not known, so that every string begins with MASK at 0.
 
     ``grams`` lists lengths of character n-grams that have embeddings of their own, in ``buckets`` by a hash.
-    ``context`` is the size of a vector that says what else is known of the row, 0 for none. With ``gaps`` the model has
-    also learned what follows MASK inside a string.
+    ``context`` is what else may be known of the row: how many symbols each position of the columns' model has. As
+    there, the one after these is MASK, for what is not known; a hidden layer of ``context_width`` units reads them all.
+    Without a context strings are learned by themselves. With ``gaps`` the model has also learned what follows MASK
+    inside a string.
 
     >>> spec = TextSpec(characters=26, length=100)
     >>> spec.unknown, spec.end, spec.cut, spec.null, spec.mask, spec.symbols
@@ -166,12 +168,13 @@ class TextSpec:
     inner: int = 256
     grams: tuple[int, ...] = (2, 3, 4)
     buckets: int = 1 << 14
-    context: int = 0
+    context: tuple[int, ...] = ()
+    context_width: int = 64
     gaps: bool = False
 
     def __post_init__(self) -> None:
         sizes = (self.length, self.width, self.blocks, self.heads, self.inner, self.buckets, *self.grams)
-        if min(sizes) < 1 or min(self.characters, self.context) < 0:
+        if min(*sizes, self.context_width, *self.context) < 1 or self.characters < 0:
             raise ModelFileError("a text model has at least 1 character of length, 1 block, 1 head and 1 unit")
         if self.width % self.heads:
             raise ModelFileError(f"{self.heads} heads cannot share a width of {self.width} evenly")
@@ -210,7 +213,7 @@ class TextSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        return {"kind": "transformer", **asdict(self), "grams": list(self.grams)}
+        return {"kind": "transformer", **asdict(self), "grams": list(self.grams), "context": list(self.context)}
 
     @classmethod
     def from_json(cls, data: Any) -> TextSpec:
@@ -218,9 +221,12 @@ class TextSpec:
         try:
             if data["kind"] != "transformer":
                 raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
-            others = ("grams", "gaps")
+            others = ("grams", "context", "context_width", "gaps")
             sizes = {field.name: int(data[field.name]) for field in fields(cls) if field.name not in others}
             grams = tuple(int(length) for length in data["grams"])
-            return cls(**sizes, grams=grams, gaps=bool(data.get("gaps", False)))
+            context = tuple(int(size) for size in data["context"] or ())  # older files say 0 for none
+            width = int(data.get("context_width", cls.context_width))
+            gaps = bool(data.get("gaps", False))
+            return cls(**sizes, grams=grams, context=context, context_width=width, gaps=gaps)
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None

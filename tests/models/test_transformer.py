@@ -18,9 +18,9 @@ from countless.spec import TextSpec
 
 SPECS = [
     TextSpec(characters=5, length=12, width=8, blocks=2, heads=2, inner=12, grams=(2, 3, 4), buckets=31),
-    TextSpec(characters=3, length=9, width=6, blocks=1, heads=3, inner=5, grams=(), context=4),
+    TextSpec(characters=3, length=9, width=6, blocks=1, heads=3, inner=5, grams=(), context=(4, 2), context_width=5),
     TextSpec(characters=20, length=15, width=16, blocks=3, heads=1, inner=8, grams=(2,), buckets=64),
-    TextSpec(characters=7, length=10, width=16, blocks=1, heads=4, inner=32, grams=(3, 5), buckets=16, context=2),
+    TextSpec(characters=7, length=10, width=16, blocks=1, heads=4, inner=32, grams=(3, 5), buckets=16, context=(3,)),
 ]
 
 
@@ -46,9 +46,16 @@ def strings(spec: TextSpec, count: int, rng: np.random.Generator) -> tuple[torch
     return torch.from_numpy(tokens), torch.from_numpy(np.cumsum(steps, axis=1))
 
 
+def rows(spec: TextSpec, count: int, rng: np.random.Generator) -> torch.Tensor | None:
+    """A symbol or MASK for every position of each row; None if the model takes no context."""
+    sizes = np.array(spec.context) + 1
+    return torch.from_numpy(rng.integers(sizes, size=(count, len(sizes)))) if spec.context else None
+
+
 def chances(model: Transformer, tokens: Any, positions: Any, context: torch.Tensor | None = None) -> FloatArray:
     with torch.no_grad():
-        found: FloatArray = model(tokens, positions, context).double().softmax(-1).numpy()
+        shift = None if context is None else model.shift(context)
+        found: FloatArray = model(tokens, positions, shift).double().softmax(-1).numpy()
     return found
 
 
@@ -61,10 +68,10 @@ def test_the_engine_has_the_same_probabilities(spec: TextSpec, compiled: bool, m
     runtime = TextRuntime(spec, model.arrays())
     assert runtime.compiled == compiled
     tokens, positions = strings(spec, 6, rng)
-    contexts = torch.from_numpy(rng.standard_normal((6, spec.context)).astype(np.float32)) if spec.context else None
+    contexts = rows(spec, 6, rng)
     expected = chances(model, tokens, positions, contexts)
     for index, (string, places) in enumerate(zip(tokens.tolist(), positions.tolist(), strict=True)):
-        tree = runtime.tree(None if contexts is None else contexts[index].double().numpy())
+        tree = runtime.tree(None if contexts is None else contexts[index : index + 1].numpy())
         node, found = places[0], [tree.roots[places[0]]]
         for token, place in zip(string[1:], places[1:], strict=True):
             masked = token == spec.mask
@@ -105,11 +112,11 @@ def test_positions_and_context_tell() -> None:
     spec = SPECS[1]
     model, rng = network(spec), np.random.default_rng(3)
     tokens, positions = strings(spec, 2, rng)
-    one, two = torch.randn(2, 2, spec.context)
+    one, two = torch.tensor([[0, 1], [3, 2]]), torch.tensor([[1, 1], [2, 2]])
     assert not np.allclose(chances(model, tokens, positions), chances(model, tokens, positions.clamp(min=1)))
     assert not np.allclose(chances(model, tokens, positions, one), chances(model, tokens, positions, two))
-    nothing = torch.zeros(2, spec.context)
-    np.testing.assert_allclose(chances(model, tokens, positions, nothing), chances(model, tokens, positions))
+    nothing = torch.tensor([spec.context, spec.context])
+    np.testing.assert_allclose(chances(model, tokens, positions, nothing), chances(model, tokens, positions), rtol=1e-5)
 
 
 @given(

@@ -114,7 +114,7 @@ def per_sample(runtime: TextRuntime, seed: int, samples: int = 256, fewer: int =
 
 def _naive_without_cache(runtime: TextRuntime, samples: int, rng: np.random.Generator) -> None:
     strings = np.zeros((samples, 0), dtype=np.int64)
-    following = np.repeat(runtime.tree().roots[:1], samples, axis=0)
+    following = np.repeat(runtime.tree().starts, samples, axis=0)
     for length in range(1, runtime.spec.length + 1):
         symbols = draw(following, rng)
         strings = np.column_stack([strings, symbols])[symbols <= runtime.spec.unknown]

@@ -74,13 +74,13 @@ class TextNetwork:
             raise TrainingError(f"unknown preset {name!r} for text: choose {' or '.join(TEXT_PRESETS)}")
         return TEXT_PRESETS[name]
 
-    def spec(self, column: TextColumn) -> TextSpec:
-        """The network for ``column``."""
-        return self._sized(len(column.characters), column.length)
+    def spec(self, column: TextColumn, context: tuple[int, ...] = ()) -> TextSpec:
+        """The network for ``column``, in rows whose other columns have ``context`` symbols at each position."""
+        return self._sized(len(column.characters), column.length, context)
 
-    def _sized(self, characters: int, length: int) -> TextSpec:
+    def _sized(self, characters: int, length: int, context: tuple[int, ...] = ()) -> TextSpec:
         sizes = (self.width, self.blocks, self.heads, self.inner, self.grams, self.buckets)
-        return TextSpec(characters, length, *sizes, gaps=self.masking == "spans")
+        return TextSpec(characters, length, *sizes, context=context, gaps=self.masking == "spans")
 
 
 NARROW, WIDE = (256, 3), (512, 2)  # hidden units and blocks; the first is the paper's
@@ -176,7 +176,9 @@ class Learner:
                 found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table).arrays())
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
-            text = TextTask(strings, text_network.spec(column), self.text_options, text_network.masking)
+            spec_of_text = text_network.spec(column, schema.sizes)
+            codes = self.table.matrix() if schema.columns else None
+            text = TextTask(strings, spec_of_text, self.text_options, text_network.masking, codes, schema.groups)
             name = text_model(index)
             found[name], report["texts"][column.name] = self._learned(
                 text, self.text_options, name, report["interrupted"]

@@ -55,6 +55,8 @@ def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> t
         spec = TextSpec.from_json(model.spec)
         if (spec.characters, spec.length) != (len(column.characters), column.length):
             raise _mismatch()
+        if spec.context not in ((), schema.sizes):  # older files have no context
+            raise _mismatch()
         found.append(TextRuntime(spec, dict(model.arrays)))
     return tuple(found)
 

@@ -44,6 +44,29 @@ class Block(nn.Module):
         return mixed.transpose(1, 2).reshape(strings, tokens, width // 3)
 
 
+class Row(nn.Module):
+    """What is known of a row, as a vector that is added to every token of its string: the *shift*.
+
+    Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and past it.
+    """
+
+    def __init__(self, spec: TextSpec) -> None:
+        super().__init__()
+        rows = torch.tensor(spec.context) + 1
+        self.first = rows.cumsum(0) - rows  # the embedding of each position's symbol 0
+        scale = 0.5 / math.sqrt(len(spec.context))
+        self.embedding = nn.Parameter(scale * torch.randn(int(rows.sum()), spec.context_width))
+        self.bias = nn.Parameter(torch.zeros(spec.context_width))
+        self.out = nn.Linear(spec.context_width, spec.width, bias=False)
+        self.direct = nn.Linear(spec.context_width, spec.width, bias=False)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """The shift (rows, width) of each row (rows, positions)."""
+        units = F.embedding_bag(symbols + self.first, self.embedding, mode="sum") + self.bias
+        shift: Tensor = self.out(F.relu(units)) + self.direct(units)
+        return shift
+
+
 class Transformer(nn.Module):
     r"""An autoregressive model of a string's symbols :math:`x_0, x_1, \dots`, END included.
 
@@ -54,7 +77,8 @@ class Transformer(nn.Module):
 
     Besides its character's embedding a token has those of the n-grams that end in it: most of what decides the next
     character is in the last few, and a lookup is cheaper than layers. The character embeddings are the output layer
-    too. ``spec`` describes the sizes (:class:`~countless.spec.TextSpec`).
+    too. A model with a context also takes what is known of the string's row. ``spec`` describes the sizes
+    (:class:`~countless.spec.TextSpec`).
     """
 
     def __init__(self, spec: TextSpec) -> None:
@@ -64,17 +88,27 @@ class Transformer(nn.Module):
         self.positions = nn.Parameter(0.05 * torch.randn(spec.length + 1, spec.width))
         self.grams = nn.Parameter(0.05 * torch.randn(len(spec.grams), spec.buckets, spec.width))
         self.bias = nn.Parameter(torch.zeros(spec.symbols))
-        self.context = nn.Linear(spec.context, spec.width, bias=False) if spec.context else None
+        self.context = Row(spec) if spec.context else None
         self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.blocks))
         self.final = nn.LayerNorm(spec.width)
 
-    def forward(self, tokens: Tensor, positions: Tensor, context: Tensor | None = None) -> Tensor:
-        """Logits (strings, tokens, symbols) of what follows each token; ``positions`` has the place of each."""
+    def shift(self, rows: Tensor | None = None) -> Tensor:
+        """What the rows (rows, positions) add to every token of their strings; without any, one of nothing but MASK."""
+        if self.context is None:
+            return torch.zeros(1 if rows is None else len(rows), self.spec.width)
+        shift: Tensor = self.context(torch.tensor([self.spec.context]) if rows is None else rows)
+        return shift
+
+    def forward(self, tokens: Tensor, positions: Tensor, shift: Tensor | None = None) -> Tensor:
+        """Logits (strings, tokens, symbols) of what follows each token; ``positions`` has the place of each.
+
+        ``shift`` (strings, width) is what their rows add; without it nothing is known of them.
+        """
         x = F.embedding(tokens, self.embedding) + F.embedding(positions, self.positions)
         for table, buckets in zip(self.grams, gram_buckets(tokens, self.spec), strict=True):
             x = x + F.embedding(buckets, table)
-        if self.context is not None and context is not None:
-            x = x + self.context(context)[:, None, :]
+        if self.context is not None:
+            x = x + (self.shift() if shift is None else shift)[:, None, :]
         for block in self.blocks:
             x = block(x)
         return F.linear(self.final(x), self.embedding[: self.spec.symbols], self.bias)

@@ -59,18 +59,25 @@ class Masking(ABC):
         return mask, counts
 
 
+@dataclass(frozen=True)
 class UniformMasking(Masking):
-    """The paper's scheme: for each row, the number of masked columns is uniform on [0, columns)."""
+    """The paper's scheme: for each row, the number of masked columns is uniform on [0, columns).
+
+    With ``everything`` it is uniform on [0, columns]: sometimes nothing is seen.
+    """
+
+    everything: bool = False
 
     @property
     def name(self) -> str:
         return "uniform"
 
     def draw(self, rows: int, columns: int, generator: torch.Generator) -> Tensor:
-        count = torch.randint(columns, (rows, 1), generator=generator)
+        count = torch.randint(columns + self.everything, (rows, 1), generator=generator)
         keys = torch.rand(rows, columns, generator=generator)
         ordered = torch.from_numpy(np.sort(keys.numpy(), axis=1))  # several times as fast as PyTorch's
-        return keys < ordered.gather(1, count)  # the columns with the smallest keys
+        most = ordered.gather(1, count.clamp(max=columns - 1))
+        return (keys < most) | (count == columns)  # the columns with the smallest keys
 
 
 @dataclass(frozen=True)

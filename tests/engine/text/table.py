@@ -38,6 +38,8 @@ class TableRuntime(TextRuntime):
     """A random joint distribution of all strings up to a length: each character depends on all that came before it.
 
     A row of ``strings`` is one of them in symbols (length + 1): characters, then END or CUT; or NULL. Beyond is END.
+    ``masses`` has the probability of each. With ``contexts`` the row has one position of so many symbols, each with a
+    distribution of its own (``given``), and MASK is the mean of them.
     """
 
     def __init__(
@@ -50,11 +52,21 @@ class TableRuntime(TextRuntime):
         stop: float = 0.0,
         null: bool = False,
         gaps: bool = False,
+        contexts: int = 0,
     ) -> None:
         rng = np.random.default_rng(seed)
         letters = letters_of(characters, rare, stop)
         known = sorted(set(letters.symbols.tolist()))
-        self.spec = TextSpec(len(characters), length, width=1, heads=1, inner=1, buckets=1, gaps=gaps)
+        self.spec = TextSpec(
+            len(characters),
+            length,
+            width=1,
+            heads=1,
+            inner=1,
+            buckets=1,
+            gaps=gaps,
+            context=(contexts,) * (contexts > 0),
+        )
         self.letters, self.has_null = letters, null
         rows = [
             [*string, *[self.spec.end] * (length + 1 - size)]
@@ -66,15 +78,18 @@ class TableRuntime(TextRuntime):
         if null:
             rows.append([self.spec.null, *[self.spec.end] * length])
         self.strings: IntArray = np.array(rows)
-        masses = rng.gamma(0.3, size=len(rows)) + 1e-4
-        self.masses: FloatArray = masses / masses.sum()
+        masses = rng.gamma(0.3, size=(max(1, contexts), len(rows))) + 1e-4
+        masses /= masses.sum(axis=1, keepdims=True)
+        self.masses: FloatArray = masses.mean(axis=0)
+        self.given: FloatArray = np.concatenate([masses, self.masses[None]]) if contexts else self.masses[None]
         self.known: list[tuple[FloatArray, Weights]] = []  # by node of any tree: the mass of its strings, what follows
         self.places: dict[tuple[int, int, int], int] = {}
-        for position in range(length + 1):
-            self._append(self.masses, position)
+        for masses in self.given:
+            for position in range(length + 1):
+                self._append(masses, position)
 
-    def tree(self, context: FloatArray | None = None) -> TableTree:
-        return TableTree(self)
+    def tree(self, contexts: ArrayLike | None = None) -> TableTree:
+        return TableTree(self, [len(self.given) - 1] if contexts is None else np.asarray(contexts)[:, 0].tolist())
 
     def node(self, parent: int, before: int, token: int) -> int:
         """The node after ``token`` at the position ``before``, where its parent is."""
@@ -118,22 +133,24 @@ class TableRuntime(TextRuntime):
             found.append(float(last.get(symbol, language.null)))
         return np.array(found)
 
-    def truth(self, language: Language | Automaton) -> float:
-        """The mass of the strings in ``language``."""
+    def truth(self, language: Language | Automaton, context: int = -1) -> float:
+        """The mass of the strings in ``language``, in one of the contexts."""
         if isinstance(language, Automaton):
             language = Language(language, False, False)
-        return float(self.masses @ self.chances(language))
+        return float(self.given[context] @ self.chances(language))
 
 
 class TableTree:
     """A tree of strings of a table; ``rows`` is how many were asked for."""
 
-    def __init__(self, runtime: TableRuntime) -> None:
-        self._runtime = runtime
-        self._nodes = list(range(runtime.spec.length + 1))
-        self._positions = list(range(runtime.spec.length + 1))
+    def __init__(self, runtime: TableRuntime, contexts: list[int]) -> None:
+        self._runtime, each = runtime, runtime.spec.length + 1
+        self._nodes = [context * each + position for context in contexts for position in range(each)]
+        self._positions = list(range(each)) * len(contexts)
+        self._contexts = np.repeat(np.arange(len(contexts)), each).tolist()
         self.roots: Weights = np.stack([runtime.known[node][1] for node in self._nodes])
         self.roots.setflags(write=False)
+        self.starts: Weights = self.roots[::each]
 
     @property
     def size(self) -> int:
@@ -148,6 +165,10 @@ class TableTree:
     def positions(self) -> IntArray:
         return np.array(self._positions)
 
+    @property
+    def contexts(self) -> IntArray:
+        return np.array(self._contexts)
+
     def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
         first = self.size
         for parent, token in zip(np.asarray(parents).tolist(), np.asarray(tokens).tolist(), strict=True):
@@ -156,6 +177,7 @@ class TableTree:
             assert token <= self._runtime.spec.unknown, "a string went on after its end"
             self._nodes.append(self._runtime.node(self._nodes[parent], before, token))
             self._positions.append(before + 1)
+            self._contexts.append(self._contexts[parent])
         return self._since(first)
 
     def masked(self, parents: ArrayLike, positions: ArrayLike) -> Weights:
@@ -163,6 +185,7 @@ class TableTree:
         for parent, position in zip(np.asarray(parents).tolist(), np.asarray(positions).tolist(), strict=True):
             self._nodes.append(self._runtime.masked(self._nodes[parent], position))
             self._positions.append(position)
+            self._contexts.append(self._contexts[parent])
         return self._since(first)
 
     def _since(self, first: int) -> Weights:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.arrays import FloatArray
+from countless.arrays import FloatArray, IntArray
 from countless.engine import kernel
 from countless.engine.text.kernel import CompiledTree, TextKernel, _arrays
 from countless.engine.text.runtime import TextRuntime, Tree, shapes
@@ -47,7 +47,7 @@ RUNTIMES = pytest.mark.parametrize("make", [plain, fast])
 
 
 def defined(
-    spec: TextSpec, weights: dict[str, Any], string: list[tuple[int, int]], context: FloatArray | None
+    spec: TextSpec, weights: dict[str, Any], string: list[tuple[int, int]], context: IntArray | None
 ) -> FloatArray:
     """Probabilities after the last token of a string of (token, position), in float64, a token at a time."""
     w = {name: array.astype(np.float64) for name, array in weights.items()}
@@ -67,7 +67,7 @@ def defined(
             for back in range(length):
                 value = (value ^ (string[index - back][0] if back <= index else spec.mask)) * 16777619 % 2**32
             x = x + w["grams"][gram, (value >> 7) % spec.buckets]
-        stream.append(x if context is None else x + w["context.weight"] @ context)
+        stream.append(x if context is None else x + shift(spec, w, context))
     size = spec.width // spec.heads
     for block in (f"blocks.{index}" for index in range(spec.blocks)):
         qkv = [np.split(linear(f"{block}.qkv", norm(f"{block}.attention_norm", x)), 3) for x in stream]
@@ -85,9 +85,27 @@ def defined(
     return np.asarray(chances / chances.sum())
 
 
-def random_nodes(spec: TextSpec, count: int, rng: np.random.Generator) -> list[tuple[int, int, int]]:
+def shift(spec: TextSpec, w: dict[str, Any], context: IntArray) -> FloatArray:
+    """What a context adds to every token."""
+    units = w["context.bias"].copy()
+    first = 0
+    for size, symbol in zip(spec.context, context.tolist(), strict=True):
+        units += w["context.embedding"][first + symbol]
+        first += size + 1
+    found: FloatArray = w["context.out.weight"] @ np.maximum(units, 0) + w["context.direct.weight"] @ units
+    return found
+
+
+def random_contexts(spec: TextSpec, count: int, rng: np.random.Generator) -> IntArray | None:
+    """Symbols, or MASK, of every position of so many rows; None if the model takes none, or by chance."""
+    if not spec.context or not count:
+        return None
+    return rng.integers(np.array(spec.context) + 1, size=(count, len(spec.context)))
+
+
+def random_nodes(spec: TextSpec, count: int, rng: np.random.Generator, contexts: int = 1) -> list[tuple[int, int, int]]:
     """(parent, token, position) of nodes after the roots, parents anywhere before that leave room."""
-    positions = list(range(spec.length + 1))
+    positions = list(range(spec.length + 1)) * contexts
     nodes = []
     for _ in range(count):
         room = [node for node, position in enumerate(positions) if position < spec.length]
@@ -111,32 +129,75 @@ def grown(tree: Tree, nodes: list[tuple[int, int, int]], cuts: list[int]) -> Flo
     return np.concatenate(found)
 
 
-def string_of(spec: TextSpec, nodes: list[tuple[int, int, int]], index: int) -> list[tuple[int, int]]:
-    """The tokens and positions from the root to a node."""
+def string_of(
+    spec: TextSpec, nodes: list[tuple[int, int, int]], index: int, contexts: int = 1
+) -> tuple[list[tuple[int, int]], int]:
+    """The tokens and positions from the root to a node, and its context."""
     string: list[tuple[int, int]] = []
-    node = index + spec.length + 1
-    while node > spec.length:
-        parent, token, position = nodes[node - spec.length - 1]
+    roots = contexts * (spec.length + 1)
+    node = index + roots
+    while node >= roots:
+        parent, token, position = nodes[node - roots]
         string.insert(0, (token, position))
         node = parent
-    return [(spec.mask, node), *string]
+    context, place = divmod(node, spec.length + 1)
+    return [(spec.mask, place), *string], context
 
 
-@pytest.mark.parametrize("spec", [SMALL, TextSpec(3, 9, width=6, heads=3, blocks=1, inner=5, grams=(), context=4)])
+CONDITIONAL = TextSpec(3, 9, width=6, heads=3, blocks=2, inner=5, grams=(), context=(2, 1, 4), context_width=5)
+
+
+@pytest.mark.parametrize(("spec", "contexts"), [(SMALL, 0), (CONDITIONAL, 0), (CONDITIONAL, 1), (CONDITIONAL, 4)])
 @RUNTIMES
-def test_a_tree_is_as_defined(make: Any, spec: TextSpec) -> None:
+def test_a_tree_is_as_defined(make: Any, spec: TextSpec, contexts: int) -> None:
     rng = np.random.default_rng(1)
     weights = arrays(spec)
-    context = rng.standard_normal(spec.context) if spec.context else None
-    tree: Tree = make(spec, weights).tree(context)
-    nodes = random_nodes(spec, 40, rng)
+    chosen = random_contexts(spec, contexts, rng)
+    rows = [np.array(spec.context)] if chosen is None else list(chosen)
+    tree: Tree = make(spec, weights).tree(chosen)
+    nodes = random_nodes(spec, 40, rng, len(rows))
+    roots = len(rows) * (spec.length + 1)
     found = grown(tree, nodes, [3, 17])
-    for root in range(spec.length + 1):
-        assert_close(tree.roots[root], defined(spec, weights, [(spec.mask, root)], context))
+    assert tree.size == roots + 40
+    assert len(tree.roots) == roots
+    np.testing.assert_array_equal(tree.positions[:roots], np.tile(np.arange(spec.length + 1), len(rows)))
+    np.testing.assert_array_equal(tree.contexts[:roots], np.repeat(np.arange(len(rows)), spec.length + 1))
+    assert tree.positions[roots:].tolist() == [position for *_, position in nodes]
+    for root in range(roots):
+        context, place = divmod(root, spec.length + 1)
+        row = rows[context] if spec.context else None
+        assert_close(tree.roots[root], defined(spec, weights, [(spec.mask, place)], row))
+        if place == 0:
+            assert_close(tree.starts[context], tree.roots[root], rtol=1e-5)
     for index in range(len(nodes)):
-        assert_close(found[index], defined(spec, weights, string_of(spec, nodes, index), context))
-    assert tree.size == spec.length + 41
-    assert tree.positions.tolist() == [*range(spec.length + 1), *(position for *_, position in nodes)]
+        string, context = string_of(spec, nodes, index, len(rows))
+        assert tree.contexts[roots + index] == context
+        assert_close(found[index], defined(spec, weights, string, rows[context] if spec.context else None))
+
+
+@RUNTIMES
+def test_roots_are_computed_when_one_of_them_is_extended(make: Any) -> None:
+    runtime = make(CONDITIONAL, arrays(CONDITIONAL))
+    contexts = np.array([[0, 1, 2], [2, 1, 4]])
+    early, late = runtime.tree(contexts), runtime.tree(contexts)
+    beginning = late.extend([0, 10], [1, 1])
+    assert_close(early.roots[[0, 10]], late.starts, rtol=1e-5)
+    assert_close(early.extend([13], [2]), late.extend([13], [2]), rtol=1e-5)
+    assert_close(early.extend([0, 10], [1, 1]), beginning, rtol=1e-5)
+    assert_close(early.roots, late.roots, rtol=1e-5)
+
+
+@RUNTIMES
+def test_a_context_does_not_depend_on_the_others(make: Any) -> None:
+    runtime = make(CONDITIONAL, arrays(CONDITIONAL))
+    contexts = np.array([[0, 1, 2], [2, 1, 4], [1, 0, 0]])  # the second of nothing but MASK
+    together = runtime.tree(contexts)
+    for place, context in enumerate(contexts):
+        alone = runtime.tree(context[None])
+        assert_close(together.roots[10 * place : 10 * place + 10], alone.roots, rtol=1e-5)
+        assert_close(together.extend([10 * place + 3], [1]), alone.extend([3], [1]), rtol=1e-5)
+    assert_close(together.roots[10:20], runtime.tree().roots, rtol=1e-5)
+    assert_close(together.starts[1:2], runtime.tree().starts, rtol=1e-5)
 
 
 specs = st.builds(
@@ -149,24 +210,29 @@ specs = st.builds(
     inner=st.integers(1, 50),
     grams=st.sampled_from([(), (2,), (2, 3, 4), (3, 7)]),
     buckets=st.integers(1, 50),
-    context=st.sampled_from([0, 0, 3]),
+    context=st.sampled_from([(), (), (3,), (1, 5, 2)]),
+    context_width=st.integers(1, 20),
 )
 
 
-@given(specs, st.integers(0, 2**32), st.integers(0, 250), st.lists(st.integers(1, 250)))
+@given(specs, st.integers(0, 2**32), st.integers(0, 250), st.lists(st.integers(1, 250)), st.integers(0, 9))
 @settings(deadline=None, max_examples=60)
-def test_the_compiled_tree_is_the_plain_one(spec: TextSpec, seed: int, count: int, cuts: list[int]) -> None:
+def test_the_compiled_tree_is_the_plain_one(
+    spec: TextSpec, seed: int, count: int, cuts: list[int], several: int
+) -> None:
     rng = np.random.default_rng(seed)
     weights = arrays(spec, seed)
-    context = rng.standard_normal(spec.context) if spec.context else None
-    nodes = random_nodes(spec, count, rng)
+    contexts = random_contexts(spec, several, rng)
+    nodes = random_nodes(spec, count, rng, 1 if contexts is None else several)
     runtime = fast(spec, weights)
-    tree, twin = runtime.tree(context), plain(spec, weights).tree(context)
+    tree, twin = runtime.tree(contexts), plain(spec, weights).tree(contexts)
+    assert_close(tree.starts, twin.starts, rtol=2e-3)
     found = grown(tree, nodes, cuts)
     assert_close(tree.roots, twin.roots, rtol=2e-3)
     assert_close(found, grown(twin, nodes, []), rtol=2e-3)
     np.testing.assert_array_equal(tree.positions, twin.positions)
-    np.testing.assert_array_equal(found, grown(runtime.tree(context), nodes, []))  # in other pieces: to the last bit
+    np.testing.assert_array_equal(tree.contexts, twin.contexts)
+    np.testing.assert_array_equal(found, grown(runtime.tree(contexts), nodes, []))  # in other pieces: to the last bit
 
 
 @RUNTIMES
@@ -184,9 +250,8 @@ def test_a_string_at_once_or_token_by_token(make: Any) -> None:
 
 @RUNTIMES
 def test_trees_of_one_model_do_not_touch_each_other(make: Any) -> None:
-    spec = TextSpec(3, 9, width=6, heads=3, blocks=2, inner=5, context=2)
-    contexts = np.random.default_rng(3).standard_normal((3, 2))
-    runtime: TextRuntime = make(spec, arrays(spec))
+    contexts = [np.array([[0, 1, 2]]), np.array([[1, 0, 4]]), None, np.array([[0, 0, 0], [0, 1, 2]])]
+    runtime: TextRuntime = make(CONDITIONAL, arrays(CONDITIONAL))
     expected = [runtime.tree(context).extend([0, 2], [1, 2]) for context in contexts]
     trees = [runtime.tree(context) for context in contexts]
     found = [tree.extend([0, 2], [1, 2]) for tree in trees]
@@ -255,15 +320,32 @@ class TestMistakes:
         assert tree.extend([], []).shape == tree.masked([], []).shape == (0, SMALL.symbols)
         assert tree.size == SMALL.length + 1
 
-    def test_contexts(self, make: Any) -> None:
-        spec = TextSpec(3, 9, width=6, heads=3, blocks=1, inner=5, context=4)
-        for runtime, context in (
-            (make(spec, arrays(spec)), None),
-            (make(spec, arrays(spec)), np.zeros(3)),
-            (make(SMALL, arrays(SMALL)), np.zeros(3)),
-        ):
-            with pytest.raises(ValueError, match="context"):
-                runtime.tree(context)
+    @pytest.mark.parametrize(
+        "contexts",
+        [
+            np.zeros((1, 3)),
+            np.zeros(3, dtype=np.int64),
+            np.zeros((0, 3), dtype=np.int64),
+            np.zeros((1, 2), dtype=np.int64),
+            np.zeros((1, 1, 3), dtype=np.int64),
+            [[0, 0, -1]],
+            [[0, 0, 5]],
+            [[0, 2**40, 0]],
+            [[0, 0, 0], [3, 0, 0]],
+            [["a", "b", "c"]],
+        ],
+    )
+    def test_contexts(self, make: Any, contexts: Any) -> None:
+        with pytest.raises(ValueError, match="context"):
+            make(CONDITIONAL, arrays(CONDITIONAL)).tree(contexts)
+        with pytest.raises(ValueError, match="takes no context"):
+            make(SMALL, arrays(SMALL)).tree(contexts)
+
+    def test_more_contexts_than_a_tree_can_have(self, make: Any) -> None:
+        spec = TextSpec(1, 2**20, width=1, heads=1, blocks=1, inner=1, grams=(), buckets=1, context=(1,))
+        if make is fast:
+            with pytest.raises(ValueError, match="too large"):
+                make(spec, arrays(spec)).tree(np.zeros((16, 1), dtype=np.int64))
 
     def test_damaged_arrays(self, make: Any) -> None:
         good = arrays(SMALL)
@@ -286,13 +368,30 @@ class TestTheModule:
         wrong = [np.empty(8, dtype=np.float32), np.empty(9), np.empty(10, dtype=np.float32)]
         for out in wrong:
             with pytest.raises(ValueError, match="expected"):
-                tree._module.text_extend(tree._tree, node, node, None, out)
+                tree._module.text_extend(tree.capsule, node, node, None, out)
         with pytest.raises(ValueError, match="expected"):
-            tree._module.text_extend(tree._tree, node, node.astype(np.int32), None, wrong[0])
+            tree._module.text_extend(tree.capsule, node, node.astype(np.int32), None, wrong[0])
         with pytest.raises((ValueError, BufferError)):
-            tree._module.text_extend(tree._tree, node, node, None, tree.roots[0])
+            tree._module.text_extend(tree.capsule, node, node, None, tree.roots[0])
         with pytest.raises(ValueError, match="expected"):
-            tree._module.text_positions(tree._tree, np.empty(3, dtype=np.int64))
+            tree._module.text_places(tree.capsule, False, np.empty(3, dtype=np.int64))
+        with pytest.raises(ValueError, match="expected"):
+            tree._module.text_roots(tree.capsule, wrong[0])
+
+    def test_shifts_that_do_not_fit(self) -> None:
+        runtime = fast(SMALL, arrays(SMALL))
+        assert isinstance(runtime._trees, TextKernel)
+        module, model = kernel.compiled(), runtime._trees._model
+        assert module is not None
+        starts = np.empty((1, SMALL.symbols), dtype=np.float32)
+        for size in (0, 7, 9):
+            with pytest.raises(ValueError, match="do not fit"):
+                module.text_tree(model, None, np.zeros(size, dtype=np.float32), starts)
+        with pytest.raises(ValueError, match="expected"):
+            module.text_tree(model, None, np.zeros(2 * SMALL.width, dtype=np.float32), starts)
+        half = module.text_tree(model, None, None, starts)
+        with pytest.raises(ValueError, match="roots"):
+            module.text_tree(model, half, None, None)
 
     def test_capsules_of_another_kind(self) -> None:
         tree, other = fast(SMALL, arrays(SMALL)).tree(), fast(SMALL, arrays(SMALL))
@@ -302,7 +401,7 @@ class TestTheModule:
         with pytest.raises(ValueError, match="PyCapsule"):
             tree._module.text_extend(other._trees._model, node, node, None, np.empty(9, dtype=np.float32))
         with pytest.raises(ValueError, match="another model"):
-            tree._module.text_tree(other._trees._model, tree._tree, None, None)
+            tree._module.text_tree(other._trees._model, tree.capsule, None, None)
 
     @pytest.mark.parametrize("changed", [{0: 0}, {1: -1}, {3: 3}, {5: 1}, {2: 2**30}, {6: 30}])
     def test_sizes_that_do_not_fit(self, changed: dict[int, int]) -> None:

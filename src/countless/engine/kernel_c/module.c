@@ -329,9 +329,10 @@ static PyMethodDef METHODS[] = {
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
-    {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shift, roots) -> tree"},
+    {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shifts, starts) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},
-    {"text_positions", text_positions, METH_VARARGS, "text_positions(tree, out)"},
+    {"text_roots", text_roots, METH_VARARGS, "text_roots(tree, out)"},
+    {"text_places", text_places, METH_VARARGS, "text_places(tree, contexts, out)"},
     {NULL, NULL, 0, NULL},
 };
 

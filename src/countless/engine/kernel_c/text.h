@@ -1,8 +1,11 @@
-/* A causal Transformer over characters, evaluated on trees of tokens. Its readable twin is ../text_tree.py.
+/* A causal Transformer over characters, evaluated on trees of tokens. Its readable twin is ../text/tree.py.
  *
  * A tree's nodes are tokens, and a node attends to its path from the root. Every node keeps its keys and values, so
  * strings that begin alike share what they have in common. Nodes are computed in the order of their numbers, some at
  * a time and layer by layer; a node's parent has a smaller number, so its keys are there when they are asked for.
+ *
+ * What is known of the row besides, a context, is a vector that is added to every token of its strings. A tree may have
+ * several contexts, each with roots of its own; a node has its parent's.
  *
  * Every sum runs in the same order whatever the number of nodes, so a node does not depend on those beside it.
  */
@@ -41,10 +44,13 @@ typedef struct {
 
 typedef struct Tree {
     struct Tree *next;
-    int size, room, busy, rooted;               /* rooted: its first nodes are the roots without a context */
-    int32_t *parent, *token, *position, *depth; /* (room); depth: nodes on the path, itself included */
-    float **keys;                               /* blocks x (room, 2 attention): each node's keys, then its values */
-    float *shift;                               /* (row) what the context adds to every token */
+    int size, room, busy;
+    int roots, rooted;       /* the first nodes, length + 1 for each context; whether all of them are computed */
+    int64_t planting;        /* trees of the same planting have the same roots */
+    int32_t *parent, *token, *position, *context;
+    int32_t *depth;          /* (room) each; depth: nodes on the path, itself included */
+    float **keys;            /* blocks x (room, 2 attention): each node's keys, then its values */
+    float *shift;            /* (contexts, row) what a context adds to every token */
     float *stream, *normal, *query, *inside, *logits, *scores;
     int32_t *path; /* (CHUNK, length + 1) */
 } Tree;
@@ -58,8 +64,8 @@ static void *aligned(size_t bytes) {
 
 static void tree_free(const TextModel *model, Tree *tree) {
     for (int b = 0; tree->keys && b < model->blocks; b++) free(tree->keys[b]);
-    void *rest[] = {tree->parent, tree->token,  tree->position, tree->depth,  tree->keys,   tree->shift, tree->stream,
-                    tree->normal, tree->query, tree->inside,   tree->logits, tree->scores, tree->path};
+    void *rest[] = {tree->parent, tree->token,  tree->position, tree->context, tree->depth,  tree->keys, tree->shift,
+                    tree->stream, tree->normal, tree->query,    tree->inside,  tree->logits, tree->scores, tree->path};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) free(rest[i]);
     free(tree);
 }
@@ -68,7 +74,6 @@ static Tree *tree_new(const TextModel *model) {
     Tree *tree = calloc(1, sizeof(Tree));
     if (!tree) return NULL;
     tree->keys = calloc(model->blocks, sizeof(float *));
-    tree->shift = aligned(model->row * sizeof(float));
     tree->stream = aligned((size_t)CHUNK * model->row * sizeof(float));
     tree->normal = aligned((size_t)CHUNK * model->row * sizeof(float));
     tree->query = aligned((size_t)CHUNK * model->attention * sizeof(float));
@@ -76,15 +81,15 @@ static Tree *tree_new(const TextModel *model) {
     tree->logits = aligned((size_t)CHUNK * padded(model->symbols) * sizeof(float));
     tree->scores = aligned((size_t)model->heads * padded(model->length + 1) * sizeof(float));
     tree->path = aligned((size_t)CHUNK * (model->length + 1) * sizeof(int32_t));
-    if (tree->keys && tree->shift && tree->stream && tree->normal && tree->query && tree->inside && tree->logits &&
-        tree->scores && tree->path)
+    if (tree->keys && tree->stream && tree->normal && tree->query && tree->inside && tree->logits && tree->scores &&
+        tree->path)
         return tree;
     tree_free(model, tree);
     return NULL;
 }
 
 static int64_t tree_bytes(const TextModel *model, const Tree *tree) {
-    return (int64_t)tree->room * ((int64_t)model->blocks * 2 * model->attention + 4) * (int64_t)sizeof(float);
+    return (int64_t)tree->room * ((int64_t)model->blocks * 2 * model->attention + 5) * (int64_t)sizeof(float);
 }
 
 /* Room for `bytes` bytes in place of the first `used`. */
@@ -100,8 +105,8 @@ static int moved(void **memory, size_t used, size_t bytes) {
 static int tree_reserve(const TextModel *model, Tree *tree, int nodes) {
     if (nodes <= tree->room) return 1;
     size_t room = nodes > 2 * tree->room ? nodes : 2 * tree->room, row = 2 * (size_t)model->attention * sizeof(float);
-    int32_t **numbers[] = {&tree->parent, &tree->token, &tree->position, &tree->depth};
-    for (int i = 0; i < 4; i++)
+    int32_t **numbers[] = {&tree->parent, &tree->token, &tree->position, &tree->context, &tree->depth};
+    for (int i = 0; i < 5; i++)
         if (!moved((void **)numbers[i], tree->size * sizeof(int32_t), room * sizeof(int32_t))) return 0;
     for (int b = 0; b < model->blocks; b++)
         if (!moved((void **)&tree->keys[b], tree->size * row, room * row)) return 0;
@@ -111,11 +116,11 @@ static int tree_reserve(const TextModel *model, Tree *tree, int nodes) {
 
 /* ---- tokens ---- */
 
-/* A token's first vector: its own, its position's, and those of the n-grams that end in it. */
+/* A token's first vector: its own, its position's, its context's, and those of the n-grams that end in it. */
 FAST static void embed(const TextModel *model, const Tree *tree, int node, float *out) {
     const float *token = model->embedding + (size_t)tree->token[node] * model->row;
     const float *position = model->positions + (size_t)tree->position[node] * model->row;
-    const float *shift = tree->shift;
+    const float *shift = tree->shift + (size_t)tree->context[node] * model->row;
     for (int c = 0; c < model->row; c += LANES) store(out + c, load(token + c) + load(position + c) + load(shift + c));
     uint32_t hash = 2166136261u;
     for (int g = 0, length = 0; g < model->grams; g++) {
@@ -140,15 +145,16 @@ FAST static void probabilities(int rows, int symbols, float *logits, float *out)
 
 /* ---- layers ---- */
 
-static void through_block(const TextModel *model, Tree *tree, int b, int first, int count) {
+static void through_block(const TextModel *model, Tree *tree, int b, int first, int count, int step) {
     const Block *block = &model->block[b];
     int row = model->row, width = model->width, attention = model->attention, inner = padded(model->inner);
     float *own = tree->keys[b] + (size_t)first * 2 * attention;
+    int apart = step * 2 * attention;
     normalise(count, width, tree->stream, tree->normal, row);
     linear(count, attention, tree->normal, row, width, block->query, block->query_bias, SET, tree->query, attention);
-    linear(count, 2 * attention, tree->normal, row, width, block->keys, block->keys_bias, SET, own, 2 * attention);
+    linear(count, 2 * attention, tree->normal, row, width, block->keys, block->keys_bias, SET, own, apart);
     for (int i = 0; i < count; i++)
-        attend(model->heads, model->head, tree->depth[first + i], tree->path + (size_t)i * (model->length + 1),
+        attend(model->heads, model->head, tree->depth[first + i * step], tree->path + (size_t)i * (model->length + 1),
                tree->keys[b], tree->query + (size_t)i * attention, tree->scores);
     linear(count, row, tree->query, attention, attention, block->out, block->out_bias, ADD, tree->stream, row);
     normalise(count, width, tree->stream, tree->normal, row);
@@ -156,21 +162,24 @@ static void through_block(const TextModel *model, Tree *tree, int b, int first, 
     linear(count, row, tree->inside, inner, model->inner, block->down, block->down_bias, ADD, tree->stream, row);
 }
 
-/* The probabilities (count, symbols) after the nodes from `first` on, whose numbers are set. */
-static void compute(const TextModel *model, Tree *tree, int first, int count, float *out) {
+/* The probabilities (count, symbols) after every `step`-th node from `first` on, whose numbers are set; `out` may be
+ * NULL. */
+static void compute(const TextModel *model, Tree *tree, int first, int count, int step, float *out) {
     int symbols = model->symbols, row = model->row;
-    for (int begin = first; begin < first + count; begin += CHUNK, out += (size_t)CHUNK * symbols) {
-        int some = first + count - begin < CHUNK ? first + count - begin : CHUNK;
+    for (int done = 0; done < count; done += CHUNK) {
+        int some = count - done < CHUNK ? count - done : CHUNK, begin = first + done * step;
         for (int i = 0; i < some; i++) {
             int32_t *path = tree->path + (size_t)i * (model->length + 1);
-            for (int node = begin + i, d = tree->depth[node]; d--; node = tree->parent[node]) path[d] = node;
-            embed(model, tree, begin + i, tree->stream + (size_t)i * row);
+            int node = begin + i * step;
+            for (int d = tree->depth[node], at = node; d--; at = tree->parent[at]) path[d] = at;
+            embed(model, tree, node, tree->stream + (size_t)i * row);
         }
-        for (int b = 0; b < model->blocks; b++) through_block(model, tree, b, begin, some);
+        for (int b = 0; b < model->blocks; b++) through_block(model, tree, b, begin, some, step);
+        if (!out) continue;
         normalise(some, model->width, tree->stream, tree->normal, row);
         linear(some, padded(symbols), tree->normal, row, model->width, model->tied, model->bias, SET, tree->logits,
                padded(symbols));
-        probabilities(some, symbols, tree->logits, out);
+        probabilities(some, symbols, tree->logits, out + (size_t)done * symbols);
     }
 }
 
@@ -178,11 +187,18 @@ static void compute(const TextModel *model, Tree *tree, int first, int count, fl
 
 enum { GROWN, TREE_TOO_LARGE, TREE_NO_MEMORY, BAD_PARENT, BAD_TOKEN, BAD_POSITION };
 
-static void set_node(Tree *tree, int node, int parent, int token, int position) {
+static void set_node(Tree *tree, int node, int parent, int token, int position, int context) {
     tree->parent[node] = parent;
     tree->token[node] = token;
     tree->position[node] = position;
     tree->depth[node] = parent < 0 ? 1 : tree->depth[parent] + 1;
+    tree->context[node] = context;
+}
+
+/* Compute every root: until then only those at position 0 are. */
+static void tree_root(const TextModel *model, Tree *tree, float *out) {
+    compute(model, tree, 0, tree->roots, 1, out);
+    tree->rooted = 1;
 }
 
 /* Append nodes. Without `positions` each follows right after its parent; with them, anywhere later. */
@@ -190,44 +206,54 @@ static int tree_extend(const TextModel *model, Tree *tree, int64_t count, const 
                        const int64_t *positions, float *out) {
     if (count > MOST_NODES - tree->size) return TREE_TOO_LARGE;
     if (!tree_reserve(model, tree, tree->size + (int)count)) return TREE_NO_MEMORY;
+    int rooted = 1; /* whether the roots that are needed are computed */
     for (int64_t i = 0; i < count; i++) {
         if (parents[i] < 0 || parents[i] >= tree->size + i) return BAD_PARENT;
         if (tokens[i] < 0 || tokens[i] > model->symbols) return BAD_TOKEN;
         int before = tree->position[parents[i]];
         int64_t position = positions ? positions[i] : before + 1;
         if (position <= before || position > model->length) return BAD_POSITION;
-        set_node(tree, tree->size + (int)i, (int)parents[i], (int)tokens[i], (int)position);
+        if (parents[i] < tree->roots && before > 0) rooted = tree->rooted;
+        set_node(tree, tree->size + (int)i, (int)parents[i], (int)tokens[i], (int)position, tree->context[parents[i]]);
     }
-    compute(model, tree, tree->size, (int)count, out);
+    if (!rooted) tree_root(model, tree, NULL);
+    compute(model, tree, tree->size, (int)count, 1, out);
     tree->size += (int)count;
     return GROWN;
 }
 
-/* The roots, MASK at each position; `shift` (width) is what the context adds. */
-static int tree_roots(const TextModel *model, Tree *tree, const float *shift, float *out) {
-    int roots = model->length + 1;
-    tree->size = 0;
-    tree->rooted = !shift;
-    if (!tree_reserve(model, tree, 2 * roots)) return TREE_NO_MEMORY;
-    memset(tree->shift, 0, model->row * sizeof(float));
-    if (shift) memcpy(tree->shift, shift, model->width * sizeof(float));
-    for (int m = 0; m < roots; m++) set_node(tree, m, -1, model->symbols, m);
-    compute(model, tree, 0, roots, out);
-    tree->size = roots;
+/* Room for the roots of so many contexts, MASK at each position; a root's context adds `shifts` (contexts, width). */
+static int tree_plant(const TextModel *model, Tree *tree, int64_t contexts, const float *shifts) {
+    int64_t each = (int64_t)model->length + 1, roots = contexts * each;
+    if (roots > MOST_NODES / 2 || each * 2 * model->attention > INT32_MAX) return TREE_TOO_LARGE;
+    tree->size = tree->rooted = 0;
+    tree->planting = 0;
+    if (!tree_reserve(model, tree, 2 * (int)roots)) return TREE_NO_MEMORY;
+    if (!moved((void **)&tree->shift, 0, contexts * model->row * sizeof(float))) return TREE_NO_MEMORY;
+    memset(tree->shift, 0, contexts * model->row * sizeof(float));
+    for (int c = 0; shifts && c < contexts; c++)
+        memcpy(tree->shift + (size_t)c * model->row, shifts + (size_t)c * model->width, model->width * sizeof(float));
+    for (int node = 0; node < roots; node++)
+        set_node(tree, node, -1, model->symbols, node % (int)each, node / (int)each);
+    tree->size = tree->roots = (int)roots;
     return GROWN;
 }
 
-/* The same roots without a context as in `base`. */
+/* Of new roots only those at position 0 are computed: the probabilities (contexts, symbols) after them. */
+static int tree_begin(const TextModel *model, Tree *tree, int64_t contexts, const float *shifts, float *out) {
+    int status = tree_plant(model, tree, contexts, shifts);
+    if (status == GROWN) compute(model, tree, 0, (int)contexts, model->length + 1, out);
+    return status;
+}
+
+/* The same roots as `base` has, which has one context. */
 static int tree_copy_roots(const TextModel *model, Tree *tree, const Tree *base) {
-    int roots = model->length + 1;
-    tree->size = 0;
-    tree->rooted = 1;
-    if (!tree_reserve(model, tree, 2 * roots)) return TREE_NO_MEMORY;
-    memset(tree->shift, 0, model->row * sizeof(float));
-    for (int m = 0; m < roots; m++) set_node(tree, m, -1, model->symbols, m);
+    int status = tree_plant(model, tree, 1, base->shift);
+    if (status != GROWN) return status;
     for (int b = 0; b < model->blocks; b++)
-        memcpy(tree->keys[b], base->keys[b], (size_t)roots * 2 * model->attention * sizeof(float));
-    tree->size = roots;
+        memcpy(tree->keys[b], base->keys[b], (size_t)base->roots * 2 * model->attention * sizeof(float));
+    tree->rooted = 1;
+    tree->planting = base->planting;
     return GROWN;
 }
 

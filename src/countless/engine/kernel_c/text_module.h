@@ -9,7 +9,7 @@ typedef struct {
     TextModel model;
     Views views;
     Tree *spare; /* touched only with the interpreter's lock held */
-    int64_t spare_bytes;
+    int64_t spare_bytes, plantings;
 } TextKernel;
 
 static const char TEXT_CAPSULE[] = "countless.engine._kernel.text";
@@ -162,29 +162,36 @@ static int raise_for(int status) {
     return status == GROWN;
 }
 
-/* A tree with its roots: those of `base`, or else computed anew, with their probabilities going to `roots`. */
-static int plant(TextKernel *kernel, Tree *tree, PyObject *base_capsule, PyObject *shift_array, PyObject *roots_array) {
+/* The roots of `base`, unless the tree has them still from before. */
+static int plant_again(TextKernel *kernel, Tree *tree, PyObject *base_capsule) {
     const TextModel *model = &kernel->model;
-    if (base_capsule != Py_None) {
-        Tree *base = tree_of(base_capsule);
-        if (!base) return 0;
-        if (kernel_of(base_capsule) != kernel || !base->rooted) {
-            PyErr_SetString(PyExc_ValueError, "the base is another model's tree, or has a context");
-            return 0;
-        }
-        if (!tree->rooted) return raise_for(tree_copy_roots(model, tree, base));
-        tree->size = model->length + 1;
-        return 1;
+    Tree *base = tree_of(base_capsule);
+    if (!base) return 0;
+    if (kernel_of(base_capsule) != kernel || !base->rooted || base->roots != model->length + 1) {
+        PyErr_SetString(PyExc_ValueError, "the base is another model's tree, or not all of its roots are computed");
+        return 0;
     }
-    Py_buffer shift, roots;
+    if (tree->planting != base->planting) return raise_for(tree_copy_roots(model, tree, base));
+    tree->size = tree->roots;
+    return 1;
+}
+
+/* Roots for each context of `shift_array`, or for one that adds nothing; `starts_array` takes what follows them. */
+static int plant(TextKernel *kernel, Tree *tree, PyObject *shift_array, PyObject *starts_array) {
+    const TextModel *model = &kernel->model;
+    Py_buffer shift = {0}, starts;
     int status = TREE_NO_MEMORY, shifted = shift_array != Py_None;
-    if (shifted && !view_of(shift_array, &shift, "f", model->width)) return 0;
-    int good = view_of_output(roots_array, &roots, "f", (Py_ssize_t)(model->length + 1) * model->symbols);
+    if (shifted && !view_of(shift_array, &shift, "f", -1)) return 0;
+    Py_ssize_t floats = shift.len / (Py_ssize_t)sizeof(float), contexts = shifted ? floats / model->width : 1;
+    int good = contexts > 0 && (!shifted || contexts * model->width == floats);
+    if (!good) PyErr_SetString(PyExc_ValueError, "the shifts of contexts do not fit the model");
+    good = good && view_of_output(starts_array, &starts, "f", contexts * model->symbols);
     if (good) {
         Py_BEGIN_ALLOW_THREADS;
-        status = tree_roots(model, tree, shifted ? shift.buf : NULL, roots.buf);
+        status = tree_begin(model, tree, contexts, shift.buf, starts.buf);
         Py_END_ALLOW_THREADS;
-        PyBuffer_Release(&roots);
+        PyBuffer_Release(&starts);
+        tree->planting = ++kernel->plantings;
     }
     if (shifted) PyBuffer_Release(&shift);
     return good && raise_for(status);
@@ -192,14 +199,15 @@ static int plant(TextKernel *kernel, Tree *tree, PyObject *base_capsule, PyObjec
 
 static PyObject *text_tree(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *capsule, *base, *shift, *roots;
-    if (!PyArg_ParseTuple(args, "OOOO", &capsule, &base, &shift, &roots)) return NULL;
+    PyObject *capsule, *base, *shift, *starts;
+    if (!PyArg_ParseTuple(args, "OOOO", &capsule, &base, &shift, &starts)) return NULL;
     TextKernel *kernel = PyCapsule_GetPointer(capsule, TEXT_CAPSULE);
     if (!kernel) return NULL;
     Tree *tree = take(kernel);
     if (!tree) return PyErr_NoMemory();
     PyObject *found = NULL;
-    if (!plant(kernel, tree, base, shift, roots) || !(found = PyCapsule_New(tree, TREE_CAPSULE, NULL))) {
+    int planted = base == Py_None ? plant(kernel, tree, shift, starts) : plant_again(kernel, tree, base);
+    if (!planted || !(found = PyCapsule_New(tree, TREE_CAPSULE, NULL))) {
         tree_free(&kernel->model, tree);
         return NULL;
     }
@@ -238,14 +246,34 @@ static PyObject *text_extend(PyObject *self, PyObject *args) {
     return good && raise_for(status) ? PyLong_FromLong(tree->size) : NULL;
 }
 
-static PyObject *text_positions(PyObject *self, PyObject *args) {
+static PyObject *text_roots(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *capsule, *array;
     Py_buffer out;
     if (!PyArg_ParseTuple(args, "OO", &capsule, &array)) return NULL;
     Tree *tree = tree_of(capsule);
+    if (!tree) return NULL;
+    const TextModel *model = &kernel_of(capsule)->model;
+    if (!view_of_output(array, &out, "f", (Py_ssize_t)tree->roots * model->symbols)) return NULL;
+    tree->busy = 1;
+    Py_BEGIN_ALLOW_THREADS;
+    tree_root(model, tree, out.buf);
+    Py_END_ALLOW_THREADS;
+    tree->busy = 0;
+    PyBuffer_Release(&out);
+    Py_RETURN_NONE;
+}
+
+static PyObject *text_places(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule, *array;
+    int contexts;
+    Py_buffer out;
+    if (!PyArg_ParseTuple(args, "OpO", &capsule, &contexts, &array)) return NULL;
+    Tree *tree = tree_of(capsule);
     if (!tree || !view_of_output(array, &out, "lq", tree->size)) return NULL;
-    for (int i = 0; i < tree->size; i++) ((int64_t *)out.buf)[i] = tree->position[i];
+    const int32_t *numbers = contexts ? tree->context : tree->position;
+    for (int i = 0; i < tree->size; i++) ((int64_t *)out.buf)[i] = numbers[i];
     PyBuffer_Release(&out);
     Py_RETURN_NONE;
 }

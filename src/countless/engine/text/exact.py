@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from countless.arrays import FloatArray
 from countless.engine.text.walk import Starts, Walk
 from countless.errors import QueryTooLargeError
 
 MOST_PREFIXES = 100_000
 
 
-def exact(walk: Walk, starts: Starts) -> float:
-    """The mass of strings that the walk's automaton accepts from any of these places on, by enumeration."""
+def exact(walk: Walk, starts: Starts) -> FloatArray:
+    """The mass of strings that the walk's automaton accepts from any of these places on, by context: all of them."""
     prefixes, mass = walk.settle(walk.begin(starts))
     while len(prefixes):
         children, settled = walk.branch(prefixes)

@@ -6,6 +6,7 @@ matrix lies in panels of one vector's columns; a head is padded to whole vectors
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import ModuleType
 
 import numpy as np
@@ -19,36 +20,47 @@ from countless.spec import TextSpec
 class TextKernel:
     """A text model in the compiled module's hands. Safe to share by threads, and it does not hold the lock."""
 
-    def __init__(self, module: ModuleType, spec: TextSpec, weights: dict[str, Weights]) -> None:
+    def __init__(self, module: ModuleType, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
         self._module, self._spec = module, spec
         sizes = (spec.symbols, spec.length, spec.width, spec.heads, spec.inner, spec.blocks, spec.buckets)
         self._model = module.text_load(sizes, np.array(spec.grams, dtype=np.int64), _arrays(spec, weights))
-        self._base = None if spec.context else self._planted(None)
+        self._base = self._planted(shift)
+        _ = self._base.roots  # computed now, for all that are copied from it
 
-    def tree(self, shift: Weights | None) -> CompiledTree:
-        """A tree with its roots; ``shift`` (width) is what a context adds to every token."""
-        if self._base is None:
-            tree, roots = self._planted(shift)
-        else:
-            base, roots = self._base
-            tree = self._module.text_tree(self._model, base, None, None)
-        return CompiledTree(self._module, tree, roots, self._spec)
+    def tree(self, shifts: Weights | None) -> CompiledTree:
+        """A tree with roots of each context, which adds its ``shifts`` (contexts, width) to every token.
 
-    def _planted(self, shift: Weights | None) -> tuple[object, Weights]:
-        roots = np.empty((self._spec.length + 1, self._spec.symbols), dtype=np.float32)
-        tree: object = self._module.text_tree(self._model, None, shift, roots)
-        roots.setflags(write=False)
-        return tree, roots
+        If None is given there is one context, in which nothing is known.
+        """
+        if shifts is not None:
+            return self._planted(shifts)
+        tree: object = self._module.text_tree(self._model, self._base.capsule, None, None)
+        made = CompiledTree(self._module, tree, self._base.starts, self._spec)
+        made.roots = self._base.roots
+        return made
+
+    def _planted(self, shifts: Weights) -> CompiledTree:
+        starts = np.empty((len(shifts), self._spec.symbols), dtype=np.float32)
+        tree: object = self._module.text_tree(self._model, None, shifts, starts)
+        starts.setflags(write=False)
+        return CompiledTree(self._module, tree, starts, self._spec)
 
 
 class CompiledTree:
     """A :class:`~countless.engine.text.Tree` in the compiled module's hands."""
 
-    def __init__(self, module: ModuleType, tree: object, roots: Weights, spec: TextSpec) -> None:
-        self._module, self._tree, self._spec = module, tree, spec
+    def __init__(self, module: ModuleType, capsule: object, starts: Weights, spec: TextSpec) -> None:
+        self._module, self.capsule, self._spec = module, capsule, spec
         self._extend, self._symbols = module.text_extend, spec.symbols
-        self.roots = roots
-        self._size = len(roots)
+        self.starts = starts
+        self._size = len(starts) * (spec.length + 1)
+
+    @cached_property
+    def roots(self) -> Weights:
+        roots = np.empty((len(self.starts) * (self._spec.length + 1), self._symbols), dtype=np.float32)
+        self._module.text_roots(self.capsule, roots)
+        roots.setflags(write=False)
+        return roots
 
     @property
     def size(self) -> int:
@@ -56,14 +68,21 @@ class CompiledTree:
 
     @property
     def positions(self) -> IntArray:
+        return self._places(contexts=False)
+
+    @property
+    def contexts(self) -> IntArray:
+        return self._places(contexts=True)
+
+    def _places(self, contexts: bool) -> IntArray:
         found = np.empty(self._size, dtype=np.int64)
-        self._module.text_positions(self._tree, found)
+        self._module.text_places(self.capsule, contexts, found)
         return found
 
     def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
         parents = np.ascontiguousarray(parents, dtype=np.int64)
         out = np.empty((len(parents), self._symbols), dtype=np.float32)
-        self._size = self._extend(self._tree, parents, np.ascontiguousarray(tokens, dtype=np.int64), None, out)
+        self._size = self._extend(self.capsule, parents, np.ascontiguousarray(tokens, dtype=np.int64), None, out)
         return out
 
     def masked(self, parents: ArrayLike, positions: ArrayLike) -> Weights:
@@ -73,7 +92,7 @@ class CompiledTree:
         )
         out = np.empty((len(parents), self._symbols), dtype=np.float32)
         tokens = np.full(len(parents), self._spec.mask, dtype=np.int64)
-        self._size = self._extend(self._tree, parents, tokens, positions, out)
+        self._size = self._extend(self.capsule, parents, tokens, positions, out)
         return out
 
 

@@ -21,7 +21,7 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
     spec, letters = machine.spec, _Letters(machine)
     accepted, rows = 0.0, 0
     begun = np.zeros(samples, dtype=np.int64)
-    groups = [(0, begun, begun, np.repeat(tree.roots[:1], samples, axis=0))]
+    groups = [(0, begun, begun, np.repeat(tree.starts[:1], samples, axis=0))]
     while groups:
         position, nodes, states, following = groups.pop()
         symbols = draw(following, rng)

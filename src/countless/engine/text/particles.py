@@ -22,37 +22,37 @@ class Budget:
     surviving: int = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcome:
-    """The mass that was accepted, whether all of it was found, and the most prefixes held at once."""
+    """The mass that was accepted in each context, whether all of it was found, and the most prefixes held at once."""
 
-    mass: float
+    masses: FloatArray
     exact: bool
     most: int
 
 
 def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -> Outcome:
-    """The mass of strings that the walk's automaton accepts from any of these places on, added up.
+    """The mass of strings that the walk's automaton accepts from any of these places on, by context.
 
     What a pattern forces is spelled out, and where the rest does not matter nothing more is read. Otherwise prefixes
     branch into all their symbols, and past the budget they are thinned without bias; ``numbers`` has the random number
-    that each step of it takes.
+    that each step of it takes. All contexts are one population: those with more mass get more of the budget.
     """
-    prefixes, mass = walk.settle(walk.begin(starts))
+    prefixes, found = walk.settle(walk.begin(starts))
     exact, most = True, len(prefixes)
     for number in numbers:
         if not len(prefixes):
             break
         children, settled = walk.branch(prefixes)
-        mass += settled
+        found = found + settled
         chosen, masses = _thinned(walk, prefixes, children, budget, number)
         exact &= len(chosen) == len(children.masses)
         most = max(most, len(chosen))
         if not len(chosen):
             break
         prefixes, settled = walk.settle(walk.grow(prefixes, children, chosen, masses))
-        mass += settled
-    return Outcome(mass, exact, most)
+        found = found + settled
+    return Outcome(found, exact, most)
 
 
 def _thinned(

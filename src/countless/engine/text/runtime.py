@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countless.arrays import FloatArray, IntArray, Weights
+from countless.arrays import IntArray, Weights
 from countless.engine.checked import checked
 from countless.engine.kernel import compiled
 from countless.engine.text.kernel import TextKernel
@@ -23,12 +23,21 @@ class Tree(Protocol):
     """Strings that are being read, as a tree of tokens. For one thread at a time.
 
     Nodes have numbers in the order they come. The first are the *roots*: node ``m`` is MASK at position ``m``, which
-    stands for ``m`` symbols that are not known.
+    stands for ``m`` symbols that are not known. Where a tree has several *contexts*, which are what is known of rows,
+    each has roots of its own, ``context * (length + 1) + m``, and every other node has its parent's context.
     """
 
     @property
+    def starts(self) -> Weights:
+        """Probabilities (contexts, symbols) of the first symbol of strings, in each context. Not to be written to."""
+        ...
+
+    @property
     def roots(self) -> Weights:
-        """Probabilities (length + 1, symbols) of the symbol after each root. Not to be written to."""
+        """Probabilities (contexts * (length + 1), symbols) of the symbol after each root. Not to be written to.
+
+        They are computed when they are first asked for, or one of them is first extended.
+        """
         ...
 
     @property
@@ -39,6 +48,11 @@ class Tree(Protocol):
     @property
     def positions(self) -> IntArray:
         """The position of each node."""
+        ...
+
+    @property
+    def contexts(self) -> IntArray:
+        """The context of each node."""
         ...
 
     def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
@@ -59,24 +73,59 @@ class TextRuntime:
     def __init__(self, spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> None:
         self.spec = spec
         weights = checked(arrays, shapes(spec))
-        self._context = weights.get("context.weight", np.empty((spec.width, 0), dtype=np.float32))
+        self._row = Row(spec, weights) if spec.context else None
+        nothing = np.zeros((1, spec.width), dtype=np.float32)
+        shift = nothing if self._row is None else self._row.shifts(np.array([spec.context]))
         module = compiled()
-        self._trees = Network(spec, weights) if module is None else TextKernel(module, spec, weights)
+        self._trees = Network(spec, weights, shift) if module is None else TextKernel(module, spec, weights, shift)
 
     @property
     def compiled(self) -> bool:
         """Whether the compiled module does the work, not NumPy."""
         return isinstance(self._trees, TextKernel)
 
-    def tree(self, context: FloatArray | None = None) -> Tree:
-        """A tree that has nothing but its roots; ``context`` (spec.context) is for the models that take one."""
-        size = 0 if context is None else context.size
-        if size != self.spec.context:
-            raise ValueError(f"the model takes a context of {self.spec.context} numbers, not {size}")
-        shift: Weights | None = None
-        if context is not None:
-            shift = (self._context @ context).astype(np.float32)
-        return self._trees.tree(shift)
+    def tree(self, contexts: ArrayLike | None = None) -> Tree:
+        """A tree that has nothing but its roots.
+
+        ``contexts`` (contexts, positions of the row) have the symbols that are known, and MASK (``spec.context[p]``)
+        where none is. Without any there is one context, in which nothing is known.
+        """
+        if contexts is None:
+            return self._trees.tree(None)
+        if self._row is None:
+            raise ValueError("the model takes no context")
+        return self._trees.tree(self._row.shifts(contexts))
+
+
+class Row:
+    """What is known of a row, as a vector that is added to every token: the *shift*.
+
+    Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and past it.
+    """
+
+    def __init__(self, spec: TextSpec, weights: dict[str, Weights]) -> None:
+        self._sizes = np.array(spec.context)
+        self._first = np.cumsum(self._sizes + 1) - (self._sizes + 1)  # the embedding of each position's symbol 0
+        self._embedding, self._bias = weights["context.embedding"], weights["context.bias"]
+        self._out, self._direct = weights["context.out.weight"], weights["context.direct.weight"]
+
+    def shifts(self, contexts: ArrayLike) -> Weights:
+        """The shift (contexts, width) of each; it does not depend on the others, not even in the last bit."""
+        symbols = np.asarray(contexts)
+        if (
+            symbols.ndim != 2
+            or symbols.shape[1] != len(self._sizes)
+            or not len(symbols)
+            or symbols.dtype.kind not in "iu"
+        ):
+            raise ValueError(f"a context has one symbol for each of the row's {len(self._sizes)} positions")
+        if np.any((symbols < 0) | (symbols > self._sizes)):
+            raise ValueError("a context has a symbol that is neither one of its position nor MASK")
+        found = np.empty((len(symbols), len(self._out)), dtype=np.float32)
+        for place, row in enumerate(symbols.astype(np.int64) + self._first):
+            units = self._embedding[row].sum(axis=0) + self._bias
+            found[place] = self._out @ np.maximum(units, 0) + self._direct @ units
+        return found
 
 
 def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
@@ -91,7 +140,10 @@ def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
         "final.bias": (width,),
     }
     if spec.context:
-        found["context.weight"] = (width, spec.context)
+        found["context.embedding"] = (sum(spec.context) + len(spec.context), spec.context_width)
+        found["context.bias"] = (spec.context_width,)
+        found["context.out.weight"] = (width, spec.context_width)
+        found["context.direct.weight"] = (width, spec.context_width)
     for block in range(spec.blocks):
         for name, shape in (
             ("attention_norm", (width,)),

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.automaton import Automaton, Language
+from countless.automaton import Automaton, Language, Letters
 from countless.engine.text.density import text_density
 from countless.engine.text.machine import Machine
+from countless.engine.text.paper import draw
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.walk import Children, Prefixes, Walk, start_of
 from countless.engine.thinning import thin
@@ -39,30 +40,104 @@ class Drawn:
     cut: bool = False
 
 
-def sample(runtime: TextRuntime, language: Language, count: int, rng: np.random.Generator) -> list[Drawn]:
+def sample(
+    runtime: TextRuntime, language: Language, count: int, rng: np.random.Generator, context: IntArray | None = None
+) -> list[Drawn]:
     """``count`` values of ``language``, each drawn by the model's probability, in any order.
 
     Of a language so rare that even a large walk finds few of its strings, some of the values will begin alike.
+    ``context`` (positions) is what is known of the row, as :mod:`countless.engine.text.conditional` has it.
     """
     if not language.any():
         raise CountlessError("no string can match: there is nothing to draw")
     drawn: list[Drawn] = []
     while len(drawn) < count:
-        drawn += _drawn(runtime, language, min(AT_ONCE, count - len(drawn)), rng)
+        drawn += _drawn(runtime, language, min(AT_ONCE, count - len(drawn)), rng, context)
     return drawn
 
 
-def _drawn(runtime: TextRuntime, language: Language, count: int, rng: np.random.Generator) -> list[Drawn]:
+def sample_each(runtime: TextRuntime, letters: Letters, contexts: IntArray, rng: np.random.Generator) -> list[Drawn]:
+    """One value for each of the ``contexts`` (rows, positions), drawn by the model's probability, in their order.
+
+    A model that was learned without a context draws as many.
+    """
+    drawn: list[Drawn] = []
+    for first in range(0, len(contexts), AT_ONCE):
+        drawn += _Ancestral(runtime, letters, contexts[first : first + AT_ONCE]).draw(rng)
+    return drawn
+
+
+class _Ancestral:
+    """Strings that are drawn symbol by symbol, all at once; those of one context that begin alike share that."""
+
+    def __init__(self, runtime: TextRuntime, letters: Letters, contexts: IntArray) -> None:
+        self.spec, self.letters = runtime.spec, letters
+        if self.spec.context:
+            different, place = np.unique(contexts, axis=0, return_inverse=True)
+            self.tree, place = runtime.tree(different), place.reshape(-1)
+        else:
+            self.tree, place = runtime.tree(), np.zeros(len(contexts), dtype=np.int64)
+        self.nodes, self.following = place * (self.spec.length + 1), self.tree.starts[place]
+        self.symbols = np.full((len(contexts), self.spec.length + 1), self.spec.end)
+        self.logs = np.zeros(len(contexts))
+
+    def draw(self, rng: np.random.Generator) -> list[Drawn]:
+        """A value for each context."""
+        spec, going = self.spec, np.arange(len(self.symbols))  # the strings that have not ended
+        following, nodes = self.following, self.nodes
+        for position in range(spec.length + 1):
+            chances = following * self._possible(position)
+            symbols = draw(chances, rng)
+            self.symbols[going, position] = symbols
+            self.logs[going] += np.log(following[np.arange(len(going)), symbols].astype(np.float64))
+            on = symbols <= spec.unknown
+            going = going[on]
+            if not len(going):
+                break
+            different, same = np.unique(nodes[on] * spec.symbols + symbols[on], return_inverse=True)
+            nodes = self.tree.size + same
+            following = self.tree.extend(different // spec.symbols, different % spec.symbols)[same]
+        return [self._value(row, rng) for row in range(len(self.symbols))]
+
+    def _possible(self, position: int) -> BoolArray:
+        """Which symbols there may be at a position."""
+        spec = self.spec
+        possible = np.zeros(spec.symbols, dtype=bool)
+        possible[spec.end], possible[spec.null] = True, position == 0
+        possible[spec.cut] = position == spec.length and self.letters.stop > 0
+        possible[self.letters.symbols] = position < spec.length
+        return possible
+
+    def _value(self, row: int, rng: np.random.Generator) -> Drawn:
+        symbols = self.symbols[row]
+        if symbols[0] == self.spec.null:
+            return Drawn(None, float(self.logs[row]))
+        written = symbols[: int(np.argmax(symbols > self.spec.unknown))]
+        letters = [self._letter(int(symbol), rng) for symbol in written]
+        log = float(self.logs[row] + np.log(self.letters.shares[letters]).sum())
+        text = "".join(self.letters.characters[letter] for letter in letters)
+        return Drawn(text, log, bool(symbols[len(written)] == self.spec.cut))
+
+    def _letter(self, symbol: int, rng: np.random.Generator) -> int:
+        """A letter that the symbol stands for, by its share."""
+        choice = np.flatnonzero(self.letters.symbols == symbol)
+        shares = self.letters.shares[choice]
+        return int(choice[0] if len(choice) == 1 else rng.choice(choice, p=shares / shares.sum()))
+
+
+def _drawn(
+    runtime: TextRuntime, language: Language, count: int, rng: np.random.Generator, context: IntArray | None
+) -> list[Drawn]:
     most = max(LEAST, min(MOST, MOST_NODES // runtime.spec.length))
     held = min(most, max(LEAST, PER_STRING * count))
     while True:
-        strings = _Strings(runtime, language)
+        strings = _Strings(runtime, language, context)
         strings.find(held, rng)
         if held == most or strings.suffice(count):
             break
         held = min(most, 4 * held)
     if not strings.total:
-        density = text_density(runtime, language, "particles", None, 0).density
+        density = text_density(runtime, language, "particles", None, 0, context=context).density
         raise CountlessError(
             f"no string that matches was found: the model gives the pattern a probability of about {density:.1g}"
         )
@@ -85,6 +160,7 @@ class _Strings:
 
     runtime: TextRuntime
     language: Language
+    context: IntArray | None = None
     ends: list[_Ends] = field(default_factory=list)
     parents: list[IntArray] = field(default_factory=list)  # of every node after the roots
     columns: list[IntArray] = field(default_factory=list)  # and how it was reached
@@ -104,11 +180,11 @@ class _Strings:
         spec, levels = self.runtime.spec, distance(self.automaton.next, self.automaton.accepts)
         machine = Machine(self.automaton, spec)
         machine.full = np.zeros_like(machine.full)  # every string is read to its end
-        walk = Walk(self.runtime.tree(), machine)
-        null = walk.tree.roots[:1, spec.null].astype(np.float64)
+        walk = Walk(self.runtime.tree(None if self.context is None else self.context[None]), machine)
+        null = walk.tree.starts[:1, spec.null].astype(np.float64)
         if self.language.null and null[0] > 0:
             self._end(np.array([NOBODY]), np.array([spec.null]), null, np.log(null))
-        prefixes, logs = walk.begin(start_of(walk.tree)), np.zeros(1)
+        prefixes, logs = walk.begin(start_of(walk.tree, spec)), np.zeros(1)
         for position in range(spec.length + 1):
             for symbol in (spec.end, spec.cut) if position == spec.length else (spec.end,):
                 chances = prefixes.following[:, symbol].astype(np.float64)

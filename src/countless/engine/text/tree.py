@@ -6,6 +6,9 @@ and find the keys and values of their whole path.
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,16 +23,18 @@ NOBODY = -1  # the parent of a root
 class Network:
     """The arrays of a text model, and what its trees have in common."""
 
-    def __init__(self, spec: TextSpec, weights: dict[str, Weights]) -> None:
+    def __init__(self, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
         self.spec = spec
         self.weights = weights
-        self.base: PlainTree | None = None
-        if not spec.context:
-            self.base = PlainTree(self, None)
+        self._base = PlainTree(self, shift)
+        _ = self._base.roots  # computed now, for all that are copied from it
 
-    def tree(self, shift: Weights | None) -> PlainTree:
-        """A tree with its roots; ``shift`` (width) is what a context adds to every token."""
-        return PlainTree(self, shift)
+    def tree(self, shifts: Weights | None) -> PlainTree:
+        """A tree with roots of each context, which adds its ``shifts`` (contexts, width) to every token.
+
+        If None is given there is one context, in which nothing is known.
+        """
+        return self._base.copy() if shifts is None else PlainTree(self, shifts)
 
     def linear(self, name: str, x: Weights) -> Weights:
         found: Weights = x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
@@ -59,23 +64,34 @@ class Network:
 
 
 class PlainTree:
-    """A :class:`~countless.engine.text.Tree` on NumPy; ``shift`` (width) is what a context adds to every token."""
+    """A :class:`~countless.engine.text.Tree` on NumPy; ``shifts`` (contexts, width) go to every token of theirs."""
 
-    def __init__(self, network: Network, shift: Weights | None) -> None:
-        spec = network.spec
-        self._network, self._shift = network, np.float32(0) if shift is None else shift
-        self._size, self._room = spec.length + 1, 2 * (spec.length + 1)
+    def __init__(self, network: Network, shifts: Weights) -> None:
+        spec, each = network.spec, network.spec.length + 1
+        self._network, self._shifts = network, shifts
+        self._size = len(shifts) * each
+        self._room = 2 * self._size
         self._parents = np.full(self._room, NOBODY, dtype=np.int64)
         self._tokens = np.full(self._room, spec.mask, dtype=np.int64)
-        self._positions = np.arange(self._room, dtype=np.int64)
+        self._contexts, self._positions = np.divmod(np.arange(self._room), each)
         # (blocks, keys and values, room, heads, width of a head)
         self._keys = np.empty((spec.blocks, 2, self._room, spec.heads, spec.width // spec.heads), dtype=np.float32)
-        if network.base is None:
-            self.roots = self._compute(0, self._size)
-            self.roots.setflags(write=False)
-        else:
-            self.roots = network.base.roots
-            self._keys[:, :, : self._size] = network.base._keys[:, :, : self._size]
+        self.starts = self._compute(np.arange(0, self._size, each))
+        self.starts.setflags(write=False)
+
+    @cached_property
+    def roots(self) -> Weights:
+        roots = self._compute(np.arange(len(self._shifts) * (self._network.spec.length + 1)))
+        roots.setflags(write=False)
+        return roots
+
+    def copy(self) -> PlainTree:
+        """A tree with the same roots, all of which are computed."""
+        made = copy(self)
+        made.roots = self.roots
+        for name in ("_parents", "_tokens", "_contexts", "_positions", "_keys"):
+            setattr(made, name, getattr(self, name).copy())
+        return made
 
     @property
     def size(self) -> int:
@@ -84,6 +100,10 @@ class PlainTree:
     @property
     def positions(self) -> IntArray:
         return self._positions[: self._size].copy()
+
+    @property
+    def contexts(self) -> IntArray:
+        return self._contexts[: self._size].copy()
 
     def extend(self, parents: ArrayLike, tokens: ArrayLike) -> Weights:
         return self._append(np.asarray(parents, dtype=np.int64), np.asarray(tokens, dtype=np.int64), None)
@@ -110,31 +130,33 @@ class PlainTree:
             here = before + 1 if positions is None else positions[node - start]
             if not before < here <= spec.length:
                 raise ValueError("a position is beyond the model's length, or not after its parent's")
-            self._positions[node] = here
+            self._positions[node], self._contexts[node] = here, self._contexts[parent]
+        roots = len(self._shifts) * (spec.length + 1)
+        if np.any((parents < roots) & (parents % (spec.length + 1) > 0)):
+            _ = self.roots  # they are computed when somebody needs them
         self._parents[start : start + count] = parents
         self._tokens[start : start + count] = tokens
-        found = self._compute(start, count)
+        found = self._compute(np.arange(start, start + count))
         self._size += count
         return found
 
     def _reserve(self, nodes: int) -> None:
         while nodes > self._room:
             self._room *= 2
-            for name in ("_parents", "_tokens", "_positions"):
+            for name in ("_parents", "_tokens", "_contexts", "_positions"):
                 setattr(self, name, np.resize(getattr(self, name), self._room))
             self._keys = np.concatenate([self._keys, np.empty_like(self._keys)], axis=2)
 
-    def _compute(self, first: int, count: int) -> Weights:
-        """The probabilities after ``count`` nodes from ``first`` on; their keys and values are kept."""
-        starts = range(first, first + count, CHUNK)
-        found = [self._some(np.arange(start, min(start + CHUNK, first + count))) for start in starts]
+    def _compute(self, nodes: IntArray) -> Weights:
+        """The probabilities after these nodes; their keys and values are kept."""
+        found = [self._some(nodes[first : first + CHUNK]) for first in range(0, len(nodes), CHUNK)]
         return np.concatenate([np.empty((0, self._network.spec.symbols), dtype=np.float32), *found])
 
     def _some(self, nodes: IntArray) -> Weights:
         network, spec = self._network, self._network.spec
         path = self._paths(nodes)
         tokens = np.where(path == NOBODY, spec.mask, self._tokens[path])
-        x = network.embedded(tokens, self._positions[nodes]) + self._shift
+        x = network.embedded(tokens, self._positions[nodes]) + self._shifts[self._contexts[nodes]]
         for block in range(spec.blocks):
             name = f"blocks.{block}"
             qkv = network.linear(f"{name}.qkv", network.norm(f"{name}.attention_norm", x))

@@ -9,6 +9,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray, Weights
 from countless.engine.text.machine import Machine
 from countless.engine.text.runtime import Tree
+from countless.spec import TextSpec
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +25,10 @@ class Starts:
         return Starts(self.nodes[which], self.masses[which], self.following[which])
 
 
-def start_of(tree: Tree) -> Starts:
-    """Where strings begin."""
-    return Starts(np.zeros(1, dtype=np.int64), np.ones(1), tree.roots[:1])
+def start_of(tree: Tree, spec: TextSpec, masses: FloatArray | None = None) -> Starts:
+    """Where strings begin, in each context of the tree; ``masses`` has that of each, 1 if it is not given."""
+    contexts = len(tree.starts)
+    return Starts(np.arange(contexts) * (spec.length + 1), np.ones(contexts) if masses is None else masses, tree.starts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class Children:
 
 
 class Walk:
-    """One automaton, one tree; counts the work that is done."""
+    """One automaton, one tree; counts the work that is done. Masses are told by context."""
 
     def __init__(self, tree: Tree, machine: Machine) -> None:
         self.tree, self.machine = tree, machine
@@ -67,9 +69,9 @@ class Walk:
         states = np.zeros(len(starts.nodes), dtype=np.int64)
         return Prefixes(starts.nodes, states, starts.masses, starts.following)
 
-    def settle(self, prefixes: Prefixes) -> tuple[Prefixes, float]:
+    def settle(self, prefixes: Prefixes) -> tuple[Prefixes, FloatArray]:
         """Spell out what is forced. Prefixes from which all is accepted leave, and their mass is told."""
-        settled = 0.0
+        settled = np.zeros(len(self.tree.starts))
         machine = self.machine
         forced = machine.forced[prefixes.states]
         if forced.any():
@@ -79,22 +81,22 @@ class Walk:
             prefixes = _joined(parts)
         done = machine.full[prefixes.states]
         if done.any():
-            settled = float(prefixes.masses[done].sum())
+            settled = self._told(prefixes.nodes[done], prefixes.masses[done])
             prefixes = prefixes.at(np.flatnonzero(~done))
         return prefixes, settled
 
-    def branch(self, prefixes: Prefixes) -> tuple[Children, float]:
+    def branch(self, prefixes: Prefixes) -> tuple[Children, FloatArray]:
         """Every way on that leaves something to ask; the mass of those that do not is told."""
         machine = self.machine
         chances = prefixes.following.astype(np.float64)
         positions = self.tree.positions[prefixes.nodes]
-        settled = float(prefixes.masses @ machine.ends(prefixes.states, chances, positions))
+        settled = prefixes.masses * machine.ends(prefixes.states, chances, positions)
         masses = prefixes.masses[:, None] * chances[:, machine.symbols] * machine.weights[prefixes.states]
         masses[positions >= machine.spec.length] = 0.0  # no character has room there
         done = machine.full[machine.next[prefixes.states]]
-        settled += float(masses[done].sum())
+        settled += np.where(done, masses, 0.0).sum(axis=1)
         parents, columns = np.nonzero((masses > 0) & ~done)
-        return Children(parents, columns, masses[parents, columns]), settled
+        return Children(parents, columns, masses[parents, columns]), self._told(prefixes.nodes, settled)
 
     def grow(self, prefixes: Prefixes, children: Children, chosen: IntArray, masses: FloatArray) -> Prefixes:
         """The prefixes that the chosen children are, with these masses."""
@@ -104,6 +106,13 @@ class Walk:
         self.forward_rows += len(chosen)
         nodes = np.arange(first, first + len(chosen))
         return Prefixes(nodes, self.machine.next[prefixes.states[parents], columns], masses, following)
+
+    def _told(self, nodes: IntArray, masses: FloatArray) -> FloatArray:
+        """The masses of these nodes, added up by context."""
+        contexts = len(self.tree.starts)
+        if contexts == 1:
+            return np.array([masses.sum()])
+        return np.bincount(self.tree.contexts[nodes], masses, contexts).astype(np.float64)
 
     def _spelled_out(self, group: Prefixes, state: int) -> list[Prefixes]:
         """The group after what must follow ``state``, in which all of it is, as far as it has room."""

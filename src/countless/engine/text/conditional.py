@@ -1,0 +1,192 @@
+"""Text given what is known of the row: the probability of a language in several contexts, and that of whole strings.
+
+A *context* has a symbol for each position of the columns' model, or MASK where nothing is known. A model that was
+learned without (``spec.context`` is empty) says the same in all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from countless.arrays import FloatArray, IntArray
+from countless.automaton import Language
+from countless.data.ngrams import NGrams
+from countless.engine.text.density import TEXT_METHODS, shares_of_lengths, text_density, wanted_lengths
+from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
+from countless.engine.text.runtime import TextRuntime
+from countless.errors import CountlessError
+
+AT_ONCE = 16_384  # nodes of a tree, roots included, that reads whole strings; about
+TOGETHER = ("particles", "exact")  # the methods that walk all contexts at once
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The probability in each context, and how it was found, as :class:`~countless.engine.answer.Answer` has it."""
+
+    probabilities: FloatArray
+    exact: bool
+    particles: int
+    forward_rows: int
+
+
+def given(
+    runtime: TextRuntime,
+    language: Language,
+    contexts: ArrayLike,
+    weights: ArrayLike,
+    method: str = "particles",
+    budget: int | None = None,
+    seed: int = 0,
+    summary: NGrams | None = None,
+) -> Given:
+    """The probability that a row's string is in ``language``, in each of the ``contexts`` (contexts, positions).
+
+    ``weights`` say how much each context counts, and need not add up to 1. The methods ``particles`` and ``exact`` walk
+    all contexts together, and where prefixes must be thinned, those of heavy contexts are kept rather; a context of
+    weight 0 is not asked, and has probability 0. Other methods take one context after the other.
+
+    A ``summary`` is about all rows. By how much it changes the answer for a row of which nothing is known, the answers
+    in all contexts are changed too, by the same factor, and clipped to [0, 1].
+    """
+    if method not in TEXT_METHODS:
+        raise CountlessError(f"unknown method {method!r} for text: choose one of {', '.join(TEXT_METHODS)}")
+    rows, masses = np.asarray(contexts), np.asarray(weights, dtype=np.float64)
+    if rows.ndim != 2 or masses.shape != rows.shape[:1] or not len(masses):
+        raise ValueError("every context has one weight")
+    if not np.all(np.isfinite(masses)) or masses.min() < 0 or masses.sum() <= 0:
+        raise ValueError("the weights of contexts are finite, not negative, and not all 0")
+    if not runtime.spec.context:
+        answer = text_density(runtime, language, method, budget, seed, summary)
+        return Given(np.full(len(rows), answer.density), answer.exact, answer.particles, answer.forward_rows)
+    different, place = _different(rows)
+    shares = np.bincount(place, masses / masses.sum(), len(different)).astype(np.float64)
+    asked = np.flatnonzero(shares)
+    ask = _together if method in TOGETHER else _in_turn
+    found = ask(runtime, language, different[asked], shares[asked], method, budget, seed)
+    if summary is not None and summary.rows and method == "particles":
+        found = _corrected(found, runtime, language, budget, seed, summary)
+    probabilities = np.zeros(len(different))
+    probabilities[asked] = found.probabilities
+    return replace(found, probabilities=probabilities[place])
+
+
+def _together(
+    runtime: TextRuntime,
+    language: Language,
+    contexts: IntArray,
+    weights: FloatArray,
+    method: str,
+    budget: int | None,
+    seed: int,
+) -> Given:
+    """All contexts in one walk."""
+    spec, null = runtime.spec, np.zeros(len(contexts))
+    if language.has_null:
+        null = runtime.tree(contexts).starts[:, spec.null].astype(np.float64)
+    strings = language.pattern if method == "particles" else language.strings
+    lengths = wanted_lengths(language, spec) if method == "particles" else None
+    found = Walked(weights, exact=True, particles=1, rows=0)
+    if lengths is not None and strings.lengths(0) is not None:
+        found = replace(found, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
+    elif lengths is None and (strings.all() or not strings.any()):
+        found = replace(found, masses=weights * strings.any())
+    else:
+        plan = Plan(runtime, strings, lengths, contexts, weights)
+        found = by_particles(plan, budget, seed) if method == "particles" else by_enumeration(plan)
+    chances = np.minimum(found.masses / weights, 1.0 - null) + (null if language.null else 0.0)
+    return Given(chances, found.exact, found.particles, found.rows)
+
+
+def _in_turn(
+    runtime: TextRuntime,
+    language: Language,
+    contexts: IntArray,
+    weights: FloatArray,
+    method: str,
+    budget: int | None,
+    seed: int,
+) -> Given:
+    """One context after the other."""
+    answers = [text_density(runtime, language, method, budget, seed, context=context) for context in contexts]
+    return Given(
+        np.array([answer.density for answer in answers]),
+        all(answer.exact for answer in answers),
+        max(answer.particles for answer in answers),
+        sum(answer.forward_rows for answer in answers),
+    )
+
+
+def _corrected(
+    found: Given, runtime: TextRuntime, language: Language, budget: int | None, seed: int, summary: NGrams
+) -> Given:
+    """The probabilities times the factor that the summary brings to the answer about all rows."""
+    better = text_density(runtime, language, "particles", budget, seed, summary)
+    plain = text_density(runtime, language, "particles", budget, seed)
+    factor = better.density / plain.density if plain.density > 0 else float(better.density > 0)
+    return Given(
+        np.clip(found.probabilities * factor, 0.0, 1.0),
+        found.exact and better.exact and plain.exact,
+        max(found.particles, better.particles, plain.particles),
+        found.forward_rows + better.forward_rows + plain.forward_rows,
+    )
+
+
+def log_probabilities(
+    runtime: TextRuntime, symbols: ArrayLike, lengths: ArrayLike, contexts: ArrayLike | None = None
+) -> FloatArray:
+    """The logarithm of the probability of each whole string, END, CUT or NULL included.
+
+    ``symbols`` (strings, length + 1) and ``lengths`` are those of :class:`~countless.data.text.Strings`; every string
+    has its own of the ``contexts`` (strings, positions). Without any, nothing is known of the rows.
+    """
+    spec = runtime.spec
+    strings, sizes = np.asarray(symbols), np.asarray(lengths)
+    if strings.ndim != 2 or strings.shape[1] != spec.length + 1 or sizes.shape != strings.shape[:1]:
+        raise ValueError(f"a string has {spec.length + 1} symbols, and a length")
+    if np.any((sizes < 1) | (sizes > spec.length + 1)) or np.any((strings < 0) | (strings >= spec.symbols)):
+        raise ValueError("a string has no symbol, or one that is none of the model's")
+    if contexts is None or not spec.context:
+        different, place = None, np.zeros(len(strings), dtype=np.int64)
+    else:
+        different, place = _different(np.asarray(contexts))
+        if place.shape != sizes.shape:
+            raise ValueError("every string has one context")
+    found = np.empty(len(strings))
+    order = np.argsort(place, kind="stable")
+    new = np.diff(place[order], prepend=-1) > 0  # strings that bring a context, and its roots
+    nodes = np.cumsum(sizes[order] - 1 + new * (spec.length + 1))
+    for some in np.split(order, np.searchsorted(nodes, np.arange(AT_ONCE, nodes[-1] if len(nodes) else 0, AT_ONCE))):
+        if len(some):
+            used, there = np.unique(place[some], return_inverse=True)
+            tree_contexts = None if different is None else different[used]
+            found[some] = _read(runtime, strings[some].astype(np.int64), sizes[some], tree_contexts, there)
+    return found
+
+
+def _read(
+    runtime: TextRuntime, strings: IntArray, lengths: IntArray, contexts: IntArray | None, place: IntArray
+) -> FloatArray:
+    """The logarithms of the strings' probabilities, of which each is in the context at its ``place``."""
+    tree, spec = runtime.tree(contexts), runtime.spec
+    reads = np.arange(spec.length) < lengths[:, None] - 1  # all but the last symbol
+    nodes = np.full((len(strings), spec.length + 1), -1)
+    nodes[:, 0] = place * (spec.length + 1)
+    nodes[:, 1:][reads] = tree.size + np.arange(reads.sum())
+    following = tree.extend(nodes[:, :-1][reads], strings[:, :-1][reads])
+    told = following[np.arange(len(following)), strings[:, 1:][reads]]
+    with np.errstate(divide="ignore"):
+        logs = np.zeros(reads.shape)
+        logs[reads] = np.log(told.astype(np.float64))
+        first = np.log(tree.starts[place, strings[:, 0]].astype(np.float64))
+    total: FloatArray = first + logs.sum(axis=1)
+    return total
+
+
+def _different(contexts: IntArray) -> tuple[IntArray, IntArray]:
+    """The different ones, and of each context which of them it is."""
+    different, place = np.unique(contexts, axis=0, return_inverse=True)
+    return different, place.reshape(-1)
