@@ -16,8 +16,9 @@ from countless.data.counting import count_pairs
 from countless.engine.answer import Answer
 from countless.engine.counts import TRUSTED, Counts, Known, Part
 from countless.engine.crossed import Crossed, Sums
-from countless.engine.density import Runtimes, densities
+from countless.engine.density import densities
 from countless.engine.particles import particles
+from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
 from tests.data.test_pairs import encoded
 from tests.mocks import JointRuntime, PrefixRuntime, value_set

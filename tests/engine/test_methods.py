@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from countless.engine.answer import Answer
 from countless.engine.budget import offsets
-from countless.engine.density import Runtimes, densities
+from countless.engine.density import densities
 from countless.engine.exact import exact
 from countless.engine.methods import METHODS, mean
 from countless.engine.paper import draw, progressive, skipping
 from countless.engine.particles import particles
 from countless.engine.resmade import ResMadeRuntime
+from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.region import Box, Filter, Region
 from countless.spec import ModelSpec

@@ -9,9 +9,9 @@ import pytest
 
 from countless.engine.answer import Trace, Traced
 from countless.engine.budget import offsets
-from countless.engine.density import Runtimes
 from countless.engine.exact import exact
 from countless.engine.resmade import ResMadeRuntime
+from countless.engine.runtimes import Runtimes
 from countless.engine.spread import Axis, spread, with_axes
 from countless.engine.traced import trace, traced
 from countless.region import Box, Filter, Region, ValueSet

@@ -139,11 +139,12 @@ class TestEstimates:
 
 
 class TestColumnsAndText:
-    def test_a_conjunction_is_a_product(self, both: Estimator) -> None:
+    def test_what_has_nothing_to_do_with_each_other_is_about_a_product(self, both: Estimator) -> None:
         kind, text = (both.estimate(where).selectivity for where in ("kind = 1", "t LIKE '%cat%'"))
-        assert both.estimate("kind = 1 AND t LIKE '%cat%'").selectivity == pytest.approx(kind * text)
+        together = both.estimate("kind = 1 AND t LIKE '%cat%'").selectivity
+        assert together == pytest.approx(kind * text, rel=0.25)
         either = both.estimate("kind = 1 OR t LIKE '%cat%'").selectivity
-        assert either == pytest.approx(kind + text - kind * text)
+        assert either == pytest.approx(kind + text - kind * text, rel=0.15)
         assert both.estimate("kind = 1 AND t LIKE '%cat%'").low < both.estimate("kind = 1 AND t LIKE '%cat%'").high
 
     def test_they_are_near_the_truth(self, both: Estimator, source: Source) -> None:

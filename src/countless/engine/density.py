@@ -7,33 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
-from countless.engine.counts import Counts
 from countless.engine.methods import METHODS
-from countless.engine.runtime import Runtime
-from countless.engine.text.density import TEXT_METHODS, text_density
-from countless.engine.text.runtime import TextRuntime
+from countless.engine.mixed import with_texts
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.density import TEXT_METHODS
 from countless.errors import CountlessError
 from countless.region import Box, Region
-
-
-@dataclass(frozen=True, eq=False)
-class Runtimes:
-    """The models of a table: one of all its columns, if it has any but text, and one of each text column.
-
-    ``columns`` is that model under each order it knows. ``summaries`` has the counts of n-grams that stand beside each
-    text model, None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
-    """
-
-    columns: tuple[Runtime[Any], ...]
-    texts: tuple[TextRuntime, ...] = ()
-    summaries: tuple[NGrams | None, ...] = ()
-    counts: Counts | None = None
-
-    def without_summaries(self) -> Runtimes:
-        """The same models on their own."""
-        return Runtimes(self.columns, self.texts, (None,) * len(self.texts))
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,7 @@ def densities(
 
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int | None, seed: int) -> list[Answer]:
-    """Each box's density: that of its columns, times that of each text column it asks about."""
+    """Each box's density: that of its columns, times the chance of each text column it asks about."""
     whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
@@ -89,30 +69,10 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int 
         found = ask(asked) if counts is None else counts.answers(asked, ask)
         for index, answer in zip(asking, found, strict=True):
             answers[index] = answer
-    for index, box in enumerate(boxes):
-        for item in box.texts:
-            runtime, summary = runtimes.texts[item.column], runtimes.summaries[item.column]
-            text = text_density(runtime, item.language, method, budget, seed, summary)
-            answers[index] = _both(answers[index], text, item.column)
-    return answers
-
-
-def _both(answer: Answer, text: Answer, column: int) -> Answer:
-    """The conjunction of two answers, as if they had nothing to do with each other."""
-    return Answer(
-        answer.density * text.density,
-        answer.exact and text.exact,
-        max(answer.particles, text.particles),
-        answer.visited,
-        answer.forward_rows + text.forward_rows,
-        answer.sampling_error if text.exact else None,
-        (*answer.texts, column),
-        answer.counted and text.counted and not (answer.visited or answer.texts),
-        most=min(answer.most, text.most),
-        clipped=answer.clipped,
-        factor=answer.factor,
-        corrected=answer.corrected,
-    )
+    return [
+        with_texts(runtimes, box, answer, method, budget, seed) if box.texts else answer
+        for box, answer in zip(boxes, answers, strict=True)
+    ]
 
 
 def _density(region: Region, answers: Any) -> Density:

@@ -14,12 +14,14 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Trace, Traced
-from countless.engine.density import Runtimes
+from countless.engine.mixed import chances, handful
+from countless.engine.runtimes import Runtimes
 from countless.engine.traced import traced
 from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 
 LEAST, MOST = 512, 4096  # particles; between them
 PER_VALUE = 4  # of each combination of values
+LEAST_CONTEXTS, MOST_CONTEXTS = 64, 256  # rows in which texts are read
 
 
 @dataclass(frozen=True)
@@ -76,18 +78,29 @@ Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their 
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
-    asked = with_axes(box, axes)
-    if runtimes.counts is not None:
-        asked = replace(asked, hints=runtimes.counts.crossed(asked))
+    asked = runtimes.hinted(with_axes(box, axes))
     labels = [position for axis in axes[:groups] for position in axis.positions]
     values = math.prod(axis.size for axis in axes[:groups])
     rows = traced(
         runtimes.columns,
-        Trace(asked, labels, expand=groups < len(axes)),
+        Trace(asked, labels, expand=groups < len(axes) or bool(box.texts)),
         min(MOST, max(LEAST, PER_VALUE * values)),
         seed,
     )
+    if box.texts:
+        rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
     return numbered(rows, axes), rows.masses, rows.exact, False
+
+
+def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axis], seed: int) -> Traced:
+    """A handful of the rows for each value of the groups, with what the box's texts leave of their masses."""
+    labels = numbered(rows, groups) if groups else None
+    values = math.prod(axis.size for axis in groups)
+    rows = handful(rows, min(MOST_CONTEXTS, max(LEAST_CONTEXTS, PER_VALUE * values)), seed, labels)
+    if not rows.masses.sum() > 0:
+        return rows
+    found = chances(runtimes, box.texts, rows.symbols, rows.masses, "particles", None, seed)
+    return replace(rows, masses=rows.masses * found.values, exact=rows.exact and found.exact)
 
 
 def numbered(rows: Traced, axes: Sequence[Axis]) -> IntArray:

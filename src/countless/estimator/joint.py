@@ -9,7 +9,7 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.schema import Schema
-from countless.engine.density import Runtimes
+from countless.engine.runtimes import Runtimes
 from countless.engine.spread import Axis, spread
 from countless.errors import UnsupportedQueryError
 from countless.estimator.calibration import Shape

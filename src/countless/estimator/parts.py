@@ -10,8 +10,8 @@ from countless.data.ngrams import NGrams
 from countless.data.pairs import Pairs
 from countless.data.schema import Schema
 from countless.engine.counts import Counts
-from countless.engine.density import Runtimes
 from countless.engine.runtime import Runtime
+from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import ModelFileError
 from countless.estimator.kinds import runtimes

@@ -12,7 +12,8 @@ from countless.arrays import FloatArray
 from countless.automaton import Automaton, Language
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
-from countless.engine.density import Runtimes, densities
+from countless.engine.density import densities
+from countless.engine.runtimes import Runtimes
 from countless.engine.text.sample import sample
 from countless.errors import CountlessError, UnsupportedQueryError
 from countless.region import Box, Region

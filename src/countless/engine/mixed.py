@@ -1,0 +1,131 @@
+"""Columns and text in one box: the rows of its columns are the contexts in which its texts are read.
+
+A text model knows what else is known of a row, so that the density of a box is that of its columns times the mean
+chance of its texts over the columns' rows. These are the particles of a walk, thinned to a handful. Columns that no
+filter asks about stay MASK in them, and texts that nobody asks about are not read. Given the columns, two texts have
+nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.engine.answer import Answer, Trace, Traced
+from countless.engine.budget import offsets
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.conditional import given
+from countless.engine.text.density import text_density
+from countless.engine.thinning import even_hints, thin
+from countless.engine.traced import LABEL_STREAM, traced
+from countless.errors import QueryTooLargeError
+from countless.region import Box, TextFilter
+
+PARTICLES = 512  # of the walk through the columns, if nothing else is said
+CONTEXTS = 32  # of them in which texts are read
+MOST_ENUMERATED = 4096  # contexts of the method ``exact``
+
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """The chance of some texts in each context, and how it was found."""
+
+    values: FloatArray
+    exact: bool
+    particles: int
+    forward_rows: int
+
+
+def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
+    """The density of ``box``, of which the answer for its ``columns`` is known."""
+    answer = columns
+    for item in box.texts:
+        summary = runtimes.summaries[item.column]
+        text = text_density(runtimes.texts[item.column], item.language, method, budget, seed, summary)
+        answer = _both(answer, text, item.column)
+    if (
+        not box.filters
+        or columns.density == 0
+        or not any(runtimes.texts[item.column].spec.context for item in box.texts)
+    ):
+        return answer
+    rows = _contexts(runtimes, box, method, budget, seed)
+    shares = rows.masses / rows.masses.sum() if rows.masses.sum() > 0 else rows.masses
+    if not len(shares):
+        return answer
+    found = chances(runtimes, box.texts, rows.symbols, shares, method, budget, seed)
+    return replace(
+        answer,
+        density=min(columns.density * float(shares @ found.values), answer.most),
+        exact=columns.exact and rows.exact and found.exact,
+        particles=max(answer.particles, found.particles),
+        forward_rows=answer.forward_rows + rows.forward_rows + found.forward_rows,
+        sampling_error=None,
+    )
+
+
+def chances(
+    runtimes: Runtimes,
+    texts: Sequence[TextFilter],
+    contexts: IntArray,
+    weights: FloatArray,
+    method: str,
+    budget: int | None,
+    seed: int,
+) -> Chances:
+    """The chance that all ``texts`` hold in each of the ``contexts``, which count by their ``weights``."""
+    values, exact, particles, rows = np.ones(len(contexts)), True, 0, 0
+    for item in texts:
+        runtime, summary = runtimes.texts[item.column], runtimes.summaries[item.column]
+        found = given(runtime, item.language, contexts, weights, method, budget, seed, summary)
+        values = values * found.probabilities
+        exact, particles, rows = exact and found.exact, max(particles, found.particles), rows + found.forward_rows
+    return Chances(values, exact, particles, rows)
+
+
+def handful(rows: Traced, count: int, seed: int, labels: IntArray | None = None) -> Traced:
+    """At most about ``count`` of the rows, thinned by mass without bias; those of different ``labels`` apart."""
+    alive = np.flatnonzero(rows.masses)
+    masses = rows.masses[alive]
+    hints = None
+    if labels is not None and len(alive):
+        hints = even_hints(masses, np.unique(labels[alive], return_inverse=True)[1], 1.0, np.ones(len(alive)))
+    (number,) = offsets(seed, LABEL_STREAM + 1, 1)
+    chosen, thinned = thin(masses, count, number, 1.0, hints)
+    return rows.some(alive[chosen], thinned, exact=len(chosen) == len(alive))
+
+
+def _contexts(runtimes: Runtimes, box: Box, method: str, budget: int | None, seed: int) -> Traced:
+    """The rows of the box's columns in which its texts are read."""
+    asked = Trace(runtimes.hinted(Box(box.filters)))
+    if method == "exact":
+        rows = traced(runtimes.columns, asked, MOST_ENUMERATED, seed)
+        if not rows.exact or len(rows.masses) > MOST_ENUMERATED:
+            raise QueryTooLargeError(
+                f"the columns have more than {MOST_ENUMERATED:,} combinations of values to read text in: "
+                "use the method particles"
+            )
+        return rows
+    return handful(traced(runtimes.columns, asked, budget or PARTICLES, seed), CONTEXTS, seed)
+
+
+def _both(answer: Answer, text: Answer, column: int) -> Answer:
+    """The conjunction of two answers, as if they had nothing to do with each other."""
+    most = min(answer.most, text.density if text.counted else text.most)
+    return Answer(
+        min(answer.density * text.density, most),
+        answer.exact and text.exact,
+        max(answer.particles, text.particles),
+        answer.visited,
+        answer.forward_rows + text.forward_rows,
+        answer.sampling_error if text.exact else None,
+        (*answer.texts, column),
+        answer.counted and text.counted and not (answer.visited or answer.texts),
+        most=most,
+        clipped=answer.clipped,
+        factor=answer.factor,
+        corrected=answer.corrected,
+    )
