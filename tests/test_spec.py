@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless.errors import ModelFileError
-from countless.spec import ModelSpec
+from countless.spec import ModelSpec, TextSpec
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 40), st.randoms())
@@ -72,3 +73,26 @@ GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding
 def test_a_damaged_description(data: Any, phrase: str) -> None:
     with pytest.raises(ModelFileError, match=phrase):
         ModelSpec.from_json(data)
+
+
+TEXT = TextSpec(characters=5, length=9, context=(3, 1, 700), context_width=8, gaps=True)
+
+
+def test_the_spec_of_a_text_survives_the_file() -> None:
+    for spec in (TEXT, TextSpec(characters=0, length=1)):
+        assert TextSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_older_files_have_no_context() -> None:
+    older = {**TextSpec(characters=5, length=9).to_json(), "context": 0}
+    del older["context_width"], older["gaps"]
+    assert TextSpec.from_json(older) == TextSpec(characters=5, length=9)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"context": [0]}, {"context": [3, -1]}, {"context": 4}, {"context": ["x"]}, {"context": None, "context_width": 0}],
+)
+def test_a_damaged_context(changed: Any) -> None:
+    with pytest.raises(ModelFileError, match=r"damaged|at least 1"):
+        TextSpec.from_json({**TEXT.to_json(), **changed})

@@ -384,6 +384,9 @@ DAMAGE: dict[str, tuple[Callable[[Contents], Contents], str]] = {
     "another alphabet": (with_model("text-0", with_spec(characters=14)), "do not belong together"),
     "another length": (with_model("text-0", with_spec(length=3)), "do not belong together"),
     "another width": (with_model("text-0", with_spec(width=8)), "has shape"),
+    "another row": (with_model("text-0", with_spec(context=[4])), "do not belong together"),
+    "more of the row": (with_model("text-0", with_spec(context=[3, 3])), "do not belong together"),
+    "no embedding of the row": (with_model("text-0", without_array("context.embedding")), "is missing"),
     "no heads": (with_model("text-0", with_spec(heads=0)), "at least 1 character of length"),
     "no weights": (with_model("text-0", without_array("embedding")), "array 'embedding' is missing"),
     "cut weights": (with_model("text-0", with_array("bias", lambda array: array[1:])), "has shape"),
@@ -403,6 +406,21 @@ def test_a_file_that_does_not_fit_together(file: Path, damage: str) -> None:
     store.write(file, change(store.read(file)))
     with pytest.raises(ModelFileError, match=phrase):
         Estimator.load(file)
+
+
+def test_text_is_learned_in_the_context_of_its_row(file: Path) -> None:
+    estimator = Estimator.load(file)
+    assert estimator.info()["texts"][0]["model"]["context"] == list(estimator.schema.sizes) == [3]
+
+
+def test_a_file_whose_text_has_no_context(file: Path) -> None:
+    contents = store.read(file)
+    model = contents.models["text-0"]
+    arrays = {name: array for name, array in model.arrays.items() if not name.startswith("context")}
+    spec = {name: value for name, value in model.spec.items() if name != "context_width"} | {"context": 0}
+    store.write(file, replace(contents, models=contents.models | {"text-0": replace(model, spec=spec, arrays=arrays)}))
+    estimator = Estimator.load(file)
+    assert 0 < estimator.estimate("t LIKE '%cat%' AND kind = 1").rows < estimator.rows
 
 
 def test_a_summary_of_another_table(file: Path) -> None:

@@ -24,6 +24,14 @@ def test_uniform_draws_each_number_of_masked_positions_equally_often() -> None:
     assert torch.all((masks.float().mean(0) - 0.4).abs() < 0.01)  # no position is favoured
 
 
+def test_uniform_may_also_mask_everything() -> None:
+    for columns in (1, 4):
+        masks = UniformMasking(everything=True).draw(50_000, columns, generator())
+        counts = torch.bincount(masks.sum(1), minlength=columns + 1) / 50_000
+        assert torch.all((counts - 1 / (columns + 1)).abs() < 0.01)
+        assert torch.all((masks.float().mean(0) - 0.5).abs() < 0.01)
+
+
 def test_fixed_probability() -> None:
     masks = FixedMasking(0.3).draw(50_000, 4, generator())
     assert torch.all((masks.float().mean(0) - 0.3).abs() < 0.01)

@@ -156,13 +156,13 @@ class Learner:
         schema, network, text_network = self.table.schema, self.network, self.text_network
         found: dict[str, store.StoredModel] = {}
         report: dict[str, Any] = {"interrupted": False, "texts": {}}
-        if schema.columns:
+        matrix = self.table.matrix() if schema.columns else None
+        if matrix is not None:
             self.listener.stage("training")
             options = self.options.ended(self.table.rows)
             sizes = network.sizes(self.table.rows, options.budget)
             orders = self.orders.positions(self.table)
             spec = ModelSpec(schema.sizes, *sizes, orders, schema.groups, network.kind).narrowed()
-            matrix = self.table.matrix()
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
                 spec = with_units_by_entropy(spec, matrix)
             asked = None if self.asked is None else self.asked.sets
@@ -176,9 +176,8 @@ class Learner:
                 found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table).arrays())
         for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
-            spec_of_text = text_network.spec(column, schema.sizes)
-            codes = self.table.matrix() if schema.columns else None
-            text = TextTask(strings, spec_of_text, self.text_options, text_network.masking, codes, schema.groups)
+            text_spec = text_network.spec(column, schema.sizes)
+            text = TextTask(strings, text_spec, self.text_options, text_network.masking, matrix, schema.groups)
             name = text_model(index)
             found[name], report["texts"][column.name] = self._learned(
                 text, self.text_options, name, report["interrupted"]

@@ -54,7 +54,7 @@ class Row(nn.Module):
         super().__init__()
         rows = torch.tensor(spec.context) + 1
         self.first = rows.cumsum(0) - rows  # the embedding of each position's symbol 0
-        scale = 0.5 / math.sqrt(len(spec.context))
+        scale = 0.1 / math.sqrt(len(spec.context))
         self.embedding = nn.Parameter(scale * torch.randn(int(rows.sum()), spec.context_width))
         self.bias = nn.Parameter(torch.zeros(spec.context_width))
         self.out = nn.Linear(spec.context_width, spec.width, bias=False)

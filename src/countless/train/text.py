@@ -27,7 +27,8 @@ STEPS = 400  # of them, or so
 WINDOW = 16  # symbols that are learned after a gap
 WHOLE = 0.2  # the share of strings that are read whole; the others are cut into windows
 GAPS = 0.1  # the weight of what follows a gap at once, beside the mean over all symbols
-GAPS_PER_STRING = 4  # that are drawn in a step, of a model with a context
+DRAWN_GAPS = 0.3  # the same in a context, where it is drawn
+GAPS_PER_STRING = 4  # that are drawn in a step
 EVALUATION_BATCH = 128
 IGNORED = -100
 
@@ -106,7 +107,7 @@ class TextTask:
             return loss
         if shift is not None:
             drawn = self._gaps(rows, generator)
-            loss = loss + GAPS * self._nats(drawn, shift) / len(drawn.tokens)
+            loss = loss + DRAWN_GAPS * self._nats(drawn, shift) / len(drawn.tokens)
         return loss + GAPS * self._gap_nats()
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:

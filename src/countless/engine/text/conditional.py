@@ -20,6 +20,7 @@ from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError
 
 AT_ONCE = 16_384  # nodes of a tree, roots included, that reads whole strings; about
+LEAST_MISSING = 1e-9  # of a mean, below which it is not made up for
 TOGETHER = ("particles", "exact")  # the methods that walk all contexts at once
 
 
@@ -97,8 +98,24 @@ def _together(
     else:
         plan = Plan(runtime, strings, lengths, contexts, weights)
         found = by_particles(plan, budget, seed) if method == "particles" else by_enumeration(plan)
-    chances = np.minimum(found.masses / weights, 1.0 - null) + (null if language.null else 0.0)
+    chances = _bounded(found.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
     return Given(chances, found.exact, found.particles, found.rows)
+
+
+def _bounded(chances: FloatArray, most: FloatArray, weights: FloatArray) -> FloatArray:
+    """The chances, none above its bound. What is taken from some goes to the others, so that their mean stays.
+
+    Where few prefixes stand for many, one context may seem to have more than all, at the cost of others.
+    """
+    mean = weights @ chances
+    for _ in range(len(chances)):
+        chances = np.minimum(chances, most)
+        free = (chances < most) & (chances > 0)
+        missing, room = mean - weights @ chances, weights[free] @ chances[free]
+        if missing <= LEAST_MISSING or room <= 0:
+            break
+        chances[free] *= 1.0 + missing / room
+    return np.minimum(chances, most)
 
 
 def _in_turn(

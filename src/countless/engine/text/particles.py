@@ -11,6 +11,7 @@ from countless.engine.text.walk import Children, Prefixes, Starts, Walk
 from countless.engine.thinning import thin
 
 SEARCHING_POWER = 0.75  # keeps more of the light prefixes, any of which may come to match
+MOST_MORE = 64  # contexts beyond the first for which there are prefixes more
 SURVIVING_POWER = 1.0  # keeps the sum, of which most survives
 
 
@@ -20,6 +21,12 @@ class Budget:
 
     searching: int = 128
     surviving: int = 16
+
+    @classmethod
+    def of(cls, contexts: int) -> Budget:
+        """For so many contexts at once: some more for each, so that none is left to chance alone."""
+        more = min(contexts - 1, MOST_MORE)
+        return cls(cls.searching + 2 * more, cls.surviving + more)
 
 
 @dataclass(frozen=True, eq=False)

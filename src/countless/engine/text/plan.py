@@ -96,7 +96,7 @@ class Walked:
 
 def by_particles(plan: Plan, budget: int | None, seed: int) -> Walked:
     """Unique weighted prefixes: at most ``budget`` at once, in all contexts together."""
-    held = Budget() if budget is None else Budget(budget, budget)
+    held = Budget.of(len(plan.beyond)) if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
     found = particles(walk, plan.starts, held, random_numbers(seed, 0, plan.machine.spec.length + 1))
     return Walked(found.masses + plan.beyond, found.exact, found.most, walk.forward_rows + plan.rows)
