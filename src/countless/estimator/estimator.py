@@ -209,10 +209,11 @@ class Estimator:
         found = self.joint([column] if isinstance(column, str) else column, where)
         return distribution(self.schema, found, self.calibration, bins, sort, started)
 
-    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> list[Sample]:
+    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
 
-        For tables whose columns are all text. The same ``seed`` gives the same rows.
+        Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
+        ``seed`` gives the same rows.
         """
         region = EVERY_ROW if where is None else self._compiler.compile(where).region
         return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)

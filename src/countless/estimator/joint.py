@@ -47,10 +47,7 @@ def joint(
 
     The first ``groups`` columns keep particles for each of their values; the others share those within each.
     """
-    axes = [
-        Axis(column, schema.positions(column), schema.columns[column].radices, schema.columns[column].size)
-        for column in columns
-    ]
+    axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
         raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
     found = spread(runtimes, region, axes, groups, seed)
@@ -59,6 +56,14 @@ def joint(
     disagreement = mass / total.selectivity - 1.0 if total.selectivity > 0 else 0.0
     shape = _shape(region, axes)
     return Joint(tuple(columns), found.codes, rows, total, disagreement, found.exact, found.counted, shape)
+
+
+def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
+    """What the engine wants to know of columns that rows are told apart by."""
+    return [
+        Axis(column, schema.positions(column), schema.columns[column].radices, schema.columns[column].size)
+        for column in columns
+    ]
 
 
 def _shape(region: Region, axes: Sequence[Axis]) -> Shape:

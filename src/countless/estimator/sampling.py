@@ -2,55 +2,85 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from countless.arrays import FloatArray
+from countless.arrays import FloatArray, IntArray
 from countless.automaton import Automaton, Language
+from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
 from countless.engine.density import densities
+from countless.engine.draw import draw_rows
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.sample import sample
-from countless.errors import CountlessError, UnsupportedQueryError
+from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.sample import Drawn, sample, sample_each
+from countless.errors import CountlessError
+from countless.estimator.joint import axes_of
+from countless.estimator.values import Values
 from countless.region import Box, Region
 
 EVERY_ROW = Region((Box(),))
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A row that was drawn, and its probability: the texts by column, None for NULL.
+@dataclass(frozen=True, eq=False)
+class Sample(Frame):
+    """Rows that were drawn, in any order, with the table's types.
 
-    ``cut`` names the columns whose text is longer than the model sees: of these, ``row`` has only how they begin.
+    They are worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some
+    stand for the same part of the model. ``exact`` says that every row of the condition was enumerated, and nothing
+    thinned. ``cut`` names for each row the columns whose text is longer than the model sees: only how it begins is
+    told.
     """
 
-    row: dict[str, str | None]
-    probability: float
-    cut: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self) | {"cut": list(self.cut)}
+    effective_size: float
+    exact: bool
+    cut: tuple[tuple[str, ...], ...]
 
 
-def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int) -> list[Sample]:
-    """``count`` rows of ``region``; text columns are drawn as if they had nothing to do with each other."""
-    if schema.columns:
-        names = ", ".join(f'"{column.name}"' for column in schema.columns)
-        raise UnsupportedQueryError(f"rows are drawn only where every column is modelled as text; not so: {names}")
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows: codes by column, texts by text column."""
+
+    codes: list[IntArray]
+    texts: list[list[Drawn]]
+    effective: float
+    exact: bool
+
+
+def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int) -> Sample:
+    """``count`` rows of ``region``."""
     if count < 1:
         raise CountlessError(f"the number of rows to draw must be at least 1, not {count}")
     if not region.boxes:
         raise CountlessError("no row can match: there is nothing to draw")
     rng = np.random.default_rng(seed)
-    found: list[Sample] = []
-    for box, share in zip(region.boxes, rng.multinomial(count, _chances(runtimes, region, seed)), strict=True):
-        found += _rows(schema, runtimes, box, int(share), rng)
-    return [found[place] for place in rng.permutation(len(found))]
+    shares = rng.multinomial(count, _chances(runtimes, region, seed))
+    parts = [
+        _rows(schema, runtimes, box, int(share), rng) for box, share in zip(region.boxes, shares, strict=True) if share
+    ]
+    order = rng.permutation(count)
+    values: list[list[str | None]] = []
+    for place, column in enumerate(schema.columns):
+        codes = np.concatenate([part.codes[place] for part in parts])[order]
+        values.append(Values(column).drawn(codes, rng))
+    cut: list[list[str]] = [[] for _ in range(count)]
+    for place, text in enumerate(schema.texts):
+        drawn = [value for part in parts for value in part.texts[place]]
+        values.append([drawn[row].text for row in order])
+        for row, source in enumerate(order):
+            if drawn[source].cut:
+                cut[row].append(text.name)
+    return Sample(
+        schema.names,
+        tuple(column.type for column in (*schema.columns, *schema.texts)),
+        tuple(values),
+        sum(part.effective for part in parts),
+        all(part.exact for part in parts),
+        tuple(map(tuple, cut)),
+    )
 
 
 def _chances(runtimes: Runtimes, region: Region, seed: int) -> FloatArray:
@@ -65,21 +95,45 @@ def _chances(runtimes: Runtimes, region: Region, seed: int) -> FloatArray:
     return chances
 
 
-def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> list[Sample]:
+def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> _Rows:
     languages = {item.column: item.language for item in box.texts}
-    columns = [
-        sample(runtime, languages.get(index, _everything(column)), count, rng)
+    contexts, codes, effective, exact = None, [], float(count), not schema.texts
+    if schema.columns:
+        axes = axes_of(schema, range(len(schema.columns)))
+        drawn = draw_rows(runtimes, box, axes, count, rng)
+        contexts, effective, exact = drawn.symbols, drawn.effective, drawn.exact and exact
+        codes = [axis.codes(contexts) for axis in axes]
+    texts = [
+        _texts(runtime, column, languages.get(index), contexts, count, rng)
         for index, (column, runtime) in enumerate(zip(schema.texts, runtimes.texts, strict=True))
     ]
-    names = [column.name for column in schema.texts]
-    return [
-        Sample(
-            {name: value.text for name, value in zip(names, values, strict=True)},
-            math.exp(sum(value.log_probability for value in values)),
-            tuple(name for name, value in zip(names, values, strict=True) if value.cut),
-        )
-        for values in zip(*columns, strict=True)
-    ]
+    return _Rows(codes, texts, effective, exact)
+
+
+def _texts(
+    runtime: TextRuntime,
+    column: TextColumn,
+    language: Language | None,
+    contexts: IntArray | None,
+    count: int,
+    rng: np.random.Generator,
+) -> list[Drawn]:
+    """A text for each row, of ``language`` if one is asked for, in the row's context if the model knows it."""
+    if contexts is None or not runtime.spec.context:
+        return sample(runtime, language or _everything(column), count, rng)
+    if language is None:
+        return sample_each(runtime, column.letters, contexts, rng)
+    return _of_language(runtime, language, contexts, rng)
+
+
+def _of_language(runtime: TextRuntime, language: Language, contexts: IntArray, rng: np.random.Generator) -> list[Drawn]:
+    different, places = np.unique(contexts, axis=0, return_inverse=True)
+    found: list[Drawn | None] = [None] * len(contexts)
+    for place, context in enumerate(different):
+        rows: Sequence[int] = np.flatnonzero(places.ravel() == place).tolist()
+        for row, drawn in zip(rows, sample(runtime, language, len(rows), rng, context), strict=True):
+            found[row] = drawn
+    return [drawn for drawn in found if drawn is not None]
 
 
 def _everything(column: TextColumn) -> Language:
