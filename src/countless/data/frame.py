@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from countless.data.output import write_whole
 from countless.data.source import connect
 from countless.data.types import quote_identifier
 from countless.errors import MissingExtraError
@@ -62,9 +63,9 @@ class Frame:
         return _needing("polars", self._relation().pl)
 
     def write(self, path: str) -> None:
-        """Write the table to a CSV or Parquet file, by the ending of its name."""
+        """Write the table to a CSV or Parquet file, by the ending of its name, whole or not at all."""
         relation = self._relation()
-        (relation.write_parquet if path.endswith(".parquet") else relation.write_csv)(path)
+        write_whole(path, relation.write_parquet if path.endswith((".parquet", ".pq")) else relation.write_csv)
 
     def __str__(self) -> str:
         return aligned(self.names, self.types, self.rows)

@@ -12,15 +12,21 @@ from typing import Any
 
 from countless import store
 from countless._version import __version__
+from countless.arrays import FloatArray
+from countless.data.frame import Frame
 from countless.data.ngrams import NGrams
 from countless.data.schema import Schema
 from countless.engine.counts import Counts
 from countless.engine.density import Density, densities
 from countless.engine.kernel import compiled
 from countless.errors import CountlessError, QueryTypeError
+from countless.estimator.anomalies import anomalies
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
+from countless.estimator.completed import Completed
+from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, made_ready, summary_of, text_model
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
@@ -182,6 +188,41 @@ class Estimator:
         """
         region = EVERY_ROW if where is None else self._compiler.compile(where).region
         return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)
+
+    def log_prob(self, rows: Any) -> FloatArray:
+        """The natural logarithm of the probability of each row, as the model has it.
+
+        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them. Columns that are not
+        there are left out of the probability; NULL is a value like others. What the table never had, NULL in a column
+        without NULLs included, is impossible: minus infinity.
+        """
+        return log_prob(self.schema, self._runtimes, rows)
+
+    def complete(
+        self,
+        rows: Any,
+        *,
+        columns: Iterable[str] | None = None,
+        draws: bool = False,
+        seed: int | None = None,
+        watch: Watch | None = None,
+    ) -> Completed:
+        """The rows with what is missing filled in: NULL, and columns of the model that they lack, but no text.
+
+        Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
+        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default.
+        """
+        seed = self._seed if seed is None else seed
+        options = CompletionOptions(None if columns is None else tuple(columns), draws, seed)
+        return complete(self.schema, self._runtimes, rows, options, watch)
+
+    def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
+        """The ``top`` rows that are the least likely, the least likely first.
+
+        A line tells the row, counted from 0, its log-probability, the column to blame, the value that the row has
+        there, how likely that is given all others, and the value that is expected instead, with its probability.
+        """
+        return anomalies(self.schema, self._runtimes, rows, top, watch)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
