@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.quantiles import cell_code
@@ -78,14 +79,7 @@ class Recoded:
         self._table = quote_identifier(f"{source.name}_codes")
 
     def __enter__(self) -> Recoded:
-        domains = self._domains()
-        try:
-            for domain, sql in domains.items():
-                self.source.run(f"CREATE TEMP TABLE {domain} AS {sql}")
-            self.source.run(f"CREATE TEMP TABLE {self._table} AS {self._codes()}")
-        finally:
-            for domain in domains:
-                self.source.run(f"DROP TABLE IF EXISTS {domain}")
+        self.source.run(f"CREATE TEMP TABLE {self._table} AS {self._codes()}")
         try:
             self._check()
         except BaseException:
@@ -107,24 +101,9 @@ class Recoded:
             for index in self.columns:
                 codes[:, index] = np.ma.getdata(found[f"c{index}"])
             texts = [
-                np.ma.filled(np.ma.asarray(found[f"t{index}"], dtype=object), None).tolist()
-                if index in self.texts
-                else None
-                for index in range(len(self.schema.texts))
+                _strings(found[f"t{index}"]) if index in self.texts else None for index in range(len(self.schema.texts))
             ]
             yield Rows(first, codes, (codes == MISSING) & present, tuple(texts))
-
-    def _domains(self) -> dict[str, str]:
-        """For each column with values of its own, the name of a table, and SQL for its values and their codes."""
-        return {
-            self._domain(index): f"SELECT CAST(text AS {column.type}) AS value, code FROM "
-            f"(SELECT unnest({_texts(column.values)}) AS text, unnest(range({len(column.values)})) AS code)"
-            for index, column in enumerate(self.schema.columns)
-            if index in self.columns and column.grid is None
-        }
-
-    def _domain(self, index: int) -> str:
-        return quote_identifier(f"{self.source.name}_domain_{index}")
 
     def _codes(self) -> str:
         """SQL for the place of every row, a code of each column, and each text."""
@@ -136,7 +115,7 @@ class Recoded:
             value = f"v{index}"
             if column.grid is None:
                 code = f"coalesce(d{index}.code, {UNSEEN})"
-                joins.append(f"LEFT JOIN {self._domain(index)} AS d{index} ON {value} = d{index}.value")
+                joins.append(f"LEFT JOIN ({_domain(column)}) AS d{index} ON {value} = d{index}.value")
             else:
                 cells.append(f"{cell_code(column, value)} AS g{index}")
                 code = _checked_cell(column, value, f"g{index}")
@@ -180,9 +159,16 @@ def _matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
     return {place: name for place, name in found.items() if name is not None}
 
 
-def _texts(values: Sequence[str]) -> str:
-    """SQL for a list of strings, as one literal: thousands of them would be slow to parse."""
-    return f"CAST(CAST({quote_path(json.dumps(values))} AS JSON) AS VARCHAR[])"
+def _strings(values: NDArray[Any]) -> list[str | None]:
+    found: list[str | None] = np.where(np.ma.getmaskarray(values), None, np.ma.getdata(values)).tolist()
+    return found
+
+
+def _domain(column: Column) -> str:
+    """SQL for the column's values and their codes. They are one literal: thousands would be slow to parse."""
+    texts = f"CAST(CAST({quote_path(json.dumps(column.values))} AS JSON) AS VARCHAR[])"
+    numbered = f"SELECT unnest({texts}) AS text, unnest(range({len(column.values)})) AS code"
+    return f"SELECT CAST(text AS {column.type}) AS value, code FROM ({numbered})"
 
 
 def _is_number(kind: str) -> bool:

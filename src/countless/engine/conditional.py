@@ -21,7 +21,7 @@ from countless.engine.reading import Reading, pieces, present
 from countless.engine.runtime import Runtime
 
 ROWS = 1_024  # rows that are read together
-PARTICLES = 4_096  # candidates that are read together
+PARTICLES = 1_024  # candidates that are read together: their units should fit a cache
 ALL = 64  # of a column with no more codes, each is a candidate
 MOST = 256  # candidates of a row otherwise, and leading digits
 MASS = 0.999  # of a row's candidates the likeliest are enough that have this share
@@ -131,7 +131,7 @@ class _Column:
         exists: BoolArray = children * below < self.count
         if self.count <= ALL or (len(self.positions) == 1 and not self.after):
             return exists
-        chosen = _thinned(rows, np.where(exists, weights, -np.inf), len(kept))
+        chosen = exists & _thinned(rows, np.where(exists, weights, -np.inf), len(kept))
         wanted = self.also[rows] // below
         chosen |= exists & (children == wanted[:, None]) & (self.also[rows] >= 0)[:, None]
         masses = np.exp(logs)

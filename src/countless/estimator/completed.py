@@ -43,8 +43,8 @@ class Completed:
         """The completed table: all columns of the input in their order, and then those that it lacked."""
         with _filled(self) as select:
             described = self.source.rows(f"DESCRIBE {select}")
-            rows = self.source.rows(select)
-        names, types = (tuple(str(line[place]) for line in described) for place in (0, 1))
+            names, types = (tuple(str(line[place]) for line in described) for place in (0, 1))
+            rows = self.source.rows(f"SELECT {', '.join(map(_fetched, names, types))} FROM ({select})")
         return Frame(names, types, tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in names))
 
     @property
@@ -117,6 +117,11 @@ def _merged(source: Source, column: str, kind: str, filled: str, stored: str) ->
     except SourceError:
         return f"coalesce(CAST(CAST({column} AS VARCHAR) AS {stored}), CAST({filled} AS {stored}))"
     return f"coalesce({column}, CAST({filled} AS {stored}))"
+
+
+def _fetched(name: str, kind: str) -> str:
+    """SQL for a column as Python can have it: instants with a zone only as text, since they would need a package."""
+    return f"CAST({quote_identifier(name)} AS VARCHAR)" if kind.endswith("TIME ZONE") else quote_identifier(name)
 
 
 def _literal(text: str | None) -> str:
