@@ -184,9 +184,10 @@ def test_dictionaries() -> None:
         [MISSING] * 3 + [1],
     ]
     assert found.nulls[:, 0].tolist() == [False, False, True]
-    for nothing in ([], [{}]):
-        with pytest.raises(DataError, match="no rows"):
-            recode(nothing)
+    with pytest.raises(DataError, match="no rows"):
+        recode([])
+    with pytest.raises(DataError, match="rows without columns"):
+        recode({})
 
 
 def test_few_rows_and_many_values_stay_in_order() -> None:

@@ -70,7 +70,7 @@ def complete(
 
 def _told(found: Completed) -> str:
     rows = show.plural(found.rows, "row")
-    left = f", left out {show.plural(found.left, 'missing text')}" if found.left else ""
-    if not len(found.cells):
-        return f"nothing was missing in {rows}{left}"
+    if not len(found.cells) and not found.left:
+        return f"nothing was missing in {rows}"
+    left = f", left {show.plural(found.left, 'missing text')} out" if found.left else ""
     return f"filled in {show.plural(len(found.cells), 'cell')} of {rows}{left}"

@@ -160,8 +160,10 @@ def _matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
 
 
 def _strings(values: NDArray[Any]) -> list[str | None]:
-    found: list[str | None] = np.where(np.ma.getmaskarray(values), None, np.ma.getdata(values)).tolist()
-    return found
+    found = np.ma.getdata(values).astype(object)
+    found[np.ma.getmaskarray(values)] = None
+    texts: list[str | None] = found.tolist()
+    return texts
 
 
 def _domain(column: Column) -> str:

@@ -93,9 +93,11 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
     It is one whose value was never seen, if there is any; or else the one whose value, given all others, is the least
     likely beside the likeliest one. Text is blamed only where there is nothing else.
     """
+    if not suspects:
+        return []
     odd: list[list[tuple[float, _Blame]]] = [[] for _ in suspects]
-    codes = np.array([suspect.codes for suspect in suspects]).reshape(len(suspects), len(schema.columns))
-    impossible = np.array([suspect.impossible for suspect in suspects]).reshape(len(suspects), len(schema.names))
+    codes = np.stack([suspect.codes for suspect in suspects])
+    impossible = np.stack([suspect.impossible for suspect in suspects])
     symbols = symbols_of(schema, codes)
     for index, column in enumerate(schema.columns):
         asked = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
@@ -107,12 +109,19 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
             expected = values.at(int(found.codes[chosen[place]]), MIDDLE)
             blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
             odd[row].append((float(mine[place] / most[place]), blame))
-    for row, suspect in enumerate(suspects):
-        if not odd[row] or impossible[row, len(schema.columns) :].any():
-            text = int(np.lexsort((suspect.texts, ~impossible[row, len(schema.columns) :]))[0])
-            chance = 0.0 if impossible[row, len(schema.columns) + text] else float(np.exp(suspect.texts[text]))
-            odd[row].append((-1.0 if chance == 0.0 else 1.0, _Blame(len(schema.columns) + text, chance)))
-    return [min(found, key=lambda item: item[0])[1] for found in odd]
+    for ones, suspect in zip(odd, suspects, strict=True):
+        if not ones or suspect.impossible[len(schema.columns) :].any():
+            ones.append(_odd_text(suspect, len(schema.columns)))
+    return [min(ones, key=lambda item: item[0])[1] for ones in odd]
+
+
+def _odd_text(suspect: _Suspect, columns: int) -> tuple[float, _Blame]:
+    """The text of a row that is NULL and must not be, or else the least likely; and how odd it is."""
+    impossible = suspect.impossible[columns:]
+    text = int(np.lexsort((suspect.texts, ~impossible))[0])
+    if impossible[text]:
+        return 0.0, _Blame(columns + text, 0.0)
+    return 1.0, _Blame(columns + text, float(np.exp(suspect.texts[text])))
 
 
 def _values(schema: Schema, recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) -> list[str | None]:
