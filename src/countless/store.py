@@ -33,6 +33,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from countless._version import __version__
+from countless.data.output import umask
 from countless.errors import ModelFileError
 
 FORMAT = 1
@@ -90,7 +91,7 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
             _write_archive(file, contents)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(partial, 0o666 & ~_umask())
+        os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -197,9 +198,3 @@ def _damaged(source: Path, error: Exception) -> ModelFileError:
     return ModelFileError(
         f"{source} is not a Countless model file, or it is damaged ({error}): copy it again or fit it anew"
     )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -35,23 +35,32 @@ def test_a_clause_a_count_and_a_seed(run: Run, pages: Path) -> None:
 def test_json(run: Run, pages: Path) -> None:
     rows = [json.loads(line) for line in run("sample", pages, "--count", 4, "--json").out.splitlines()]
     assert len(rows) == 4
-    assert all(list(row) == ["row", "probability", "cut"] and list(row["row"]) == ["url"] for row in rows)
+    assert all(list(row) == ["row", "log_prob", "cut"] and list(row["row"]) == ["url"] for row in rows)
 
 
 def test_tabs_and_nulls(run: Run, tmp_path: Path) -> None:
     model = random_estimator(URL, NOTE).save(tmp_path / "m.countless")
     done = run("sample", model, "--where", "note IS NULL AND url LIKE '%\t%'", "--count", 2)
-    for line in done.out.splitlines():
+    names, *lines = done.out.splitlines()
+    assert names == "url\tnote"
+    for line in lines:
         url, note = line.split("\t")
         assert r"\t" in url
         assert note == "NULL"
     cut = run("sample", model, "--where", "length(note) > 4", "--count", 2)
-    assert all(line.endswith("…") for line in cut.out.splitlines())
+    assert all(line.endswith("…") for line in cut.out.splitlines()[1:])
 
 
-def test_errors(run: Run, pages: Path, model: Path) -> None:
-    done = run("sample", model)
-    assert done.code == 1
-    assert "rows are drawn only where every column is modelled as text" in done.err
+def test_columns_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
+    names, *lines = run("sample", model, "--count", 4).out.splitlines()
+    assert names.split("\t") == ["age", "city", "married", "since when", "score"]
+    assert len(lines) == 4
+    done = run("sample", model, "--where", "age > 60", "--count", 30, "-o", tmp_path / "old.csv")
+    assert (done.code, done.out) == (0, "")
+    assert len((tmp_path / "old.csv").read_text().splitlines()) == 31
+    assert run("sample", model, "-o", tmp_path / "nowhere" / "x.csv").code == 1
+
+
+def test_errors(run: Run, pages: Path) -> None:
     assert run("sample", pages, "--where", "url = 'a' AND url = 'b'").code == 1
     assert run("sample", pages, "--count", 0).code == 2

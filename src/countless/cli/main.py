@@ -20,6 +20,8 @@ COMMANDS = {
     "explain": "How is a WHERE clause answered?",
     "distribution": "Which values does a column have, and how many rows each?",
     "sample": "Which rows would a model write?",
+    "anomalies": "Which rows of a table are the least likely, and why?",
+    "complete": "Fill in what is missing in a table.",
     "evaluate": "Measure a model against true counts.",
     "diagnose": "Where does a model err, and whose error is it?",
     "info": "What does a model file hold?",

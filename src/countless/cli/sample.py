@@ -4,46 +4,60 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
+from countless.cli import show
 from countless.cli.options import json_option, model_argument
 from countless.estimator.estimator import Estimator
-from countless.estimator.sampling import Sample
+
+WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told
 
 
 @click.command(
     epilog="\b\nExamples:\n"
-    "  countless sample pages.countless\n"
-    "  countless sample pages.countless --where \"url LIKE '%.org/%'\" --count 3\n"
-    "  countless sample pages.countless --seed 7 --json"
+    "  countless sample people.countless\n"
+    "  countless sample people.countless --where \"city = 'Oslo'\" --count 1000 -o oslo.parquet\n"
+    "  countless sample pages.countless --where \"url LIKE '%.org/%'\" --seed 7 --json"
 )
 @model_argument
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many rows to draw.")
 @click.option("--where", metavar="CLAUSE", help="Draw among the rows that match this clause.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed draws other rows  [default: the model's own]")
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write a CSV or Parquet file, by its ending.")
 @json_option
-def sample(model: Path, count: int, where: str | None, seed: int | None, as_json: bool) -> None:
+def sample(model: Path, count: int, where: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
     """Which rows would a model write?
 
-    Draws rows from a model of text columns, each by its probability. Prints a row per line, with tabs between its
-    columns; a text that goes on beyond what the model sees ends with an ellipsis.
+    Draws rows from a model, each by its probability. Prints a row per line, with tabs between its columns, whose names
+    come first if there are several; a text that goes on beyond what the model sees ends with an ellipsis.
     """
-    for row in Estimator.load(model).sample(count, where=where, seed=seed):
-        click.echo(json.dumps(row.to_json(), ensure_ascii=False) if as_json else line(row))
+    found = Estimator.load(model).sample(count, where=where, seed=seed)
+    if found.effective_size < WORTH * count:
+        worth = f"{show.plural(count, 'row')} are worth about {found.effective_size:,.0f} independent ones"
+        click.echo(f"note: the condition is rare: {worth}", err=True)
+    if out is not None:
+        found.write(out)
+        return
+    if len(found.names) > 1 and not as_json:
+        click.echo("\t".join(map(_shown, found.names)))
+    for row, cut, log_prob in zip(found.rows, found.cut, found.log_probs.tolist(), strict=True):
+        named = dict(zip(found.names, row, strict=True))
+        plain = {"row": named, "log_prob": log_prob, "cut": list(cut)}
+        click.echo(json.dumps(plain, ensure_ascii=False, default=str) if as_json else line(named, cut))
 
 
-def line(row: Sample) -> str:
+def line(row: dict[str, Any], cut: tuple[str, ...]) -> str:
     r"""A row for people; what would break the line is escaped.
 
-    >>> line(Sample({"a": "x\ty", "b": None, "c": "é"}, 0.1, ("c",)))
-    'x\\ty\tNULL\té…'
+    >>> line({"a": "x\ty", "b": None, "c": "é", "d": 3}, ("c",))
+    'x\\ty\tNULL\té…\t3'
     """
-    texts = (_shown(text) + "…" * (name in row.cut) for name, text in row.row.items())
-    return "\t".join(texts)
+    return "\t".join(_shown(value) + "…" * (name in cut) for name, value in row.items())
 
 
-def _shown(text: str | None) -> str:
-    if text is None:
+def _shown(value: Any) -> str:
+    if value is None:
         return "NULL"
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 
 import duckdb
 
+from countless.data.output import format_of, write_whole
 from countless.data.source import connect
 from countless.data.types import quote_identifier
 from countless.errors import MissingExtraError
@@ -61,10 +63,12 @@ class Frame:
         """The table as a polars DataFrame."""
         return _needing("polars", self._relation().pl)
 
-    def write(self, path: str) -> None:
-        """Write the table to a CSV or Parquet file, by the ending of its name."""
-        relation = self._relation()
-        (relation.write_parquet if path.endswith(".parquet") else relation.write_csv)(path)
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to a CSV or Parquet file, by the ending of its name, whole or not at all."""
+        parquet, relation = "parquet" in format_of(path), self._relation()
+        write_whole(
+            path, relation.write_parquet if parquet else lambda partial: relation.write_csv(partial, header=True)
+        )
 
     def __str__(self) -> str:
         return aligned(self.names, self.types, self.rows)

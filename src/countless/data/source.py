@@ -65,7 +65,7 @@ class Source:
             return cls.paper(source)
         if isinstance(source, str) and source in EMBEDDED and not Path(source).is_file():
             source = EMBEDDED[source]()
-        name = _new_name()
+        name = new_name()
         if isinstance(source, duckdb.DuckDBPyRelation):
             return cls(name, None, source)
         if isinstance(source, str | os.PathLike):
@@ -100,7 +100,7 @@ class Source:
         path = data.find(Path(place if place is not None else os.environ.get(FOLDER) or ".").expanduser())
         facts = path.stat()
         select, notice = _selection(data, path.resolve(), check_rows, facts.st_size, facts.st_mtime_ns)
-        name = _new_name()
+        name = new_name()
         return cls(name, _viewed(name, select, str(path)), None, data.advice, notice)
 
     def run(self, sql: str) -> None:
@@ -121,7 +121,7 @@ class Source:
 
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
-        name = _new_name()
+        name = new_name()
         place = quote_identifier(f"{self.name}_place")
         order = f"hash({place} + {int(seed) * 1_000_003})"
         numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
@@ -184,7 +184,8 @@ def first_line(error: BaseException) -> str:
     return lines[0]
 
 
-def _new_name() -> str:
+def new_name() -> str:
+    """A name for a table that no other has."""
     return f"countless_{uuid4().hex[:12]}"
 
 

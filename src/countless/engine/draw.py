@@ -22,7 +22,7 @@ from countless.region import Box
 
 AT_ONCE = 512  # rows that are drawn from one walk
 AT_ONCE_WITH_TEXT = 128  # if the box asks about text
-PER_ROW = 4  # particles for each row
+PER_ROW, PER_RARE_ROW = 4, 8  # particles for each row; if there is a condition, the latter
 LEAST = 512  # particles, at least
 CONTEXTS = 32  # rows of a walk in which text is read
 
@@ -52,7 +52,8 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
     seed = int(rng.integers(2**31))
     asked = with_axes(Box(box.filters), every)
     trace = Trace(runtimes.hinted(asked)) if box.filters else Trace(asked, power=1.0)
-    rows = traced(runtimes.columns, trace, max(LEAST, PER_ROW * count), seed)
+    particles = max(LEAST, (PER_RARE_ROW if box.filters else PER_ROW) * count)
+    rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and rows.masses.sum() > 0:
         rows = handful(rows, CONTEXTS, seed)
         found = chances(runtimes, box.texts, rows.symbols, rows.masses, "particles", None, seed)

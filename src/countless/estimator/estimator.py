@@ -12,18 +12,22 @@ from typing import Any
 
 from countless import store
 from countless._version import __version__
-from countless.data.ngrams import NGrams
+from countless.arrays import FloatArray
+from countless.data.frame import Frame
 from countless.data.schema import Schema
-from countless.engine.counts import Counts
 from countless.engine.density import Density, densities
-from countless.engine.kernel import compiled
 from countless.errors import CountlessError, QueryTypeError
+from countless.estimator.anomalies import anomalies
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
+from countless.estimator.completed import Completed
+from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.distribution import BinsWanted, Distribution, distribution
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
+from countless.estimator.facts import held_facts, without_history
 from countless.estimator.joint import Joint, joint
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, made_ready, summary_of, text_model
+from countless.estimator.likelihood import Watch, log_prob
+from countless.estimator.parts import made_ready
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
@@ -218,57 +222,51 @@ class Estimator:
         region = EVERY_ROW if where is None else self._compiler.compile(where).region
         return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)
 
+    def log_prob(self, rows: Any) -> FloatArray:
+        """The natural logarithm of the probability of each row, as the model has it.
+
+        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them. Columns that are not
+        there are left out of the probability; NULL is a value like others. What the table never had, NULL in a column
+        without NULLs included, is impossible: minus infinity.
+        """
+        return log_prob(self.schema, self._runtimes, rows)
+
+    def complete(
+        self,
+        rows: Any,
+        *,
+        columns: Iterable[str] | None = None,
+        draws: bool = False,
+        seed: int | None = None,
+        watch: Watch | None = None,
+    ) -> Completed:
+        """The rows with what is missing filled in: NULL, and columns of the model that they lack, but no text.
+
+        Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
+        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default.
+        """
+        seed = self._seed if seed is None else seed
+        options = CompletionOptions(None if columns is None else tuple(columns), draws, seed)
+        return complete(self.schema, self._runtimes, rows, options, watch)
+
+    def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
+        """The ``top`` rows that are the least likely, the least likely first.
+
+        A line tells the row, counted from 0, its log-probability, the column to blame, the value that the row has
+        there, how likely that is given all others, and the value that is expected instead, with its probability.
+        """
+        return anomalies(self.schema, self._runtimes, rows, top, watch)
+
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
-        return {
-            "rows": self.rows,
-            "columns": [
-                {
-                    "name": column.name,
-                    "type": column.type,
-                    "distinct": column.distinct,
-                    "has_null": column.has_null,
-                    "codes": column.size,
-                    "digits": len(column.radices),
-                    "grid_cells": None if column.grid is None else column.grid.cells,
-                }
-                for column in self.schema.columns
-            ],
-            "left_out": [
-                {"name": column.name, "type": column.type, "reason": column.reason} for column in self.schema.left_out
-            ],
-            "texts": [
-                {
-                    "name": column.name,
-                    "type": column.type,
-                    "distinct": column.distinct,
-                    "has_null": column.has_null,
-                    "characters": len(column.characters),
-                    "rare_characters": len(column.rare),
-                    "length": column.length,
-                    "cut": column.cut,
-                    "model": self._models[text_model(index)].spec,
-                    "summary": _summary_facts(self._runtimes.summaries[index], self._models.get(summary_of(index))),
-                }
-                for index, column in enumerate(self.schema.texts)
-            ],
-            "model": self._models[COLUMNS_MODEL].spec if self._runtimes.columns else None,
-            "counts": _counts_facts(self._runtimes.counts, self._models.get(PAIRS)),
-            "parameters": sum(
-                array.size
-                for model in self._models.values()
-                for array in model.arrays.values()
-                if model.spec["kind"] not in (SUMMARY, PAIRS)
-            ),
-            "interval": {
-                "level": self.calibration.level,
-                "queries": len(self.calibration.queries),
-                **self.calibration.checked(self.rows),
-            },
-            "training": _without_history(self.report),
-            "library": self.library,
-            "compiled": compiled() is not None,
+        held = held_facts(self.schema, self._models, self._runtimes)
+        interval_facts = {
+            "level": self.calibration.level,
+            "queries": len(self.calibration.queries),
+            **self.calibration.checked(self.rows),
         }
+        training = without_history(self.report)
+        return held | {"interval": interval_facts, "training": training, "library": self.library}
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
@@ -336,27 +334,6 @@ class Estimator:
 def _is_certain(question: Question, found: Density) -> bool:
     """Whether the answer is no estimate: rows that were counted, or none at all."""
     return question.certain and all(answer.counted for answer in found.answers)
-
-
-def _without_history(report: dict[str, Any]) -> dict[str, Any]:
-    short = {name: value for name, value in report.items() if name != "history"}
-    if "texts" in report:
-        short["texts"] = {name: _without_history(text) for name, text in report["texts"].items()}
-    return short
-
-
-def _summary_facts(summary: NGrams | None, model: store.StoredModel | None) -> dict[str, Any] | None:
-    if summary is None or model is None:
-        return None
-    size = sum(array.nbytes for array in model.arrays.values())
-    return {"ngrams": sum(map(len, summary.counts)), "threshold": summary.threshold, "bytes": size}
-
-
-def _counts_facts(counts: Counts | None, model: store.StoredModel | None) -> dict[str, Any] | None:
-    if counts is None or model is None:
-        return None
-    size = sum(array.nbytes for array in model.arrays.values())
-    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": size}
 
 
 def _done(result: list[Density]) -> Future[list[Density]]:

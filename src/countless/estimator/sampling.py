@@ -12,6 +12,7 @@ from countless.automaton import Automaton, Language
 from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
+from countless.engine.conditional import row_log_probabilities
 from countless.engine.density import densities
 from countless.engine.draw import draw_rows
 from countless.engine.runtimes import Runtimes
@@ -31,12 +32,13 @@ class Sample(Frame):
 
     They are worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some
     stand for the same part of the model. ``exact`` says that every row of the condition was enumerated, and nothing
-    thinned. ``cut`` names for each row the columns whose text is longer than the model sees: only how it begins is
-    told.
+    thinned. ``log_probs`` are the natural logarithms of the rows' probabilities, of a grid's column that of the cell.
+    ``cut`` names for each row the columns whose text is longer than the model sees: only how it begins is told.
     """
 
     effective_size: float
     exact: bool
+    log_probs: FloatArray
     cut: tuple[tuple[str, ...], ...]
 
 
@@ -46,6 +48,7 @@ class _Rows:
 
     codes: list[IntArray]
     texts: list[list[Drawn]]
+    log_probs: FloatArray
     effective: float
     exact: bool
 
@@ -75,10 +78,11 @@ def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed
                 cut[row].append(text.name)
     return Sample(
         schema.names,
-        tuple(column.type for column in (*schema.columns, *schema.texts)),
+        (*(column.type for column in schema.columns), *(text.type for text in schema.texts)),
         tuple(values),
         sum(part.effective for part in parts),
         all(part.exact for part in parts),
+        np.concatenate([part.log_probs for part in parts])[order],
         tuple(map(tuple, cut)),
     )
 
@@ -97,17 +101,19 @@ def _chances(runtimes: Runtimes, region: Region, seed: int) -> FloatArray:
 
 def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> _Rows:
     languages = {item.column: item.language for item in box.texts}
-    contexts, codes, effective, exact = None, [], float(count), not schema.texts
+    contexts, codes, effective, exact, logs = None, [], float(count), not schema.texts, np.zeros(count)
     if schema.columns:
         axes = axes_of(schema, range(len(schema.columns)))
         drawn = draw_rows(runtimes, box, axes, count, rng)
         contexts, effective, exact = drawn.symbols, drawn.effective, drawn.exact and exact
         codes = [axis.codes(contexts) for axis in axes]
+        logs = row_log_probabilities(runtimes.columns, contexts)
     texts = [
         _texts(runtime, column, languages.get(index), contexts, count, rng)
         for index, (column, runtime) in enumerate(zip(schema.texts, runtimes.texts, strict=True))
     ]
-    return _Rows(codes, texts, effective, exact)
+    logs = sum((np.array([drawn.log_probability for drawn in values]) for values in texts), logs)
+    return _Rows(codes, texts, logs, effective, exact)
 
 
 def _texts(

@@ -81,18 +81,19 @@ class Values:
         grid = self.column.grid
         if grid is None:
             return self._taken(codes)
-        found: list[str | None] = []
         points = rng.random(len(codes))
-        for code, point in zip(codes.tolist(), points.tolist(), strict=True):
-            if code == self.column.null:
-                found.append(None)
-                continue
-            knots = grid.knots(code)
-            shares = grid.shares[knots.start : knots.stop]
-            after = int(np.searchsorted(shares, point, side="right"))
-            low = knots.start + max(0, after - 1)
-            found.append(self._between(low, min(low + 1, knots.stop - 1), point))
-        return found
+        return [self.at(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
+
+    def at(self, code: int, point: float) -> str | None:
+        """The value of ``code`` as DuckDB prints it; of a grid's cell, that below which ``point`` of its rows lie."""
+        grid = self.column.grid
+        if grid is None or code == self.column.null:
+            return self.texts[code]
+        knots = grid.knots(code)
+        shares = grid.shares[knots.start : knots.stop]
+        after = int(np.searchsorted(shares, point, side="right"))
+        low = knots.start + max(0, after - 1)
+        return self._between(low, min(low + 1, knots.stop - 1), point)
 
     def _between(self, low: int, high: int, point: float) -> str:
         """The value on the way from one knot to the next, where ``point`` of the cell's rows lie below."""

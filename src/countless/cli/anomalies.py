@@ -1,0 +1,49 @@
+"""``countless anomalies``."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import Progress
+
+from countless.cli import show
+from countless.cli.options import json_option, model_argument
+from countless.estimator.estimator import Estimator
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless anomalies people.countless people.parquet\n"
+    "  countless anomalies people.countless new_people.csv --top 5 --json"
+)
+@model_argument
+@click.argument("table")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows to tell of.")
+@json_option
+def anomalies(model: Path, table: str, top: int, as_json: bool) -> None:
+    """Which rows of TABLE are the least likely, and why?
+
+    Rows are counted from 0. Of each is told the natural logarithm of its probability, the column to blame, how likely
+    its value there is given all others, and what is expected instead. Rows with values that MODEL never saw come first:
+    their probability is zero, and its logarithm null in JSON. With --json there is one object per line.
+    """
+    estimator = Estimator.load(model)
+    console = show.progress()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading rows", total=None)
+        found = estimator.anomalies(table, top, watch=lambda done, total: bar.update(task, completed=done, total=total))
+    if not as_json:
+        click.echo(str(found) if len(found) else "the table has no rows")
+        return
+    for line in found.to_dicts():
+        click.echo(json.dumps(_finite(line), ensure_ascii=False))
+
+
+def _finite(line: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in line.items()
+    }

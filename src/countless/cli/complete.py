@@ -1,0 +1,76 @@
+"""``countless complete``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.progress import Progress
+
+from countless.cli import show
+from countless.cli.options import Names, model_argument
+from countless.data.output import require_writable
+from countless.estimator.completed import Completed
+from countless.estimator.estimator import Estimator
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless complete people.countless people.csv -o completed.csv\n"
+    "  countless complete people.countless people.csv -o completed.parquet --columns age --probabilities cells.csv\n"
+    "  countless complete people.countless people.csv -o completed.csv --draws --seed 7"
+)
+@model_argument
+@click.argument("table")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write: .csv or .parquet."
+)
+@click.option("--columns", type=Names(), help="Fill in these columns only  [default: all that the model holds]")
+@click.option("--draws", is_flag=True, help="Draw values by their probabilities instead of taking the most likely.")
+@click.option("--seed", type=click.IntRange(min=0), help="Another seed draws other values  [default: the model's own]")
+@click.option(
+    "--probabilities",
+    "cells",
+    type=click.Path(path_type=Path),
+    help="Write row, column, value and probability of every cell that was filled in: .csv or .parquet.",
+)
+def complete(
+    model: Path,
+    table: str,
+    output: Path,
+    columns: tuple[str, ...] | None,
+    draws: bool,
+    seed: int | None,
+    cells: Path | None,
+) -> None:
+    """Fill in what is missing in TABLE.
+
+    NULL becomes what MODEL holds the most likely, given all that is present in the row. Columns that TABLE lacks are
+    added. Texts that are modelled character by character are not filled in, and columns that MODEL does not hold.
+    """
+    require_writable(output)
+    if cells is not None:
+        require_writable(cells)
+    estimator = Estimator.load(model)
+    console = show.progress()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("filling in", total=None)
+        found = estimator.complete(
+            table,
+            columns=columns,
+            draws=draws,
+            seed=seed,
+            watch=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    found.write(output)
+    if cells is not None:
+        found.cells.write(str(cells))
+    console.print(f"{_told(found)}; wrote {output}{'' if cells is None else f' and {cells}'}", soft_wrap=True)
+
+
+def _told(found: Completed) -> str:
+    rows = show.plural(found.rows, "row")
+    if not len(found.cells) and not found.left:
+        return f"nothing was missing in {rows}"
+    left = f", left {show.plural(found.left, 'missing text')} out" if found.left else ""
+    return f"filled in {show.plural(len(found.cells), 'cell')} of {rows}{left}"

@@ -1,0 +1,140 @@
+"""The rows that a model finds least likely, and what is odd about them."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.data.frame import Frame
+from countless.data.recode import Recoded, opened
+from countless.data.schema import Schema
+from countless.data.types import quote_identifier
+from countless.engine.conditional import NOBODY, completions
+from countless.engine.runtimes import Runtimes
+from countless.errors import CountlessError
+from countless.estimator.completion import MIDDLE, typical
+from countless.estimator.likelihood import Likelihoods, Watch, likelihoods, symbols_of
+from countless.estimator.values import Values
+
+NAMES = ("row", "log_probability", "column", "value", "probability", "expected", "expected_probability")
+TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "DOUBLE")
+
+
+@dataclass(frozen=True, eq=False)
+class _Suspect:
+    """A row that may be among the least likely."""
+
+    row: int
+    log_probability: float
+    codes: IntArray
+    impossible: BoolArray  # text last
+    texts: FloatArray  # the part that each text has in the probability
+
+    @classmethod
+    def of(cls, found: Likelihoods, place: int) -> _Suspect:
+        arrays = (part[place].copy() for part in (found.codes, found.impossible, found.texts))
+        return cls(found.first + place, float(found.log_probabilities[place]), *arrays)
+
+
+@dataclass(frozen=True)
+class _Blame:
+    """A column of a row, by its place, how likely its value is given all others, and what would be likelier."""
+
+    column: int
+    probability: float
+    expected: str | None = None
+    expected_probability: float | None = None
+
+    @property
+    def told(self) -> tuple[float, str | None, float | None]:
+        """All but the column."""
+        return self.probability, self.expected, self.expected_probability
+
+
+def anomalies(schema: Schema, runtimes: Runtimes, rows: Any, top: int, watch: Watch | None = None) -> Frame:
+    """The ``top`` rows of least probability, the least likely first."""
+    if top < 1:
+        raise CountlessError(f"the number of rows to tell must be at least 1, not {top}")
+    with Recoded(opened(rows, schema), schema) as recoded:
+        suspects = _least(schema, runtimes, recoded, top, watch)
+        blames = _blames(schema, runtimes, suspects)
+        values = _values(schema, recoded, suspects, blames)
+    lines = [
+        (suspect.row, suspect.log_probability, schema.names[blame.column], value, *blame.told)
+        for suspect, blame, value in zip(suspects, blames, values, strict=True)
+    ]
+    return Frame(NAMES, TYPES, tuple(map(list, zip(*lines, strict=True))) if lines else tuple([] for _ in NAMES))
+
+
+def _least(schema: Schema, runtimes: Runtimes, recoded: Recoded, top: int, watch: Watch | None) -> list[_Suspect]:
+    """The rows with most values that were never seen, and then those of which the rest is least likely."""
+    heap: list[tuple[float, float, int, _Suspect]] = []  # the likeliest is first
+    for found in likelihoods(schema, runtimes, recoded, watch):
+        impossible = found.impossible.sum(axis=1)
+        order = np.lexsort((np.arange(len(found.seen)), found.seen, -impossible))[:top]
+        for place in order.tolist():
+            item = (float(impossible[place]), -float(found.seen[place]), -(found.first + place))
+            if len(heap) < top:
+                heapq.heappush(heap, (*item, _Suspect.of(found, place)))
+            elif item > heap[0][:3]:
+                heapq.heapreplace(heap, (*item, _Suspect.of(found, place)))
+            else:
+                break
+    return [item[3] for item in sorted(heap, key=lambda item: item[:3], reverse=True)]
+
+
+def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> list[_Blame]:
+    """The column to blame for each row.
+
+    It is one whose value was never seen, if there is any; or else the one whose value, given all others, is the least
+    likely beside the likeliest one. Text is blamed only where there is nothing else.
+    """
+    if not suspects:
+        return []
+    odd: list[list[tuple[float, _Blame]]] = [[] for _ in suspects]
+    codes = np.stack([suspect.codes for suspect in suspects])
+    impossible = np.stack([suspect.impossible for suspect in suspects])
+    symbols = symbols_of(schema, codes)
+    for index, column in enumerate(schema.columns):
+        asked = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
+        own = np.maximum(codes[asked, index], NOBODY)
+        found = completions(runtimes.columns, symbols[asked], schema.positions(index), column.size, also=own)
+        chosen, most, mine = typical(found, column), found.probabilities[found.best()], found.of(own)
+        values = Values(column)
+        for place, row in enumerate(asked.tolist()):
+            expected = values.at(int(found.codes[chosen[place]]), MIDDLE)
+            blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
+            odd[row].append((float(mine[place] / most[place]), blame))
+    for ones, suspect in zip(odd, suspects, strict=True):
+        if not ones or suspect.impossible[len(schema.columns) :].any():
+            ones.append(_odd_text(suspect, len(schema.columns)))
+    return [min(ones, key=lambda item: item[0])[1] for ones in odd]
+
+
+def _odd_text(suspect: _Suspect, columns: int) -> tuple[float, _Blame]:
+    """The text of a row that is NULL and must not be, or else the least likely; and how odd it is."""
+    impossible = suspect.impossible[columns:]
+    text = int(np.lexsort((suspect.texts, ~impossible))[0])
+    if impossible[text]:
+        return 0.0, _Blame(columns + text, 0.0)
+    return 1.0, _Blame(columns + text, float(np.exp(suspect.texts[text])))
+
+
+def _values(schema: Schema, recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) -> list[str | None]:
+    """The value that each row has in the column that is to blame, as DuckDB prints it."""
+    if not suspects:
+        return []
+    given = dict(recoded.columns) | {len(schema.columns) + index: name for index, name in recoded.texts.items()}
+    names = {blame.column: quote_identifier(given[blame.column]) for blame in blames}
+    number = quote_identifier(f"{recoded.source.name}_place")  # no column of theirs is called so
+    found = recoded.source.rows(
+        f"SELECT {number}, {', '.join(f'CAST({name} AS VARCHAR)' for name in names.values())} "
+        f"FROM (SELECT *, row_number() OVER () - 1 AS {number} FROM {recoded.source.table}) "
+        f"WHERE {number} IN ({', '.join(str(suspect.row) for suspect in suspects)})"
+    )
+    values = {(row, column): text for row, *texts in found for column, text in zip(names, texts, strict=True)}
+    return [values[suspect.row, blame.column] for suspect, blame in zip(suspects, blames, strict=True)]
