@@ -94,8 +94,7 @@ class Transformer(nn.Module):
 
     def shift(self, rows: Tensor | None = None) -> Tensor:
         """What the rows (rows, positions) add to every token of their strings; without any, one of nothing but MASK."""
-        if self.context is None:
-            return torch.zeros(1 if rows is None else len(rows), self.spec.width)
+        assert self.context is not None, "the model has no context"
         shift: Tensor = self.context(torch.tensor([self.spec.context]) if rows is None else rows)
         return shift
 
