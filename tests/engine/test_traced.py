@@ -116,10 +116,22 @@ def test_thinning_keeps_every_value_and_the_mean() -> None:
     truth = np.einsum("abcde,b,c,d->a", joint / joint.sum(), *weights)
     asked = Trace(with_axes(box, [axis(sizes, 0)]), (0,), expand=False)
     found = []
-    for seed in range(30):
-        rows = traced([runtime], asked, 60, seed)
+    for seed in range(60):
+        rows = traced([runtime], asked, 100, seed)
         assert not rows.exact
         assert set(rows.symbols[:, 0]) == {0, 1, 2, 3}
         found.append(np.bincount(rows.symbols[:, 0], rows.masses))
-    np.testing.assert_allclose(np.mean(found, axis=0), truth, rtol=0.05)
+    np.testing.assert_allclose(np.mean(found, axis=0), truth, rtol=0.12)
     assert np.std(found, axis=0)[3] < 0.5 * truth[3]
+
+
+def test_particles_of_equal_mass_do_not_all_take_the_same_quantile() -> None:
+    """With parents of equal mass, one shared offset would give every one of them the same symbol."""
+    runtime = JointRuntime(np.ones((40, 40, 5)))
+    asked = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0)
+    for seed in range(5):
+        rows = traced([runtime], asked, 40, seed)
+        shares = np.bincount(rows.symbols[:, 2], rows.masses)
+        assert shares.min() > 0.05
+        seconds = np.bincount(rows.symbols[:, 1], rows.masses, minlength=40)
+        assert (seconds > 0).sum() > 10

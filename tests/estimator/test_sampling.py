@@ -6,6 +6,7 @@ import datetime
 import decimal
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,7 +149,8 @@ class TestColumns:
     def test_a_grid_gives_values_within_its_cells(self) -> None:
         rows = (
             "SELECT (hash(range) % 100003) / 7.0 AS x, "
-            "TIMESTAMP '2020-01-01' + INTERVAL (hash(range, 1) % 999983) SECOND AS moment, CASE WHEN range % 5 > 0 THEN (hash(range, 2) % 30011)::INTEGER END AS n FROM range(4000)"
+            "TIMESTAMP '2020-01-01' + INTERVAL (hash(range, 1) % 999983) SECOND AS moment, "
+            "CASE WHEN range % 5 > 0 THEN (hash(range, 2) % 30011)::INTEGER END AS n FROM range(4000)"
         )
         source = Source.open(connect().sql(rows))
         model = fit(source, epochs=8, max_distinct=1000, network=Network(hidden=32, blocks=1), calibrate=False)
@@ -168,28 +170,32 @@ class TestColumns:
             found.write(tmp_path / "rows.doc")
 
 
-def cross_entropy_like(one: np.ndarray, other: np.ndarray) -> float:
-    """The chi-square statistic of two samples of the same size, per degree of freedom."""
+def texts(table: Any) -> Any:
+    """Every value of an Arrow table as text, (rows, columns)."""
+    return np.array([[str(value) for value in row.values()] for row in table.to_pylist()], dtype=object)
+
+
+def chi_square(one: Any, other: Any) -> float:
+    """How many standard deviations the chi-square statistic of two samples of the same size is above its mean."""
     names = np.unique(np.concatenate([one, other]), return_inverse=True)[1]
     first = np.bincount(names[: len(one)], minlength=names.max() + 1)
     second = np.bincount(names[len(one) :], minlength=names.max() + 1)
     common = first + second >= 10
-    return float(((first - second)[common] ** 2 / (first + second)[common]).sum() / max(1, common.sum() - 1))
+    freedom = max(1, int(common.sum()) - 1)
+    statistic = ((first - second)[common] ** 2 / (first + second)[common]).sum()
+    return float(statistic - freedom) / math.sqrt(2 * freedom)
 
 
 def test_columns_and_pairs_match_rows_that_were_held_out(people: Path) -> None:
     """By two-sample statistics: a sample of the model is about as near to held-out rows as rows of the table are."""
-    source = connect().sql(f"SELECT * EXCLUDE id FROM '{people}'")
-    rows = np.array([[str(value) for value in row] for row in source.fetchall()], dtype=object)
-    order = np.random.default_rng(0).permutation(len(rows))
-    held_out, learned = rows[order[:1000]], rows[order[1000:]]
-    names = source.columns
-    frame = connect().sql(f"SELECT * EXCLUDE id FROM '{people}'").df().iloc[order[1000:]]
-    model = fit(frame, epochs=30, batch=100, network=Network(hidden=64, blocks=1), calibrate=False)
-    drawn = np.array([[str(value) for value in row] for row in model.sample(1000)], dtype=object)
-    others = learned[:1000]
+    table = connect().sql(f"SELECT * EXCLUDE id FROM '{people}'").to_arrow_table()
+    order = np.random.default_rng(0).permutation(len(table))
+    held_out, learned = texts(table.take(order[:1000])), table.take(order[1000:])
+    names, others = table.column_names, texts(learned)[:1000]
+    model = fit(learned, epochs=30, batch=100, network=Network(hidden=64, blocks=1), calibrate=False)
+    drawn = texts(model.sample(1000).to_arrow())
     for one in range(len(names)):
-        assert cross_entropy_like(drawn[:, one], held_out[:, one]) < 2.0, names[one]
+        assert chi_square(drawn[:, one], held_out[:, one]) < 4.0, names[one]
         for two in range(one):
             pairs = [np.array([f"{a}|{b}" for a, b in part[:, (one, two)]]) for part in (drawn, held_out, others)]
-            assert cross_entropy_like(pairs[0], pairs[1]) < max(2.0, 1.5 * cross_entropy_like(pairs[2], pairs[1]))
+            assert chi_square(pairs[0], pairs[1]) < max(4.0, 1.5 * chi_square(pairs[2], pairs[1])), (names[one], two)

@@ -37,6 +37,38 @@ def thin(
     return chosen, masses[chosen] / inclusion[chosen]
 
 
+def thin_scattered(
+    masses: FloatArray, keep: int, offset: float, power: float = 1.0, hints: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """As :func:`thin`, but over the masses in a scattered order; the chosen come in the given one.
+
+    Children of parents of equal mass, one after the other, each fill the space between two points: from one offset all
+    parents would take the same quantile, and the particles would be far from independent of each other.
+    """
+    if len(masses) <= keep:
+        return np.arange(len(masses)), masses
+    order = scattered(len(masses), offset)
+    found, weights = thin(masses[order], keep, offset, power, None if hints is None else hints[order])
+    back = np.argsort(order[found])
+    return order[found][back], weights[back]
+
+
+def scattered(count: int, offset: float) -> IntArray:
+    """The numbers below ``count`` in an order in which neighbours are far apart, another for each ``offset``.
+
+    >>> scattered(8, 0.3).tolist()
+    [6, 5, 4, 2, 0, 3, 7, 1]
+    """
+    bits = max(1, (count - 1).bit_length())
+    mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
+    numbers = np.arange(1 << bits, dtype=np.uint64)
+    numbers = (numbers * np.uint64(2654435761) + np.uint64(int(offset * 2**32))) & mask
+    numbers ^= numbers >> shift
+    numbers = numbers * np.uint64(2246822507) & mask
+    numbers ^= numbers >> shift
+    return numbers[numbers < count].astype(np.int64)
+
+
 def even_hints(masses: FloatArray, labels: IntArray, power: float, hints: FloatArray) -> FloatArray:
     """Hints that give every label a share of the particles, as large as the root of its share of the sizes.
 

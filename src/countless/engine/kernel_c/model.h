@@ -66,7 +66,7 @@ typedef struct Workspace {
     int levels;
     Buffer sums[2], stream, logits, chances;
     Buffer child_mass, child_parent, child_symbol, child_size, child_label;
-    Buffer strata, moved[3];
+    Buffer strata, marks, moved[3];
 } Workspace;
 
 static void workspace_free(Workspace *space) {
@@ -83,7 +83,7 @@ static void workspace_free(Workspace *space) {
     Buffer *rest[] = {&space->sums[0],    &space->sums[1],      &space->stream,       &space->logits,
                       &space->chances,    &space->child_mass,   &space->child_parent, &space->child_symbol,
                       &space->child_size, &space->child_label,  &space->strata,       &space->moved[0],
-                      &space->moved[1],   &space->moved[2]};
+                      &space->moved[1],   &space->moved[2],     &space->marks};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) free(rest[i]->data);
     free(space);
 }

@@ -1,7 +1,8 @@
 /* A walk that keeps its particles: which rows they are, and what each weighs. Its readable twin is ../traced.py.
  *
  * One question at a time, so that level d has the particles after d steps; parents and symbols of all levels together
- * tell the rows. Some positions give *labels*: particles that read different symbols there are thinned apart.
+ * tell the rows. Some positions give *labels*: particles that read different symbols there are thinned apart. All
+ * thinning is scattered.
  */
 #ifndef COUNTLESS_TRACE_H
 #define COUNTLESS_TRACE_H
@@ -71,8 +72,10 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
         if (children && labelled[n] && !(labels = relabel(space, labels, model->position[node->position].size, children)))
             return NO_MEMORY;
         int kept = children;
-        if (children > budget && !last)
-            kept = thin(space, children, budget, power, offsets[n], node->hint, labels);
+        if (children > budget && !last) {
+            uint8_t *marks = reserve(&space->marks, children);
+            kept = marks ? thin(space, children, budget, power, offsets[n], node->hint, labels, marks) : -1;
+        }
         if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
         Level *below = &space->level[n + 1];
         below->labels = labels;

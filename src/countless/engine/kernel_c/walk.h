@@ -137,8 +137,29 @@ static int even_out(Workspace *space, int count, int labels, double *sizes) {
     return 1;
 }
 
-/* Choose about `keep` of the children without bias: masses change and the chosen move to the front. */
-static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint, int labels) {
+/* An order of `count` items in which neighbours are far apart (thinning.py says why): each k up to the mask is mapped to
+ * another number, and those that are no item's are skipped. */
+typedef struct {
+    uint32_t mask, shift, start;
+} Scatter;
+
+static Scatter scatter_of(int count, double offset) {
+    uint32_t bits = 1;
+    while (bits < 31 && (1u << bits) < (uint32_t)count) bits++;
+    return (Scatter){(1u << bits) - 1, (bits + 1) / 2, (uint32_t)(offset * 4294967296.0)};
+}
+
+static uint32_t scattered(Scatter s, uint32_t k) {
+    k = (k * 2654435761u + s.start) & s.mask;
+    k ^= k >> s.shift;
+    k = k * 2246822507u & s.mask;
+    return k ^ k >> s.shift;
+}
+
+/* Choose about `keep` of the children without bias: masses change and the chosen move to the front. If they are to be
+ * scattered, `kept` has room for a mark of each, else it is NULL. */
+static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint, int labels,
+                uint8_t *kept) {
     double *mass = space->child_mass.data;
     int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
     int32_t *label = labels ? space->child_label.data : NULL;
@@ -149,7 +170,7 @@ static int thin(Workspace *space, int count, int keep, double power, double offs
     if (labels && !even_out(space, count, labels, sizes)) return -1;
     double c = threshold(sizes, count, keep), scale = 1.0 / c, edge = -offset, next = 0.0;
     int chosen = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; !kept && i < count; i++) {
         double inclusion = sizes[i] >= c ? 1.0 : sizes[i] * scale;
         edge += inclusion;
         if (edge < next) continue; /* no point falls into this child */
@@ -158,6 +179,21 @@ static int thin(Workspace *space, int count, int keep, double power, double offs
         if (label) label[chosen] = label[i];
         symbol[chosen++] = symbol[i];
         next += 1.0;
+    }
+    Scatter scatter = scatter_of(count, offset);
+    for (uint32_t k = 0; kept && k <= scatter.mask; k++) { /* the same, in a scattered order */
+        uint32_t i = scattered(scatter, k);
+        if (i >= (uint32_t)count) continue;
+        edge += sizes[i] >= c ? 1.0 : sizes[i] * scale;
+        kept[i] = edge >= next;
+        next += kept[i];
+    }
+    for (int i = 0; kept && i < count; i++) {
+        if (!kept[i]) continue;
+        mass[chosen] = mass[i] / (sizes[i] >= c ? 1.0 : sizes[i] * scale);
+        parent[chosen] = parent[i];
+        if (label) label[chosen] = label[i];
+        symbol[chosen++] = symbol[i];
     }
     return chosen;
 }
@@ -303,7 +339,7 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
             results[n] = (Result){sum, level->rows + level->count, !level->thinned, level->most};
         if (grow) {
             int kept = children;
-            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint, 0);
+            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint, 0, NULL);
             if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
         }
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -24,7 +24,14 @@ PAPER_SAMPLES = 1000
 MOST_TAILS = 20.0  # how far a string that was cut may go on, in times of the mean
 
 Contexts = IntArray | None  # one context (1, positions of the row); None if nothing is known of the row
-Method = Callable[[TextRuntime, Automaton, int | None, int, Contexts], Answer]
+
+
+class Method(Protocol):
+    """A way to answer: the probability of the strings of an automaton."""
+
+    def __call__(
+        self, runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts = None
+    ) -> Answer: ...
 
 
 def text_density(
