@@ -192,7 +192,7 @@ def test_columns_and_pairs_match_rows_that_were_held_out(people: Path) -> None:
     order = np.random.default_rng(0).permutation(len(table))
     held_out, learned = texts(table.take(order[:1000])), table.take(order[1000:])
     names, others = table.column_names, texts(learned)[:1000]
-    model = fit(learned, epochs=30, batch=100, network=Network(hidden=64, blocks=1), calibrate=False)
+    model = fit(learned, epochs=10, batch=100, network=Network(hidden=32, blocks=1, embedding=8), calibrate=False)
     drawn = texts(model.sample(1000).to_arrow())
     for one in range(len(names)):
         assert chi_square(drawn[:, one], held_out[:, one]) < 4.0, names[one]
