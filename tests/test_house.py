@@ -28,6 +28,7 @@ PUBLIC = {
     "Network",
     "Predicate",
     "QueryError",
+    "QueryResult",
     "QuerySyntaxError",
     "QueryTooLargeError",
     "QueryTypeError",

@@ -26,6 +26,7 @@ from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Listener, Network, TextNetwork
+from countless.estimator.result import QueryResult
 from countless.estimator.sampling import Sample
 from countless.query.predicate import Predicate, col
 
@@ -44,6 +45,7 @@ __all__ = [
     "Network",
     "Predicate",
     "QueryError",
+    "QueryResult",
     "QuerySyntaxError",
     "QueryTooLargeError",
     "QueryTypeError",

@@ -17,6 +17,7 @@ from countless.estimator.plugins import load_plugins
 COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "estimate": "How many rows match a WHERE clause?",
+    "query": "Answer a SELECT with aggregates from a model.",
     "explain": "How is a WHERE clause answered?",
     "distribution": "Which values does a column have, and how many rows each?",
     "sample": "Which rows would a model write?",

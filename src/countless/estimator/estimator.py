@@ -17,6 +17,7 @@ from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.engine.density import Density, densities
 from countless.errors import CountlessError, QueryTypeError
+from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.completed import Completed
@@ -28,9 +29,11 @@ from countless.estimator.facts import held_facts, without_history
 from countless.estimator.joint import Joint, joint
 from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import made_ready
+from countless.estimator.result import QueryResult
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
+from countless.query.outer import Outer
 from countless.query.predicate import ColumnReference, Predicate, Where
 
 DEFAULT_METHOD = "particles"
@@ -59,6 +62,7 @@ class Estimator:
         self._models = dict(models)
         self._runtimes = made_ready(schema, models)
         self._compiler = Compiler(schema)
+        self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
 
     @classmethod
@@ -221,6 +225,15 @@ class Estimator:
         """
         region = EVERY_ROW if where is None else self._compiler.compile(where).region
         return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)
+
+    def query(self, sql: str, *, intervals: bool = False) -> QueryResult:
+        """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
+
+        It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE,
+        GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. With ``intervals``, the columns ``name_low`` and
+        ``name_high`` after each aggregate are the ends of its error bar.
+        """
+        return answered(self, self._outer, sql, self.calibration if intervals else None)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,17 +10,16 @@ from sqlglot import exp
 from countless.data.schema import Column, Schema
 from countless.data.text import TextColumn
 from countless.errors import (
-    ColumnLeftOutError,
     QueryError,
     QueryTooLargeError,
     QueryTypeError,
-    UnknownColumnError,
     UnsupportedQueryError,
 )
 from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Codes, Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.gridded import Lines, Survey
+from countless.query.names import resolve
 from countless.query.parse import parse, span_of
 from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
 from countless.query.search import Search
@@ -88,9 +86,8 @@ class Compiler:
 
     def column(self, name: str) -> int:
         """The place of the column called ``name``, which must not be text."""
-        descent = _Descent(self, None, False)
-        index = descent._resolve(exp.column(name, quoted=True))
-        if descent._is_text(index):
+        index = resolve(self.schema, exp.column(name, quoted=True), None)
+        if index >= len(self.schema.columns):
             raise UnsupportedQueryError(
                 f'"{name}" is text, which has no list of values: ask with LIKE or a regular expression in the condition'
             )
@@ -255,31 +252,7 @@ class _Descent:
         return tuple(missing)
 
     def _columns(self, node: exp.Expr) -> dict[int, exp.Column]:
-        return {self._resolve(column): column for column in node.find_all(exp.Column)}
-
-    def _resolve(self, column: exp.Column) -> int:
-        index = self.schema.find(column.name)
-        if index is not None:
-            return index
-        text = self.schema.find_text(column.name)
-        if text is not None:
-            return len(self.schema.columns) + text
-        span = span_of(column.this, self.clause)
-        left_out = self.schema.find_left_out(column.name)
-        if left_out is not None:
-            raise ColumnLeftOutError(
-                f'the model does not hold the column "{left_out.name}": {left_out.reason}', self.clause, span
-            )
-        names = [self._column(index).name for index in range(len(self.schema.columns) + len(self.schema.texts))]
-        close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in names], 1)
-        match = next((name for name in names if close and name.casefold() == close[0]), None)
-        if match:
-            hint = f'did you mean "{match}"?'
-        elif column.this.quoted and self.clause is not None:
-            hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(names)}"
-        else:
-            hint = f"the columns are {_listed(names)}"
-        raise UnknownColumnError(f'unknown column "{column.name}": {hint}', self.clause, span)
+        return {resolve(self.schema, column, self.clause): column for column in node.find_all(exp.Column)}
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
         names = " and ".join(f'"{self._column(index).name}"' for index in sorted(columns))
@@ -299,7 +272,3 @@ def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _leaves(part)
     else:
         yield node
-
-
-def _listed(names: list[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

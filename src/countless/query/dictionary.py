@@ -89,11 +89,7 @@ class Dictionary:
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            self._connection = connect()
-            # Clauses come from users: they may compute, but not reach files, the network or settings.
-            self._connection.execute("SET enable_external_access = false")
-            self._connection.execute("SET threads = 1")
-            self._connection.execute("SET lock_configuration = true")
+            self._connection = locked_connection()
         return self._connection
 
     def _table(self, index: int) -> str:
@@ -107,6 +103,15 @@ class Dictionary:
             )
             self._tables.add(index)
         return name
+
+
+def locked_connection() -> duckdb.DuckDBPyConnection:
+    """A private DuckDB for what users wrote: it may compute, but not reach files, the network or settings."""
+    connection = connect()
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET threads = 1")
+    connection.execute("SET lock_configuration = true")
+    return connection
 
 
 def _texts(column: Column) -> list[str | None]:

@@ -61,6 +61,11 @@ def parse(clause: str) -> exp.Expr:
     return condition
 
 
+def parse_statement(sql: str) -> exp.Expr:
+    """The one statement that ``sql`` is."""
+    return _parsed(sql, sql)
+
+
 def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
     """Where ``node`` stands in the clause, from its first name to its last name or literal.
 

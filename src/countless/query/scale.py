@@ -115,26 +115,27 @@ def _date_text(days: int) -> str:
     return f"{1 - year if year < 1 else year:04}-{date.month:02}-{date.day:02}{before}"
 
 
-def _is_number(kind: str) -> bool:
+def is_number(kind: str) -> bool:
+    """Whether values of type ``kind`` are numbers."""
     return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
 
 
 def _exact(kind: str, text: str) -> Key | None:
     if kind in FLOATS:
         return _ordered(float(text))
-    if not _is_number(kind):
+    if not is_number(kind):
         return None
     number = Fraction(text)
     return number.numerator if number.denominator == 1 else number
 
 
 def _double(kind: str, text: str) -> Key | None:
-    return _ordered(float(text)) if _is_number(kind) else None
+    return _ordered(float(text)) if is_number(kind) else None
 
 
 def _single(kind: str, text: str) -> Key | None:
     """DuckDB compares a FLOAT with a DOUBLE as doubles, and with any other number as floats of 32 bits."""
-    if kind == "DOUBLE" or not _is_number(kind):
+    if kind == "DOUBLE" or not is_number(kind):
         return _double(kind, text)
     with np.errstate(over="ignore"):
         return _ordered(float(np.float32(text)))

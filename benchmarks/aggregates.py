@@ -1,0 +1,156 @@
+"""Aggregates from a model beside DuckDB's from the table: random GROUP BY statements, by the size of their groups.
+
+.venv/bin/python benchmarks/aggregates.py TABLE.parquet MODEL.countless [--queries 200] [--seed 0] [-o results.json]
+
+A statement groups by one or two columns, has up to three filters, and asks for count, avg, sum and median of a numeric
+column. Errors are relative to the truth. A group is of the class of its true rows. ``bars`` is the share of groups
+whose error bar holds the truth; of count, avg and sum, only of those that were not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless.data.schema import Column, Schema
+from countless.data.source import Source
+from countless.data.types import quote_identifier
+from countless.estimator.estimator import Estimator
+from countless.estimator.values import is_numeric
+from countless.workload import mixed_clauses
+
+CLASSES = {">=1%": 0.01, "0.1-1%": 0.001, "<0.1%": 0.0}  # of the table's rows, at least
+MOST_VALUES = 200  # of a column to group by
+FILTERS = (1, 3)
+UNFILTERED = 4  # one statement in so many has no WHERE
+AGGREGATES = ("count", "avg", "sum", "median")
+PLACES = (50, 90)
+
+
+@dataclass
+class Tally:
+    """What was found of one class of groups."""
+
+    found: int = 0
+    missed: int = 0
+    errors: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    held: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "groups_found": self.found,
+            "groups_missed": self.missed,
+            "relative_error": {name: percentiles(errors) for name, errors in self.errors.items()},
+            "bars": {name: round(float(np.mean(held)), 3) for name, held in self.held.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL with a place for the table's name, and how many columns it groups by."""
+
+    sql: str
+    keys: int
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Aggregates from a model beside DuckDB's.")
+    parser.add_argument("table")
+    parser.add_argument("model")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    source, estimator = Source.open(options.table), Estimator.load(options.model)
+    asked = statements(estimator.schema, source, options.queries, options.seed)
+    text = json.dumps(measured(estimator, source, asked), indent=1) + "\n"
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        options.output.write_text(text, encoding="utf-8")
+
+
+def statements(schema: Schema, source: Source, count: int, seed: int) -> list[Statement]:
+    """Random statements about the table."""
+    rng = np.random.default_rng(seed)
+    keys = [column for column in schema.columns if column.grid is None and column.distinct <= MOST_VALUES]
+    numbers = [column for column in schema.columns if is_numeric(column.type) and column.distinct > 2]
+    clauses = mixed_clauses(schema, source, count, seed, FILTERS)
+    found = []
+    for place, clause in enumerate(clauses):
+        grouped: list[Column] = rng.choice(np.array(keys, dtype=object), rng.integers(1, 3), replace=False).tolist()
+        by = ", ".join(quote_identifier(column.name) for column in grouped)
+        measured = quote_identifier(numbers[int(rng.integers(len(numbers)))].name)
+        where = "" if place % UNFILTERED == 0 else f"WHERE {clause}"
+        aggregates = f'count(*) AS "count", avg({measured}) AS "avg", sum({measured}) AS "sum"'
+        sql = f'SELECT {by}, {aggregates}, median({measured}) AS "median" FROM {{table}} {where} GROUP BY {by}'
+        found.append(Statement(sql, len(grouped)))
+    return found
+
+
+def measured(estimator: Estimator, source: Source, asked: Sequence[Statement]) -> dict[str, Any]:
+    """Errors by class of group, and times."""
+    tallies = {name: Tally() for name in CLASSES}
+    ours, theirs, disagreements, invented, left_out = [], [], [], 0, 0.0
+    for statement in asked:
+        found = estimator.query(statement.sql.replace("{table}", "t"))
+        ours.append(found.ms)
+        disagreements.append(found.disagreement)
+        left_out += found.left_out_rows
+        bars = estimator.query(statement.sql.replace("{table}", "t"), intervals=True).to_dicts()
+        started = time.perf_counter()
+        truth = source.rows(statement.sql.replace("{table}", source.table))
+        theirs.append(1e3 * (time.perf_counter() - started))
+        groups = {tuple(map(str, list(row.values())[: statement.keys])): row for row in bars}
+        for row in truth:
+            key, values = row[: statement.keys], dict(zip(AGGREGATES, row[statement.keys :], strict=True))
+            share = values["count"] / estimator.rows
+            tally = tallies[next(name for name, least in CLASSES.items() if share >= least)]
+            compare(tally, groups.pop(tuple(map(str, key)), None), values)
+        invented += len(groups)
+    return {
+        "queries": len(asked),
+        "groups": {name: tally.to_json() for name, tally in tallies.items()},
+        "groups_without_rows": invented,
+        "left_out_rows_mean": round(left_out / len(asked), 2),
+        "disagreement": percentiles(disagreements),
+        "ms": percentiles(ours),
+        "ms_duckdb": percentiles(theirs),
+    }
+
+
+def compare(tally: Tally, found: dict[str, Any] | None, truth: dict[str, Any]) -> None:
+    """Add one group's errors to its class."""
+    if found is None:
+        tally.missed += 1
+        return
+    tally.found += 1
+    for name in AGGREGATES:
+        if found[name] is None or truth[name] is None:
+            continue
+        value, true = float(found[name]), float(truth[name])
+        if math.isfinite(true) and true != 0:
+            tally.errors[name].append(abs(value - true) / abs(true))
+        if name != "median" and found[f"{name}_low"] == found[f"{name}_high"]:  # it was counted
+            continue
+        tally.held[name].append(
+            float(found[f"{name}_low"]) <= true + 1e-9 and true - 1e-9 <= float(found[f"{name}_high"])
+        )
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    return {f"p{place}": round(float(np.percentile(values, place)), 4) for place in PLACES} if values else {}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""``countless query``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli import show
+from countless.cli.options import json_option, model_argument
+from countless.estimator.estimator import Estimator
+from countless.estimator.result import QueryResult
+
+WORTH_TELLING = 0.01  # by so much may the parts of an answer differ before it is said
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    '  countless query people.countless "SELECT city, count(*), avg(age) FROM t GROUP BY city ORDER BY 2 DESC"\n'
+    "  countless query people.countless \"SELECT median(age) FROM t WHERE city = 'Oslo'\" --intervals\n"
+    '  countless query people.countless "SELECT city, count(*) FROM t GROUP BY ALL HAVING count(*) > 100" --csv'
+)
+@model_argument
+@click.argument("sql")
+@click.option("--intervals", is_flag=True, help="Add columns with the ends of every aggregate's error bar.")
+@json_option
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+def query(model: Path, sql: str, intervals: bool, as_json: bool, as_csv: bool) -> None:
+    """Answer SQL, a SELECT with aggregates, from a model.
+
+    It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE, GROUP
+    BY up to three columns, HAVING, ORDER BY and LIMIT. The table may have any name.
+    """
+    if as_json and as_csv:
+        raise click.UsageError("give either --json or --csv")
+    found = Estimator.load(model).query(sql, intervals=intervals)
+    if as_json:
+        click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str))
+        return
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(found.names)
+        writer.writerows(found.rows)
+    else:
+        click.echo(str(found))
+    click.echo(_summary(found), err=True)
+
+
+def _plain(found: QueryResult) -> dict[str, Any]:
+    return {
+        "columns": [{"name": name, "type": kind} for name, kind in zip(found.names, found.types, strict=True)],
+        "rows": [list(row) for row in found.rows],
+        "count": found.count.to_json(),
+        "left_out_rows": found.left_out_rows,
+        "disagreement": found.disagreement,
+        "ms": found.ms,
+    }
+
+
+def _summary(found: QueryResult) -> str:
+    parts = [f"of about {show.rows(found.count.rows)} rows"]
+    if found.left_out_rows >= 1:
+        parts.append(f"{show.rows(found.left_out_rows)} of them in groups too small to tell")
+    if found.disagreement > WORTH_TELLING:
+        parts.append(f"parts of the answer differed by up to {found.disagreement:.1%}")
+    return "; ".join([*parts, f"{found.ms:.1f} ms"])

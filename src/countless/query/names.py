@@ -1,0 +1,46 @@
+"""The columns that a clause names, and errors for names that a model does not know."""
+
+from __future__ import annotations
+
+import difflib
+
+from sqlglot import exp
+
+from countless.data.schema import Schema
+from countless.errors import ColumnLeftOutError, UnknownColumnError
+from countless.query.parse import span_of
+
+MOST_LISTED = 20
+
+
+def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
+    """The place of ``column`` among the table's columns, those of text after the others.
+
+    ``clause`` is the text that it stands in, if there is one, for the error that points at the spot.
+    """
+    index = schema.find(column.name)
+    if index is not None:
+        return index
+    text = schema.find_text(column.name)
+    if text is not None:
+        return len(schema.columns) + text
+    span = span_of(column.this, clause)
+    left_out = schema.find_left_out(column.name)
+    if left_out is not None:
+        raise ColumnLeftOutError(
+            f'the model does not hold the column "{left_out.name}": {left_out.reason}', clause, span
+        )
+    close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in schema.names], 1)
+    match = next((name for name in schema.names if close and name.casefold() == close[0]), None)
+    if match:
+        hint = f'did you mean "{match}"?'
+    elif column.this.quoted and clause is not None:
+        hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(schema.names)}"
+    else:
+        hint = f"the columns are {_listed(schema.names)}"
+    raise UnknownColumnError(f'unknown column "{column.name}": {hint}', clause, span)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

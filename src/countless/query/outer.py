@@ -1,0 +1,139 @@
+"""The outer statement of a query: what DuckDB makes of a small table that has a row for each group."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from countless.data.frame import Frame
+from countless.data.schema import Schema
+from countless.data.source import first_line
+from countless.data.types import quote_identifier
+from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
+from countless.query.dictionary import locked_connection
+from countless.query.predicate import DIALECT
+from countless.query.select import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
+
+BOUNDS = ("low", "high")  # of an error bar
+PLACE = "__place"  # of a group; also what makes an aggregate over groups an error
+
+
+@dataclass(frozen=True)
+class Header:
+    """The names of a result's columns, and the types of the statement's aggregates."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """The groups by columns: one for each of the statement's GROUP BY, and one for each of its aggregates.
+
+    Values are as DuckDB prints them.
+    ``bars`` has the low and the high ends of aggregates' error bars; it is empty if none are wanted.
+    """
+
+    groups: Sequence[Sequence[str | None]]
+    aggregates: Sequence[Sequence[str | None]]
+    size: int
+    bars: Sequence[tuple[Sequence[str | None], Sequence[str | None]]] = ()
+
+
+class Outer:
+    """Runs outer statements about the table of ``schema`` in a private DuckDB. Safe to share by threads."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._lock = threading.Lock()
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def header(self, selection: Selection) -> Header:
+        """How DuckDB calls the columns of the result and the type it gives each aggregate, or what it objects to."""
+        asked = (aggregate.sql(self.schema) for aggregate in selection.aggregates)
+        with self._lock:
+            try:
+                rows = self._connect().execute(f"DESCRIBE {selection.named(asked)}").fetchall()
+            except duckdb.Error as error:
+                raise _explained(error, selection.sql) from None
+        count = len(selection.plain)
+        return Header(tuple(str(row[0]) for row in rows[:count]), tuple(str(row[1]) for row in rows[count:]))
+
+    def run(self, selection: Selection, header: Header, table: GroupTable) -> Frame:
+        """The result of the statement over the groups in ``table``."""
+        bars = [place for place in selection.plain if place is not None] if table.bars else []
+        outer = selection.outer.copy()
+        for place in bars:
+            for bound in BOUNDS:
+                outer.append("expressions", exp.column(aggregate_name(place, bound)))
+        outer.append("expressions", exp.column(PLACE))
+        with self._lock:
+            try:
+                self._create(selection, header.types, table)
+                relation = self._connect().query(outer.sql(dialect=DIALECT, comments=False))
+                types, rows = [str(kind) for kind in relation.types], relation.fetchall()
+            except duckdb.Error as error:
+                raise _explained(error, selection.sql) from None
+            finally:
+                self._connect().execute(f"DROP TABLE IF EXISTS {GROUPED}")
+        columns = list(zip(*rows, strict=True)) or [()] * len(types)
+        ends = [f"{header.names[at]}_{bound}" for at in _plain_places(selection) for bound in BOUNDS if bars]
+        names = [*header.names, *ends]
+        order = _beside(selection) if bars else range(len(header.names))
+        return Frame(
+            tuple(names[at] for at in order), tuple(types[at] for at in order), tuple(columns[at] for at in order)
+        )
+
+    def _create(self, selection: Selection, types: Sequence[str], table: GroupTable) -> None:
+        columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
+        for place, (index, texts) in enumerate(zip(selection.groups, table.groups, strict=True)):
+            columns.append((group_name(place), self.schema.columns[index].type, texts))
+        for place, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
+            columns.append((aggregate_name(place), kind, values))
+        for place, ends in enumerate(table.bars):
+            for bound, values in zip(BOUNDS, ends, strict=True):
+                columns.append((aggregate_name(place, bound), types[place], values))
+        selected = ", ".join(
+            f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
+        )
+        self._connect().execute(
+            f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}", [list(values) for *_, values in columns]
+        )
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            self._connection = locked_connection()
+            columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
+            self._connection.execute(f"CREATE TEMP TABLE {TABLE} ({', '.join((f'{PLACE} BIGINT', *columns))})")
+        return self._connection
+
+
+def _plain_places(selection: Selection) -> list[int]:
+    """Which columns of the result are plain aggregates."""
+    return [at for at, place in enumerate(selection.plain) if place is not None]
+
+
+def _beside(selection: Selection) -> list[int]:
+    """The order in which the ends of every error bar stand after what they are of."""
+    found, after = [], len(selection.plain)
+    for at, place in enumerate(selection.plain):
+        found.append(at)
+        if place is not None:
+            found += [after, after + 1]
+            after += 2
+    return found
+
+
+def _explained(error: duckdb.Error, sql: str) -> QueryError:
+    """DuckDB's error as one of ours."""
+    message = first_line(error).split("Error: ", 1)[-1]
+    if "GROUP BY" in message or "aggregate" in message.lower():
+        return UnsupportedQueryError(f"an aggregate here cannot be answered: use {KNOWN} of columns", sql)
+    if isinstance(error, duckdb.CatalogException):
+        return UnsupportedQueryError(f"DuckDB does not know this: {message}", sql)
+    return QueryTypeError(f"DuckDB cannot compute this: {message}", sql)

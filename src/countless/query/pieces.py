@@ -1,0 +1,70 @@
+"""The parts of a SELECT as they were written: sqlglot writes them anew, but DuckDB names columns by the text."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import Token, TokenType
+
+from countless.query.predicate import DIALECT
+
+OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+CLOSED = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+KEYWORDS = frozenset(
+    {
+        TokenType.SELECT,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.ORDER_BY,
+        TokenType.LIMIT,
+        TokenType.OFFSET,
+        TokenType.FETCH,
+        TokenType.SEMICOLON,
+    }
+)
+
+
+class Pieces:
+    """Where the parts of the statement ``sql`` are, which sqlglot has parsed.
+
+    >>> pieces = Pieces("SELECT count(*), avg(n) FROM t WHERE n > 3 LIMIT 1")
+    >>> pieces.selected, pieces.where.lstrip()
+    ('count(*), avg(n)', 'n > 3')
+    """
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+        self._parts = _parts(sqlglot.tokenize(sql, dialect=DIALECT))
+
+    @property
+    def selected(self) -> str:
+        """What stands after SELECT, without a last comma that DuckDB allows."""
+        tokens = self._parts[TokenType.SELECT]
+        if tokens[-1].token_type is TokenType.COMMA:
+            tokens = tokens[:-1]
+        return self._sql[tokens[0].start : tokens[-1].end + 1]
+
+    @property
+    def where(self) -> str:
+        """What stands after WHERE, at its own place: blanks stand for what is before it."""
+        tokens = self._parts[TokenType.WHERE]
+        start = tokens[0].start
+        return re.sub(r"[^\n]", " ", self._sql[:start]) + self._sql[start : tokens[-1].end + 1]
+
+
+def _parts(tokens: list[Token]) -> dict[TokenType, list[Token]]:
+    """The tokens of each part, by the keyword it begins with: not one in parentheses, nor that of IS DISTINCT FROM."""
+    parts: dict[TokenType, list[Token]] = {}
+    own: list[Token] = []
+    depth, before = 0, None
+    for token in tokens:
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSED)
+        if depth == 0 and token.token_type in KEYWORDS and before is not TokenType.DISTINCT:
+            own = parts.setdefault(token.token_type, [])
+        else:
+            own.append(token)
+        before = token.token_type
+    return parts

@@ -1,0 +1,57 @@
+"""What stands in for an estimator that errs nowhere: how the rows of a small table are spread, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import BoolArray
+from countless.data.table import Table as Encoded
+from countless.estimator.aggregate import answered
+from countless.estimator.calibration import Calibration, Shape
+from countless.estimator.estimate import Estimate
+from countless.estimator.joint import Joint
+from countless.estimator.result import QueryResult
+from countless.query.compile import Compiler
+from countless.query.outer import Outer
+from countless.query.predicate import Where
+
+
+class ExactTable:
+    """A table that is asked as an estimator is."""
+
+    def __init__(self, source: Any) -> None:
+        self.encoded = Encoded.encode(source)
+        self.schema = self.encoded.schema
+        self.asked: list[tuple[str, ...]] = []  # the columns of every joint
+        self._codes = self.encoded.column_codes()
+        self._compiler = Compiler(self.schema)
+        self._outer = Outer(self.schema)
+
+    def estimate(self, where: Where) -> Estimate:
+        rows = float(np.count_nonzero(self._kept(where)))
+        return Estimate(str(where).strip(), rows, rows / self.schema.rows, rows, rows, 0.9, "exact", True, 0.0)
+
+    def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
+        where = "TRUE" if where is None else where
+        self.asked.append(tuple(columns))
+        places = tuple(self._compiler.column(name) for name in columns)
+        kept = self._kept(where)
+        own = np.stack([self._codes[place][kept] for place in places], axis=1)
+        codes, rows = np.unique(own, axis=0, return_counts=True)
+        return Joint(places, codes, rows.astype(np.float64), self.estimate(where), 0.0, True, True, Shape())
+
+    def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
+        """The statement's result, as an estimator would find it."""
+        return answered(self, self._outer, sql, calibration)
+
+    def _kept(self, where: Where) -> BoolArray:
+        kept = np.zeros(self.schema.rows, dtype=bool)
+        for box in self._compiler.compile(where).region.boxes:
+            inside = np.ones(self.schema.rows, dtype=bool)
+            for item in box.filters:
+                inside &= item.constraint.weights[self._codes[self.schema.column_of(item.positions[0])]] > 0
+            kept |= inside
+        return kept
