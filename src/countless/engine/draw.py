@@ -68,7 +68,11 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
 
 
 def systematic(shares: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """``count`` places, each about as often as its share says, in any order."""
+    """``count`` places, each about as often as its share says, in any order.
+
+    They are shuffled first: children of parents of equal mass would all be drawn at the same quantile.
+    """
+    order = rng.permutation(len(shares))
     points = (np.arange(count) + rng.random()) / count * shares.sum()
-    places = np.minimum(np.searchsorted(np.cumsum(shares), points, side="right"), len(shares) - 1)
-    return rng.permutation(places)
+    places = np.minimum(np.searchsorted(np.cumsum(shares[order]), points, side="right"), len(shares) - 1)
+    return order[rng.permutation(places)]
