@@ -166,6 +166,16 @@ def test_infinity_and_nan() -> None:
     )
 
 
+def test_times_with_a_zone_are_utc() -> None:
+    relation = connect().query("SELECT TIMESTAMPTZ '2020-01-01 12:00:00+02' + to_hours(range) AS moment FROM range(3)")
+    table = ExactTable(relation)
+    found = table.query("SELECT moment AS m, median(moment) FROM t GROUP BY moment ORDER BY moment DESC LIMIT 1")
+    noon = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
+    assert found.types == ("TIMESTAMP WITH TIME ZONE",) * 2
+    assert found.rows == [(noon, noon)]
+    assert "2020-01-01 12:00:00+00:00" in str(found)
+
+
 def test_each_column_is_asked_for_once(small: ExactTable) -> None:
     small.asked.clear()
     small.query("SELECT g, avg(n), sum(n), median(n), count(*), avg(x), avg(n) + 1 FROM t GROUP BY g HAVING sum(n) > 1")
@@ -236,6 +246,14 @@ class TestBars:
             widths.append(high - low)
         assert (widths[0] < widths[1]).all()
         assert (widths[0][0] < widths[0][1]).all()  # few rows vary more
+
+    def test_many_groups_are_told_by_two_digits(self) -> None:
+        bars = Bars(calibration(2), 100_000, Shape(), certain=False)
+        rows = np.linspace(1, 2000, 1500)
+        low, high = bars.of_counts(rows)
+        few = np.array([1.0, 50.0, 2000.0])
+        assert ((low <= rows) & (rows <= high)).all()
+        assert np.allclose(bars.of_counts(few)[1], np.interp(few, rows, high), rtol=0.1)
 
     def test_without_calibration_a_mean_may_be_any(self) -> None:
         bars = Bars(Calibration(()), 100, Shape(), certain=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from countless.data.types import quote_identifier
 from countless.errors import MissingExtraError
 
 MOST_PRINTED = 40  # rows; of a longer table the first and the last
+ZONED = "TIMESTAMP WITH TIME ZONE"
 WIDEST = 40  # characters of a value
 
 
@@ -45,7 +47,15 @@ class Frame:
     @cached_property
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows, with values of Python's types."""
-        return self._relation().fetchall()
+        if ZONED not in self.types:
+            return self._relation().fetchall()
+        # DuckDB would need another package to make instants of them.
+        found = self._relation("TIMESTAMP").fetchall()
+        zoned = [kind == ZONED for kind in self.types]
+        return [
+            tuple(_utc(value) if has_zone else value for value, has_zone in zip(row, zoned, strict=True))
+            for row in found
+        ]
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """The rows by the names of their columns."""
@@ -73,14 +83,14 @@ class Frame:
     def __str__(self) -> str:
         return aligned(self.names, self.types, self.rows)
 
-    def _relation(self) -> duckdb.DuckDBPyRelation:
-        """The table as a relation of a DuckDB of its own."""
-        selected = ", ".join(
-            f"unnest(CAST(${place} AS {kind}[])) AS {quote_identifier(name)}"
-            for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1)
-        )
+    def _relation(self, instants: str = ZONED) -> duckdb.DuckDBPyRelation:
+        """The table as a relation of a DuckDB of its own, with times that have a zone as ``instants``."""
+        selected = []
+        for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1):
+            wanted = instants if kind == ZONED else kind
+            selected.append(f"CAST(unnest(CAST(${place} AS {kind}[])) AS {wanted}) AS {quote_identifier(name)}")
         connection = connect()
-        return connection.query(f"SELECT {selected}", params=[list(values) for values in self.columns])
+        return connection.query(f"SELECT {', '.join(selected)}", params=[list(values) for values in self.columns])
 
 
 def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
@@ -100,6 +110,10 @@ def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any
     if len(shown) < len(rows):
         lines.insert(1 + MOST_PRINTED // 2, f"... {len(rows) - len(shown):,} more rows ...")
     return "\n".join(lines)
+
+
+def _utc(value: Any) -> Any:
+    return value.replace(tzinfo=datetime.UTC) if isinstance(value, datetime.datetime) else value
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from countless.data.frame import Frame
+from countless.data.frame import ZONED, Frame
 from countless.data.schema import Schema
 from countless.data.source import first_line
 from countless.data.types import quote_identifier
@@ -75,8 +75,8 @@ class Outer:
         with self._lock:
             try:
                 self._create(selection, header.types, table)
-                relation = self._connect().query(outer.sql(dialect=DIALECT, comments=False))
-                types, rows = [str(kind) for kind in relation.types], relation.fetchall()
+                types = [str(kind) for kind in self._query(outer).types]
+                rows = self._query(_without_zones(outer, types)).fetchall()
             except duckdb.Error as error:
                 raise _explained(error, selection.sql) from None
             finally:
@@ -105,12 +105,24 @@ class Outer:
             f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}", [list(values) for *_, values in columns]
         )
 
+    def _query(self, statement: exp.Select) -> duckdb.DuckDBPyRelation:
+        return self._connect().query(statement.sql(dialect=DIALECT, comments=False))
+
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             self._connection = locked_connection()
             columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
             self._connection.execute(f"CREATE TEMP TABLE {TABLE} ({', '.join((f'{PLACE} BIGINT', *columns))})")
         return self._connection
+
+
+def _without_zones(statement: exp.Select, types: Sequence[str]) -> exp.Select:
+    """The same with plain times in UTC where ``types`` have a zone, for which DuckDB would need another package."""
+    for node, kind in zip(statement.expressions, types, strict=True):
+        if kind == ZONED:
+            inner = node.this if isinstance(node, exp.Alias) else node
+            inner.replace(exp.cast(inner.copy(), "TIMESTAMP"))
+    return statement
 
 
 def _plain_places(selection: Selection) -> list[int]:
