@@ -20,8 +20,8 @@ from countless.engine.completions import Completions, Scored, mixture
 from countless.engine.reading import Reading, pieces, present
 from countless.engine.runtime import Runtime
 
-ROWS = 1_024  # rows that are read together
-PARTICLES = 1_024  # candidates that are read together: their units should fit a cache
+ROWS = 256  # rows that are read together: their units should fit a cache
+PARTICLES = 512  # candidates that are read together
 ALL = 64  # of a column with no more codes, each is a candidate
 MOST = 256  # candidates of a row otherwise, and leading digits
 MASS = 0.999  # of a row's candidates the likeliest are enough that have this share

@@ -1,0 +1,140 @@
+"""Filling in missing values: the model beside the column's mode and what scikit-learn does, on the same holes.
+
+.venv/bin/python benchmarks/completion.py TABLE MODEL [--rows 200] [--share 0.2] [--seed 0] -o FILE.json
+
+Of random rows a share of the cells that have a value is hidden, each at random, so that a row lacks several. The model
+has learned the whole table, these rows included; the others learn 10,000 other rows (KNN 2,000 of them), as ordinal
+codes, and what they impute is rounded to a code. A value of a column that is stored as a grid is hit if the right cell
+of the grid is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - it makes the next import possible
+from sklearn.impute import IterativeImputer, KNNImputer
+
+from countless import Estimator
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.data.recode import Recoded, opened
+from countless.data.schema import Schema
+from countless.data.source import Source
+from countless.data.types import quote_identifier
+from countless.estimator.values import Values, is_numeric
+
+OTHERS = 10_000  # rows that the other methods learn from
+NEIGHBOURS_OF = 2_000  # and of these, rows among which neighbours are sought
+
+
+def main() -> None:
+    options = arguments()
+    estimator = Estimator.load(options.model)
+    schema = estimator.schema
+    sample = Source.open(options.table).sampled(options.rows + OTHERS, options.seed)
+    codes = codes_of(sample, schema)
+    asked, others = codes[: options.rows], codes[options.rows :]
+    rng = np.random.default_rng(options.seed)
+    hidden = (rng.random(asked.shape) < options.share) & (asked >= 0)
+    holes = np.where(hidden | (asked < 0), np.nan, asked)
+    learned = np.where(others < 0, np.nan, others)
+    methods: dict[str, Callable[[], IntArray]] = {
+        "model": lambda: by_model(estimator, sample, hidden),
+        "mode": lambda: np.tile(modes(others), (len(asked), 1)),
+        "iterative": lambda: imputed(IterativeImputer(keep_empty_features=True), learned, holes, schema),
+        "knn": lambda: imputed(KNNImputer(keep_empty_features=True), learned[:NEIGHBOURS_OF], holes, schema),
+    }
+    found, seconds = {}, {}
+    for name, fill in methods.items():
+        started = time.perf_counter()
+        found[name] = fill()
+        seconds[name] = round(time.perf_counter() - started, 2)
+    columns = {
+        column.name: facts(schema, index, asked[:, index], hidden[:, index], {k: v[:, index] for k, v in found.items()})
+        for index, column in enumerate(schema.columns)
+        if hidden[:, index].any()
+    }
+    result = {
+        "rows": len(asked),
+        "share": options.share,
+        "seed": options.seed,
+        "hidden": int(hidden.sum()),
+        "accuracy": {
+            name: round(float(np.mean([column["accuracy"][name] for column in columns.values()])), 4) for name in found
+        },
+        "seconds": seconds,
+        "columns": columns,
+    }
+    options.output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--share", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    return parser.parse_args()
+
+
+def codes_of(rows: Any, schema: Schema) -> IntArray:
+    """One code per row and column, negative for what is missing."""
+    with Recoded(opened(rows, schema), schema) as recoded:
+        return np.concatenate([some.codes for some in recoded.chunks()])
+
+
+def by_model(estimator: Estimator, sample: Source, hidden: BoolArray) -> IntArray:
+    """The codes of the first rows of the sample after the model has filled in what is hidden."""
+    names = [column.name for column in estimator.schema.columns]
+    texts = ", ".join(f"CAST({quote_identifier(name)} AS VARCHAR)" for name in names)
+    rows = sample.rows(f"SELECT {texts} FROM {sample.table} LIMIT {len(hidden)}")
+    given = [
+        {name: None if hide else text for name, text, hide in zip(names, row, hides, strict=True)}
+        for row, hides in zip(rows, hidden.tolist(), strict=True)
+    ]
+    return codes_of(estimator.complete(given).frame.to_dicts(), estimator.schema)
+
+
+def modes(codes: IntArray) -> IntArray:
+    """The most frequent code of every column, what is missing left out."""
+    return np.array([np.bincount(column[column >= 0], minlength=1).argmax() for column in codes.T])
+
+
+def imputed(imputer: Any, learned: FloatArray, holes: FloatArray, schema: Schema) -> IntArray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        filled: NDArray[Any] = imputer.fit(learned).transform(holes)
+    most = np.array([max(0, column.null - 1) for column in schema.columns])
+    codes: IntArray = np.clip(np.rint(filled), 0, most).astype(np.int64)
+    return codes
+
+
+def facts(
+    schema: Schema, index: int, codes: IntArray, hidden: BoolArray, found: dict[str, IntArray]
+) -> dict[str, dict[str, float]]:
+    """How often each method hits the right code of a column, and how far off it is."""
+    hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in found.items()}
+    column = schema.columns[index]
+    told: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
+    if is_numeric(column.type):
+        numbers = Values(column).means
+        told["median_error"] = {
+            name: float(np.median(np.abs(numbers[mine[hidden]] - numbers[codes[hidden]])))
+            for name, mine in found.items()
+        }
+    return told
+
+
+if __name__ == "__main__":
+    main()
