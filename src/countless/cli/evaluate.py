@@ -62,8 +62,8 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 )
 @click.option(
     "--patterns",
-    type=click.Choice(["contains", "mix"]),
-    help="Ask about text: the paper's pieces of 3 to 5 characters, or patterns of many kinds.",
+    type=click.Choice(["contains", "mix", "both"]),
+    help="Ask about text: the paper's pieces of 3 to 5 characters, patterns of many kinds, or columns and text both.",
 )
 @click.option(
     "--kinds",

@@ -17,7 +17,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Answer, Trace, Traced
 from countless.engine.budget import offsets
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.conditional import given
+from countless.engine.text.conditional import given, most_of
 from countless.engine.text.density import text_density
 from countless.engine.thinning import even_hints, thin
 from countless.engine.traced import LABEL_STREAM, traced
@@ -31,39 +31,47 @@ MOST_ENUMERATED = 4096  # contexts of the method ``exact``
 
 @dataclass(frozen=True, eq=False)
 class Chances:
-    """The chance of some texts in each context, and how it was found."""
+    """The chance of some texts in each context, and how it was found; ``most`` is that of all rows, at most."""
 
     values: FloatArray
     exact: bool
     particles: int
     forward_rows: int
+    most: float
 
 
 def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
     """The density of ``box``, of which the answer for its ``columns`` is known."""
+    knowing = any(runtimes.texts[item.column].spec.context for item in box.texts)
+    if box.filters and knowing and columns.density > 0:
+        return _in_contexts(runtimes, box, columns, method, budget, seed)
     answer = columns
     for item in box.texts:
         summary = runtimes.summaries[item.column]
         text = text_density(runtimes.texts[item.column], item.language, method, budget, seed, summary)
         answer = _both(answer, text, item.column)
-    if (
-        not box.filters
-        or columns.density == 0
-        or not any(runtimes.texts[item.column].spec.context for item in box.texts)
-    ):
-        return answer
+    return answer
+
+
+def _in_contexts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
     rows = _contexts(runtimes, box, method, budget, seed)
-    shares = rows.masses / rows.masses.sum() if rows.masses.sum() > 0 else rows.masses
-    if not len(shares):
-        return answer
-    found = chances(runtimes, box.texts, rows.symbols, shares, method, budget, seed)
+    total = float(rows.masses.sum())
+    if not total > 0:
+        return replace(columns, density=columns.least, texts=tuple(item.column for item in box.texts), counted=False)
+    found = chances(runtimes, box.texts, rows.symbols, rows.masses, method, budget, seed)
+    most = min(columns.most, found.most)
     return replace(
-        answer,
-        density=min(columns.density * float(shares @ found.values), answer.most),
+        columns,
+        density=min(columns.density * float(rows.masses @ found.values) / total, most),
         exact=columns.exact and rows.exact and found.exact,
-        particles=max(answer.particles, found.particles),
-        forward_rows=answer.forward_rows + rows.forward_rows + found.forward_rows,
+        particles=max(columns.particles, found.particles),
+        forward_rows=columns.forward_rows + rows.forward_rows + found.forward_rows,
         sampling_error=None,
+        texts=tuple(item.column for item in box.texts),
+        counted=False,
+        least=0.0,
+        most=most,
+        contexts=len(rows.masses),
     )
 
 
@@ -77,13 +85,14 @@ def chances(
     seed: int,
 ) -> Chances:
     """The chance that all ``texts`` hold in each of the ``contexts``, which count by their ``weights``."""
-    values, exact, particles, rows = np.ones(len(contexts)), True, 0, 0
+    values, exact, particles, rows, most = np.ones(len(contexts)), True, 0, 0, 1.0
     for item in texts:
         runtime, summary = runtimes.texts[item.column], runtimes.summaries[item.column]
         found = given(runtime, item.language, contexts, weights, method, budget, seed, summary)
         values = values * found.probabilities
         exact, particles, rows = exact and found.exact, max(particles, found.particles), rows + found.forward_rows
-    return Chances(values, exact, particles, rows)
+        most = min(most, found.most)
+    return Chances(values, exact, particles, rows, most)
 
 
 def handful(rows: Traced, count: int, seed: int, labels: IntArray | None = None) -> Traced:
@@ -114,7 +123,7 @@ def _contexts(runtimes: Runtimes, box: Box, method: str, budget: int | None, see
 
 def _both(answer: Answer, text: Answer, column: int) -> Answer:
     """The conjunction of two answers, as if they had nothing to do with each other."""
-    most = min(answer.most, text.density if text.counted else text.most)
+    most = min(answer.most, most_of(text))
     return Answer(
         min(answer.density * text.density, most),
         answer.exact and text.exact,

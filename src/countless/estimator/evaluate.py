@@ -16,7 +16,7 @@ from countless.estimator.bands import FILTERS, PREDICTED, band
 from countless.estimator.calibration import width
 from countless.estimator.estimate import Estimate, q_error
 from countless.query.parse import parse
-from countless.workload import Query, clauses_of_kinds, contains_clauses, paper_clauses, pattern_clauses
+from countless.workload import Query, both_clauses, clauses_of_kinds, contains_clauses, paper_clauses, pattern_clauses
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 SOME_ROWS = 10  # from so many true rows on, an error of a row or two is small
@@ -104,13 +104,17 @@ def random_workload(
     """``count`` of the paper's random queries on ``table``, with their true counts; or with ``kinds``, of all kinds.
 
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
-    paper's pieces of 3 to 5 characters, or ``mix``, patterns of many kinds.
+    paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
     """
     source = Source.open(table)
     require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
-    if kinds:
+    if patterns == "both" and not schema.columns:
+        raise DataError("the model has no column but text: --patterns both asks about columns too")
+    if patterns == "both":
+        asked = both_clauses(schema, source, count, seed)
+    elif kinds:
         asked = clauses_of_kinds(schema, source, count, seed)
     elif patterns is None and schema.columns:
         asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]

@@ -27,6 +27,7 @@ class BoxExplanation:
     clipped: tuple[str, ...] = ()  # the columns that have no more rows than this, alone or together
     factor: float = 1.0  # by which the model's answer was corrected, because it is wrong about these columns
     corrected: tuple[str, ...] = ()
+    contexts: int = 0  # rows of the other columns in which text was read
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Explanation:
                 how = "by the counts of its values"
             if box.sampling_error is not None:
                 how += f", sampling error about {box.sampling_error:.1%}"
+            if box.contexts:
+                how += f", text in {box.contexts} context{'s' if box.contexts != 1 else ''}"
             if box.corrected:
                 how += f", times {box.factor:.3g} by the counts of {' and '.join(box.corrected)}"
             if box.clipped:
@@ -122,6 +125,7 @@ def explanation(
                 tuple(schema.columns[index].name for index in answer.clipped),
                 answer.factor,
                 tuple(schema.columns[index].name for index in answer.corrected),
+                answer.contexts,
             )
         )
     asked = {name for box in boxes for name in box.visited}
@@ -132,5 +136,8 @@ def explanation(
         visited=tuple(name for name in schema.names if name in asked),
         skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
-        multiplied=any(answer.texts and len(answer.texts) + len(answer.visited) > 1 for answer in found.answers),
+        multiplied=any(
+            answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts
+            for answer in found.answers
+        ),
     )

@@ -3,6 +3,7 @@
 from countless.workload.clauses import Asked, Clause, Workload, asked_columns, read_clauses
 from countless.workload.columns import (
     accepted,
+    both_clauses,
     clauses_of_kinds,
     count_codes,
     mixed_clauses,
@@ -20,6 +21,7 @@ __all__ = [
     "Workload",
     "accepted",
     "asked_columns",
+    "both_clauses",
     "clauses_of_kinds",
     "contains_clauses",
     "count_codes",

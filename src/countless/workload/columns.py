@@ -17,10 +17,11 @@ from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError
 from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
-from countless.workload.text import TELLING, pattern_clauses
+from countless.workload.text import TELLING, pattern_clause, pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
+BOTH_KINDS = ("contains", "prefix", "contains", "suffix")  # of text, beside filters on columns, in turn
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,35 @@ def template_clauses(
     ]
 
 
+def both_clauses(
+    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 3)
+) -> list[tuple[str, str]]:
+    """Queries about columns and text together, all that they ask from one random row, each with its kind of pattern.
+
+    They have 1 to 3 of the paper's filters, and a pattern that the row's own text matches.
+    """
+    rng = np.random.default_rng(seed)
+    least, most = (min(bound, len(schema.columns)) for bound in filters)
+    found: list[tuple[str, str]] = []
+    while len(found) < count:
+        for row in random_rows(schema, source, rng, count - len(found)):
+            place, kind = int(rng.integers(len(schema.texts))), BOTH_KINDS[len(found) % len(BOTH_KINDS)]
+            text = row[len(schema.columns) + place]
+            chosen = sorted(rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False).tolist())
+            asked = _paper_filters(schema, chosen, row, rng)
+            if text:
+                pattern = pattern_clause(schema.texts[place], kind, text, text, rng)
+                found.append((" AND ".join([*asked, pattern]), kind))
+    return found
+
+
 def mixed_clauses(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 16)
 ) -> list[str]:
     """Queries of all operators with literals from random rows, for calibration.
 
     They are of the :data:`KINDS` in turn. Of a table with text columns, every clause but for one in three asks about
-    text, or about text too.
+    text, or about text too, mostly with a piece of the same row's.
     """
     return [clause for clause, _ in clauses_of_kinds(schema, source, count, seed, filters)]
 
@@ -111,10 +134,14 @@ def clauses_of_kinds(
             halves = parts[: len(parts) // 2], parts[len(parts) // 2 :]
             parts = [" OR ".join(f"({' AND '.join(half)})" for half in halves)]
         if texts_asked and row % 3:
-            pattern = texts_asked[row % len(texts_asked)][row][0]
+            which = row % len(texts_asked)
+            pattern = texts_asked[which][row][0]
             if row % 3 == 2:
                 parts, kind = [pattern], "text"
             else:
+                own = texts[len(columns) + which][row]
+                if own and row % 4:
+                    pattern = pattern_clause(schema.texts[which], TELLING[row % len(TELLING)], own, own, rng)
                 parts = [f"({parts[0]})" if kind == "or" else parts[0], *parts[1:], pattern]
         clauses.append((" AND ".join(parts), kind))
     return clauses
@@ -129,14 +156,14 @@ def count_codes(table: Table, region: Region) -> float:
 
 
 def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
-    """``count`` random rows of the source, their values as DuckDB prints them in the schema's types."""
+    """``count`` random rows of the source, text last, their values as DuckDB prints them in the schema's types."""
     total = source.count()
     if total == 0:
         raise DataError("the table has no rows: there is nothing to evaluate on")
     wanted = rng.integers(total, size=count)
-    values = ", ".join(
-        f"CAST(CAST({quote_identifier(column.name)} AS {column.type}) AS VARCHAR)" for column in schema.columns
-    )
+    types = [(column.name, column.type) for column in schema.columns]
+    types += [(text.name, text.type) for text in schema.texts]
+    values = ", ".join(f"CAST(CAST({quote_identifier(name)} AS {kind}) AS VARCHAR)" for name, kind in types)
     numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
     place = quote_identifier(f"{source.name}_place")  # no column of the source is called that
     numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {source.table}"

@@ -62,16 +62,17 @@ def pattern_clauses(
     texts = [text for text in _texts(column, source, rng, 4 * count) if text]
     if not texts:
         raise DataError(f'the text column "{column.name}" has no string to draw patterns from')
-    name = quote_identifier(column.name)
     clauses = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
         text, other = (texts[int(place)] for place in rng.integers(len(texts), size=2))
-        clauses.append((_clause(name, kind, text, other, column, rng), kind))
+        clauses.append((pattern_clause(column, kind, text, other, rng), kind))
     return clauses
 
 
-def _clause(name: str, kind: str, text: str, other: str, column: TextColumn, rng: np.random.Generator) -> str:
+def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np.random.Generator) -> str:
+    """A question of this kind about a column, with pieces of ``text``, and of ``other`` where it takes two."""
+    name = quote_identifier(column.name)
     length = int(rng.integers(2, 7))
     piece = _piece(text, length, rng)
     match kind:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from countless.arrays import FloatArray, IntArray
 from countless.automaton import Language
 from countless.data.ngrams import NGrams
+from countless.engine.answer import Answer
 from countless.engine.text.density import TEXT_METHODS, shares_of_lengths, text_density, wanted_lengths
 from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
 from countless.engine.text.runtime import TextRuntime
@@ -26,12 +27,16 @@ TOGETHER = ("particles", "exact")  # the methods that walk all contexts at once
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The probability in each context, and how it was found, as :class:`~countless.engine.answer.Answer` has it."""
+    """The probability in each context, and how it was found, as :class:`~countless.engine.answer.Answer` has it.
+
+    ``most`` is what share of all rows has such strings at most, by counts.
+    """
 
     probabilities: FloatArray
     exact: bool
     particles: int
     forward_rows: int
+    most: float = 1.0
 
 
 def given(
@@ -62,7 +67,8 @@ def given(
         raise ValueError("the weights of contexts are finite, not negative, and not all 0")
     if not runtime.spec.context:
         answer = text_density(runtime, language, method, budget, seed, summary)
-        return Given(np.full(len(rows), answer.density), answer.exact, answer.particles, answer.forward_rows)
+        same = np.full(len(rows), answer.density)
+        return Given(same, answer.exact, answer.particles, answer.forward_rows, most_of(answer))
     different, place = _different(rows)
     shares = np.bincount(place, masses / masses.sum(), len(different)).astype(np.float64)
     asked = np.flatnonzero(shares)
@@ -149,7 +155,13 @@ def _corrected(
         found.exact and better.exact and plain.exact,
         max(found.particles, better.particles, plain.particles),
         found.forward_rows + better.forward_rows + plain.forward_rows,
+        most_of(better),
     )
+
+
+def most_of(answer: Answer) -> float:
+    """What share of all rows has such strings at most, if this is the answer about all rows."""
+    return answer.density if answer.counted else answer.most
 
 
 def log_probabilities(
