@@ -45,7 +45,7 @@ class ExactTable:
 
     def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
         """The statement's result, as an estimator would find it."""
-        return answered(self, self._outer, sql, calibration)
+        return answered(self, self._compiler, self._outer, sql, calibration)
 
     def _kept(self, where: Where) -> BoolArray:
         kept = np.zeros(self.schema.rows, dtype=bool)

@@ -208,6 +208,20 @@ class TestGrids:
         found, truth = table.query(sql).rows[0], fetched(relation, sql)[0]
         assert all(abs((one - two).total_seconds()) < 10_000_000 / 500 for one, two in zip(found, truth, strict=True))
 
+    def test_within_a_cell(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
+        table, _ = grid
+        ends = table.schema.columns[1].values[1:3]  # two knots of the first cell
+        low, high = map(float, ends)
+        middle = (low + high) / 2
+        for where in (f"x BETWEEN {low} AND {high}", f"g >= 0 AND (x >= {low} AND {high} >= x AND x IS NOT NULL)"):
+            average, median, deviation = table.query(
+                f"SELECT avg(x), median(x), stddev_pop(x) FROM t WHERE {where}"
+            ).rows[0]
+            assert average == pytest.approx(middle)
+            assert low <= median <= high
+            assert deviation == pytest.approx((high - low) / math.sqrt(12))
+        assert table.query(f"SELECT avg(x) FROM t WHERE x = {high}").rows == [(high,)]
+
     def test_a_grid_has_no_groups(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
         with pytest.raises(UnsupportedQueryError, match="too many values to group by"):
             grid[0].query("SELECT x, count(*) FROM t GROUP BY x")

@@ -20,6 +20,8 @@ from countless.estimator.joint import Joint
 from countless.estimator.quantiles import Ranked
 from countless.estimator.result import QueryResult
 from countless.estimator.values import Values
+from countless.query.compile import Compiler
+from countless.query.extent import cut_cells
 from countless.query.outer import GroupTable, Outer
 from countless.query.predicate import Where
 from countless.query.scale import written
@@ -46,13 +48,15 @@ class Asked(Protocol):
         ...
 
 
-def answered(asked: Asked, outer: Outer, sql: str, calibration: Calibration | None = None) -> QueryResult:
+def answered(
+    asked: Asked, compiler: Compiler, outer: Outer, sql: str, calibration: Calibration | None = None
+) -> QueryResult:
     """The result of the statement ``sql``; with a calibration, error bars too."""
     started = time.perf_counter()
     selection = read_select(sql, asked.schema)
     header = outer.header(selection)
     with pointing(selection):
-        table = Table(asked, selection, header.types, calibration)
+        table = Table(asked, compiler, selection, header.types, calibration)
         made = table.made()
     frame = outer.run(selection, header, made)
     return QueryResult(
@@ -170,9 +174,15 @@ class Table:
     """The aggregates of every group of one statement, of ``types``; with a calibration, their error bars too."""
 
     def __init__(
-        self, asked: Asked, selection: Selection, types: Sequence[str], calibration: Calibration | None = None
+        self,
+        asked: Asked,
+        compiler: Compiler,
+        selection: Selection,
+        types: Sequence[str],
+        calibration: Calibration | None = None,
     ) -> None:
         self.asked = asked
+        self.compiler = compiler
         self.selection = selection
         self.types = types
         self.calibration = calibration
@@ -255,7 +265,8 @@ class Table:
 
     def _spread_of(self, column: int) -> Spread:
         schema, places, groups = self.asked.schema, self.selection.groups, self.groups
-        values, count = Values(schema.columns[column]), len(groups.rows)
+        parts = cut_cells(self.compiler.lines, self.selection.where, column)
+        values, count = Values(schema.columns[column], parts), len(groups.rows)
         if column in places and groups.joint is not None:
             own = groups.codes[:, places.index(column)]
             return Spread(values, count, np.arange(count), own, groups.rows, groups.joint)

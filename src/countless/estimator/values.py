@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,8 @@ from countless.data.schema import Column
 from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT
 from countless.query.scale import Key, scale_of, written
 
+WHOLE = 0.0, 1.0
+
 
 def is_numeric(kind: str) -> bool:
     """Whether columns of this type have sums and means."""
@@ -25,12 +28,15 @@ def is_numeric(kind: str) -> bool:
 class Values:
     """What the codes of ``column`` stand for.
 
+    Of some of a grid's cells only a part may count: ``parts`` has from which share of its rows to which.
+
     >>> values = Values(Column("n", "INTEGER", ("1", "3"), has_null=True))
     >>> values.texts, values.means.tolist()
     (['1', '3', None], [1.0, 3.0, nan])
     """
 
     column: Column
+    parts: Mapping[int, tuple[float, float]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def texts(self) -> list[str | None]:
@@ -62,18 +68,11 @@ class Values:
         grid = self.column.grid
         if grid is None:
             return np.append(numbers, null), np.append(np.zeros(len(numbers)), null)
-        means, squares = np.empty(grid.cells), np.empty(grid.cells)
+        means, variances = np.empty(grid.cells), np.empty(grid.cells)
         for cell in range(grid.cells):
             knots = grid.knots(cell)
             own, shares = numbers[knots.start : knots.stop], np.array(grid.shares[knots.start : knots.stop])
-            if len(own) == 1:
-                means[cell], squares[cell] = own[0], own[0] ** 2
-                continue
-            low, high, weights = own[:-1], own[1:], np.diff(shares)
-            means[cell] = weights @ (low + high) / 2
-            squares[cell] = weights @ (low * low + low * high + high * high) / 3
-        with np.errstate(invalid="ignore"):  # infinity is a value too
-            variances = np.maximum(squares - means**2, 0.0)
+            means[cell], variances[cell] = _moments_between(own, shares, *self.parts.get(cell, WHOLE))
         return np.append(means, null), np.append(variances, null)
 
     def drawn(self, codes: IntArray, rng: np.random.Generator) -> list[str | None]:
@@ -89,6 +88,8 @@ class Values:
         grid = self.column.grid
         if grid is None or code == self.column.null:
             return self.texts[code]
+        start, end = self.parts.get(code, WHOLE)
+        point = start + point * (end - start)
         knots = grid.knots(code)
         shares = grid.shares[knots.start : knots.stop]
         after = int(np.searchsorted(shares, point, side="right"))
@@ -111,3 +112,16 @@ class Values:
         texts: NDArray[Any] = np.array(self.texts, dtype=object)
         taken: list[str | None] = texts[codes].tolist()
         return taken
+
+
+def _moments_between(knots: FloatArray, shares: FloatArray, start: float, end: float) -> tuple[float, float]:
+    """Mean and variance of values that lie evenly between ``knots``, from one share of the rows below to another."""
+    inside = (shares > start) & (shares < end)
+    points = np.concatenate([[start], shares[inside], [end]])
+    values = np.interp(points, shares, knots) if len(knots) > 1 else np.full(len(points), knots[0])
+    if len(knots) == 1 or start == end:
+        return float(values[0]), 0.0
+    low, high, weights = values[:-1], values[1:], np.diff(points) / (end - start)
+    mean = float(weights @ (low + high) / 2)
+    square = float(weights @ (low * low + low * high + high * high) / 3)
+    return mean, max(square - mean**2, 0.0)

@@ -62,10 +62,19 @@ class Line:
         each, shares = 1 / self.grid.distinct[cell], self.grid.shares
         if knot + 1 == self.grid.knots(cell).stop:
             return (cell, 1.0) if side or self.keys[knot] < key else (cell, shares[knot] * (1 - each))
+        return cell, self.below(key)[1] * (1 - each) + side * each
+
+    def below(self, key: Key) -> tuple[int, float]:
+        """The cell that ``key`` is in, or after, and how far it is on the way through its knots."""
+        knot = bisect_right(self.keys, key) - 1
+        if knot < 0:
+            return 0, 0.0
+        cell, shares = self.grid.cell_of(knot), self.grid.shares
+        if knot + 1 == self.grid.knots(cell).stop:
+            return cell, shares[knot]
         low, high = self.keys[knot], self.keys[knot + 1]
         way = min(max(self.scale.between(key, low, high), 0.0), 1.0) if low < key else 0.0
-        below = shares[knot] + way * (shares[knot + 1] - shares[knot])
-        return cell, below * (1 - each) + side * each
+        return cell, shares[knot] + way * (shares[knot + 1] - shares[knot])
 
     def may_hold(self, key: Key) -> bool:
         """Whether ``key`` can be a value: not if it lies beyond both ends, or between two cells."""

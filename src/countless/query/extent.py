@@ -1,0 +1,52 @@
+"""Which part of a grid's cells a clause leaves, where it cuts some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from countless.query.cuts import Cut
+from countless.query.gridded import Lines
+from countless.query.parse import parse
+from countless.query.search import is_null_test
+
+Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which
+
+
+def cut_cells(lines: Lines, where: str | None, index: int) -> Parts:
+    """What the comparisons that ``where`` joins by AND leave of the cells that they cut, of the column at ``index``.
+
+    Other clauses, such as those with OR, are taken to leave whole cells.
+    """
+    line = lines.line(index)
+    if line is None or where is None:
+        return {}
+    low: Cut | None = None
+    high: Cut | None = None
+    for node in _conjuncts(parse(where)):
+        columns = {lines.schema.find(column.name) for column in node.find_all(exp.Column)}
+        found = lines.ranges(index, node) if columns == {index} and not is_null_test(node) else None
+        if found is not None and len(found.true) == 1:
+            start, end = found.true[0]
+            low = max((cut for cut in (low, start) if cut is not None), default=None)
+            high = min((cut for cut in (high, end) if cut is not None), default=None)
+    parts: Parts = {}
+    if low is not None:
+        cell, share = line.below(low[0])
+        parts[cell] = share, 1.0
+    if high is not None:
+        cell, share = line.below(high[0])
+        start_share = parts.get(cell, (0.0, 1.0))[0]
+        parts[cell] = start_share, max(start_share, share)
+    return parts
+
+
+def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Paren):
+        yield from _conjuncts(node.this)
+    elif isinstance(node, exp.And):
+        for part in node.flatten():
+            yield from _conjuncts(part)
+    else:
+        yield node
