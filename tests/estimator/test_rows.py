@@ -13,11 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from countless import Estimator, Network, fit
+from countless import Estimator, Network, TextNetwork, fit
 from countless.data.schema import Column, Schema
 from countless.data.source import connect
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, DataError
+from countless.estimator import evidence
 from countless.estimator.anomalies import anomalies
 from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.likelihood import log_prob
@@ -224,12 +225,22 @@ class TestComplete:
             assert row == tuple(found.row.values())
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
-    def test_texts_are_left_missing(self) -> None:
-        estimator = random_estimator(URL)
-        found = estimator.complete([{"url": None}, {"url": "w"}])
-        assert (len(found.cells), found.left) == (0, 1)
-        with pytest.raises(DataError, match="modelled as text"):
-            estimator.complete({"url": None}, columns=["url"])
+    def test_texts_are_left_missing_or_drawn(self) -> None:
+        estimator = random_estimator(URL, NOTE)
+        rows = [{"url": None, "note": "x"}, {"url": "w", "note": None}, {"url": None, "note": "y"}]
+        found = estimator.complete(rows)
+        assert (len(found.cells), found.left) == (0, 3)
+        with pytest.raises(DataError, match="modelled as text, which can only be drawn"):
+            estimator.complete(rows, columns=["url"])
+        drawn = estimator.complete(rows, draws=True, seed=1)
+        assert (len(drawn.cells), drawn.left) == (3, 0)
+        completed = drawn.frame.to_dicts()
+        assert [row["note"] for row in completed[::2]] == ["x", "y"]
+        assert all(isinstance(value, str) for row in completed for value in row.values())
+        (log,) = estimator.log_prob({"url": completed[0]["url"]})
+        assert drawn.cells.rows[0][3] == pytest.approx(np.exp(log), rel=1e-3)
+        only = estimator.complete(rows, columns=["NOTE"], draws=True)
+        assert [line[:2] for line in only.cells.rows] == [(1, "note")]
 
     def test_unknown_columns(self, estimator: Estimator) -> None:
         with pytest.raises(DataError, match='holds no column "agee" to fill in: did you mean "age"'):
@@ -309,3 +320,44 @@ class TestAnomalies:
         assert (found[0]["column"], found[0]["value"], found[0]["probability"]) == ("url", None, 0.0)
         assert found[1]["column"] in ("url", "note")
         assert found[1]["expected"] is None
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Estimator:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=900)
+    texts = [("cat", "dove", "eel")[one] if rng.random() < 0.9 else None for one in kind]
+    frame = pd.DataFrame({"kind": kind, "twice": kind * 2, "t": pd.Series(texts, dtype=object)})
+    small = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
+    found = fit(frame, text="t", epochs=20, batch=50, network=SMALL, text_network=small)
+    assert found._runtimes.texts[0].spec.context
+    return found
+
+
+class TestMixed:
+    """Columns, and texts that know their row."""
+
+    def test_a_column_given_the_rest_and_the_text(self, mixed: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(evidence, "LEAST", 0.0)
+        for row in ({"twice": 2, "t": "cat"}, {"twice": 4, "t": "eel"}):
+            found = mixed.complete(row, columns=["kind"])
+            tried = np.exp(mixed.log_prob([{"kind": kind} | row for kind in range(3)]))
+            assert found.row["kind"] == tried.argmax()
+            assert found.cells.rows[0][3] == pytest.approx((tried / tried.sum()).max(), rel=1e-3)
+
+    def test_the_text_tells_the_column(self, mixed: Estimator) -> None:
+        rows = [{"t": "cat"}, {"t": "dove"}, {"t": "eel"}]
+        assert mixed.complete(rows).frame.to_pandas()["kind"].tolist() == [0, 1, 2]
+
+    def test_the_column_tells_the_text(self, mixed: Estimator) -> None:
+        rows = [{"kind": kind, "twice": 2 * kind, "t": None} for kind in (0, 1, 2) * 10]
+        drawn = mixed.complete(rows, draws=True).frame.to_pandas()
+        right = drawn["t"].to_numpy() == np.array(["cat", "dove", "eel"])[drawn["kind"]]
+        assert right.mean() > 0.7
+
+    def test_anomalies(self, mixed: Estimator) -> None:
+        rows = [{"kind": kind, "twice": 2 * kind, "t": "eel"} for kind in [2] * 50] + [
+            {"kind": 0, "twice": 4, "t": "eel"}
+        ]
+        (found,) = mixed.anomalies(rows, top=1).to_dicts()
+        assert (found["row"], found["column"], found["value"], found["expected"]) == (50, "kind", "0", "2")

@@ -46,7 +46,7 @@ def complete(
     """Fill in what is missing in TABLE.
 
     NULL becomes what MODEL holds the most likely, given all that is present in the row. Columns that TABLE lacks are
-    added. Texts that are modelled character by character are not filled in, and columns that MODEL does not hold.
+    added. Texts that are modelled character by character are filled in with --draws only.
     """
     require_writable(output)
     if cells is not None:

@@ -61,6 +61,12 @@ class Completions:
         found[self.rows, self.codes] = self.probabilities
         return found
 
+    def weighed(self, logs: FloatArray) -> Completions:
+        """The same after evidence whose log-probability is ``logs`` with each entry."""
+        with np.errstate(divide="ignore"):
+            scores = np.log(self.probabilities) + logs
+        return mixture([Scored(self.rows, self.codes, scores, self.kept)])
+
     @classmethod
     def joined(cls, parts: Sequence[Completions]) -> Completions:
         """The rows of all parts, one after the other."""

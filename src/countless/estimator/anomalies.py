@@ -13,10 +13,11 @@ from countless.data.frame import Frame
 from countless.data.recode import Recoded, opened
 from countless.data.schema import Schema
 from countless.data.types import quote_identifier
-from countless.engine.conditional import NOBODY, completions
+from countless.engine.conditional import NOBODY
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError
 from countless.estimator.completion import MIDDLE, typical
+from countless.estimator.evidence import completions_of
 from countless.estimator.likelihood import Likelihoods, Watch, likelihoods, symbols_of
 from countless.estimator.values import Values
 
@@ -33,11 +34,13 @@ class _Suspect:
     codes: IntArray
     impossible: BoolArray  # text last
     texts: FloatArray  # the part that each text has in the probability
+    strings: tuple[str | None, ...]
 
     @classmethod
     def of(cls, found: Likelihoods, place: int) -> _Suspect:
-        arrays = (part[place].copy() for part in (found.codes, found.impossible, found.texts))
-        return cls(found.first + place, float(found.log_probabilities[place]), *arrays)
+        codes, impossible, texts = (part[place].copy() for part in (found.codes, found.impossible, found.texts))
+        strings = tuple(None if column is None else column[place] for column in found.strings)
+        return cls(found.first + place, float(found.log_probabilities[place]), codes, impossible, texts, strings)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
     for index, column in enumerate(schema.columns):
         asked = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
         own = np.maximum(codes[asked, index], NOBODY)
-        found = completions(runtimes.columns, symbols[asked], schema.positions(index), column.size, also=own)
+        texts = [[suspects[row].strings[place] for row in asked] for place in range(len(schema.texts))]
+        found = completions_of(schema, runtimes, symbols[asked], texts, index, column.size, own)
         chosen, most, mine = typical(found, column), found.probabilities[found.best()], found.of(own)
         values = Values(column)
         for place, row in enumerate(asked.tolist()):

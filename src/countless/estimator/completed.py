@@ -25,7 +25,7 @@ class Completed:
 
     ``cells`` has a line for each cell that was: its row, counted from 0, its column, the value as DuckDB prints it, and
     the probability that the model gives it. ``rows`` is how many the table has, and ``left`` how many of its texts are
-    missing, which are not filled in.
+    missing and stay so.
 
     ``names`` has what the table calls the columns of the model; those that it lacks come after its own. ``types`` are
     the model's.

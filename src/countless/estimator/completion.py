@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +16,15 @@ from countless.data.frame import Frame
 from countless.data.recode import MISSING, Recoded, Rows, opened
 from countless.data.schema import Column, Schema
 from countless.engine.completions import Completions
-from countless.engine.conditional import completions
 from countless.engine.runtimes import Runtimes
+from countless.engine.text.sample import sample_each
 from countless.errors import DataError
 from countless.estimator.completed import Completed
+from countless.estimator.evidence import completions_of
 from countless.estimator.likelihood import Watch, symbols_of
 from countless.estimator.values import Values
 
+TRIES = 20  # a string that is NULL so often stays missing
 MIDDLE = 0.5  # of a cell's values the one in the middle stands for all
 
 
@@ -47,7 +50,15 @@ class _Cells:
     values: list[str | None] = field(default_factory=list)
     probabilities: list[float] = field(default_factory=list)
 
+    def add(self, rows: IntArray, column: str, values: Sequence[str | None], probabilities: Sequence[float]) -> None:
+        """Some cells of a column."""
+        self.rows += rows.tolist()
+        self.columns += [column] * len(rows)
+        self.values += values
+        self.probabilities += probabilities
+
     def frame(self) -> Frame:
+        """All cells, by row."""
         order = np.argsort(np.array(self.rows, dtype=np.int64), kind="stable").tolist()
         columns = (self.rows, self.columns, self.values, self.probabilities)
         return Frame(
@@ -61,19 +72,21 @@ def complete(
     schema: Schema, runtimes: Runtimes, rows: Any, options: CompletionOptions, watch: Watch | None = None
 ) -> Completed:
     """The rows with their missing cells filled in."""
-    wanted = _wanted(schema, options.columns)
+    wanted = _wanted(schema, options)
     source = opened(rows, schema)
     cells, left = _Cells(), 0
     with Recoded(source, schema) as recoded:
         filler = _Filler(schema, runtimes, wanted, np.random.default_rng(options.seed) if options.draws else None)
         for some in recoded.chunks():
             filler.fill(some, cells)
-            left += sum(text.count(None) for text in some.texts if text is not None)
+            left += sum(text.count(None) for text in some.texts if text is not None and not options.draws)
             if watch is not None:
                 watch(some.first + len(some), recoded.rows)
         names = {schema.columns[index].name: name for index, name in recoded.columns.items()}
+        names |= {schema.texts[index].name: name for index, name in recoded.texts.items()}
         total = recoded.rows
     types = {column.name: column.type for column in schema.columns}
+    types |= {text.name: text.type for text in schema.texts}
     return Completed(source, cells.frame(), names, types, total, left)
 
 
@@ -83,20 +96,23 @@ class _Filler:
     def __init__(
         self, schema: Schema, runtimes: Runtimes, wanted: Sequence[int], rng: np.random.Generator | None
     ) -> None:
-        self.schema, self.orders, self.rng = schema, runtimes.columns, rng
-        ranks = {position: rank for rank, position in enumerate(self.orders[0].order)} if wanted else {}
-        self.wanted = sorted(wanted, key=lambda index: ranks[schema.positions(index)[0]])
-        self.values = {index: Values(schema.columns[index]) for index in wanted}
+        self.schema, self.runtimes, self.rng = schema, runtimes, rng
+        columns = [index for index in wanted if index < len(schema.columns)]
+        ranks = {position: rank for rank, position in enumerate(runtimes.columns[0].order)} if columns else {}
+        self.columns = sorted(columns, key=lambda index: ranks[schema.positions(index)[0]])
+        self.texts = [index - len(schema.columns) for index in wanted if index >= len(schema.columns)]
+        self.values = {index: Values(schema.columns[index]) for index in columns}
 
     def fill(self, rows: Rows, cells: _Cells) -> None:
         """Fill in every missing cell of the wanted columns; NULL itself is no value to fill in."""
         symbols = symbols_of(self.schema, rows.codes)
-        for index in self.wanted:
+        for index in self.columns:
             column, positions = self.schema.columns[index], self.schema.positions(index)
             missing = np.flatnonzero(rows.codes[:, index] == MISSING)
             if not len(missing) or not column.null:
                 continue
-            found = completions(self.orders, symbols[missing], positions, column.null)
+            texts = [None if text is None else [text[row] for row in missing] for text in rows.texts]
+            found = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
             if self.rng is None:
                 entries = typical(found, column)
                 values = [self.values[index].at(code, MIDDLE) for code in found.codes[entries].tolist()]
@@ -105,10 +121,22 @@ class _Filler:
                 values = self.values[index].drawn(found.codes[entries], self.rng)
                 for position, digits in zip(positions, to_digits(found.codes[entries], column.radices), strict=True):
                     symbols[missing, position] = digits
-            cells.rows += (rows.first + missing).tolist()
-            cells.columns += [column.name] * len(missing)
-            cells.values += values
-            cells.probabilities += found.probabilities[entries].tolist()
+            cells.add(rows.first + missing, column.name, values, found.probabilities[entries].tolist())
+        for index in self.texts:
+            self._draw_texts(rows, index, symbols, cells)
+
+    def _draw_texts(self, rows: Rows, index: int, symbols: IntArray, cells: _Cells) -> None:
+        """Draw the missing strings of a text column; NULL is drawn again, but not for ever."""
+        assert self.rng is not None
+        column, runtime, texts = self.schema.texts[index], self.runtimes.texts[index], rows.texts[index]
+        missing = np.array([row for row in range(len(rows)) if texts is None or texts[row] is None], dtype=np.int64)
+        for _ in range(TRIES):
+            drawn = sample_each(runtime, column.letters, symbols[missing], self.rng) if len(missing) else []
+            there = np.array([value.text is not None for value in drawn], dtype=np.bool_)
+            kept = [value for value in drawn if value.text is not None]
+            chances = [math.exp(value.log_probability) for value in kept]
+            cells.add(rows.first + missing[there], column.name, [value.text for value in kept], chances)
+            missing = missing[~there]
 
 
 def typical(found: Completions, column: Column) -> IntArray:
@@ -124,15 +152,19 @@ def typical(found: Completions, column: Column) -> IntArray:
     return np.where(single[found.codes[best]], best, found.at(np.full(len(found), MIDDLE)))
 
 
-def _wanted(schema: Schema, names: Iterable[str] | None) -> list[int]:
-    """The places of the columns to fill in."""
-    if names is None:
-        return list(range(len(schema.columns)))
+def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
+    """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
+    if options.columns is None:
+        return list(range(len(schema.names) if options.draws else len(schema.columns)))
     found = []
-    for name in names:
-        index = schema.find(name)
-        if index is None and schema.find_text(name) is not None:
-            raise DataError(f'"{name}" is modelled as text, which is not filled in: leave it out')
+    for name in options.columns:
+        index, text = schema.find(name), schema.find_text(name)
+        if index is None and text is not None:
+            if not options.draws:
+                raise DataError(
+                    f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out'
+                )
+            index = len(schema.columns) + text
         if index is None:
             close = difflib.get_close_matches(name, schema.names, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(schema.names)}"

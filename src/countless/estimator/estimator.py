@@ -253,7 +253,7 @@ class Estimator:
         seed: int | None = None,
         watch: Watch | None = None,
     ) -> Completed:
-        """The rows with what is missing filled in: NULL, and columns of the model that they lack, but no text.
+        """The rows with what is missing filled in: NULL, and columns of the model that they lack; texts only by draws.
 
         Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
         drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default.

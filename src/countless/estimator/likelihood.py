@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.digits import to_digits
 from countless.data.recode import UNSEEN, Recoded, Rows, opened
 from countless.data.schema import Schema
-from countless.data.text import encode
+from countless.data.text import TextColumn, encode
 from countless.engine.conditional import row_log_probabilities
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities as text_log_probabilities
@@ -26,7 +27,7 @@ class Likelihoods:
 
     ``codes`` (rows, columns) have NULL's own code where NULL is a value; ``impossible`` (rows, columns, text last) are
     the values that the model does not hold, which are left out of ``seen``. ``texts`` (rows, text columns) is the
-    part of ``seen`` that each text has.
+    part of ``seen`` that each of the ``strings`` has.
     """
 
     first: int
@@ -34,6 +35,7 @@ class Likelihoods:
     impossible: BoolArray
     seen: FloatArray
     texts: FloatArray
+    strings: tuple[list[str | None] | None, ...]
 
     @property
     def log_probabilities(self) -> FloatArray:
@@ -70,6 +72,19 @@ def symbols_of(schema: Schema, codes: IntArray) -> IntArray:
     return symbols
 
 
+def _rare_shares(column: TextColumn, texts: Sequence[str | None]) -> FloatArray:
+    """For each text, the logarithm of the shares that its rare characters have in UNKNOWN, as the model has them.
+
+    A character that never occurred is taken for the rarest.
+    """
+    unknown = sum(count for _, count in column.rare)
+    shares = {character: math.log(count / unknown) for character, count in column.rare}
+    least, known = min(shares.values(), default=0.0), set(column.characters)
+    return np.array(
+        [sum(shares.get(one, least) for one in (text or "")[: column.length] if one not in known) for text in texts]
+    )
+
+
 def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
     codes = rows.codes.copy()
     impossible = np.zeros((len(rows), len(schema.names)), dtype=np.bool_)
@@ -94,9 +109,10 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
             continue
         strings = encode(text, values)
         texts[:, index] = text_log_probabilities(runtimes.texts[index], strings.symbols, strings.lengths, symbols)
+        texts[:, index] += _rare_shares(text, values)
         if not text.has_null:
             nulls = np.array([value is None for value in values], dtype=np.bool_)
             impossible[:, len(schema.columns) + index] = nulls
             texts[nulls, index] = 0.0
     with np.errstate(invalid="ignore"):
-        return Likelihoods(rows.first, codes, impossible, seen + texts.sum(axis=1), texts)
+        return Likelihoods(rows.first, codes, impossible, seen + texts.sum(axis=1), texts, rows.texts)
