@@ -49,7 +49,7 @@ DEPENDENT = (
     "country = 'IS' AND url LIKE '%.is/%'",
     "country = 'MT' AND url LIKE '%.mt/%'",
     "country = 'IS' AND url LIKE '%.is/shop' AND size < 10",
-    "country IN ('IS', 'MT') AND url LIKE '%.mt/%' AND size >= 30",
+    "country IN ('IS', 'MT') AND url LIKE '%.mt/mail' AND size >= 30",
 )
 
 
@@ -89,7 +89,7 @@ def test_all_particles_agree_with_enumeration(mixed: Estimator) -> None:
         exact = mixed.estimate(where, method="exact", summary=False)
         assert mixed.estimate(where, summary=False).rows == pytest.approx(exact.rows, rel=1e-3)
     with pytest.raises(QueryTooLargeError, match="use the method particles"):
-        mixed.estimate("country <> 'DE' AND size > 0 AND url NOT LIKE '%q%'", method="exact", summary=False)
+        mixed.estimate("country <> 'DE' AND url NOT LIKE '%ww%'", method="exact", summary=False)
 
 
 def test_text_that_nobody_asks_about_costs_nothing(mixed: Estimator) -> None:
