@@ -19,7 +19,7 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.traced import traced
 from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 
-LEAST, MOST = 512, 4096  # particles; between them
+LEAST, MOST = 384, 4096  # particles; between them
 PER_VALUE = 4  # of each combination of values
 LEAST_CONTEXTS, MOST_CONTEXTS = 64, 256  # rows in which texts are read
 
@@ -81,12 +81,9 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
     asked = runtimes.hinted(with_axes(box, axes))
     labels = [position for axis in axes[:groups] for position in axis.positions]
     values = math.prod(axis.size for axis in axes[:groups])
-    rows = traced(
-        runtimes.columns,
-        Trace(asked, labels, expand=groups < len(axes) or bool(box.texts)),
-        min(MOST, max(LEAST, PER_VALUE * values)),
-        seed,
-    )
+    particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
+    trace = Trace(asked, labels, expand=groups < len(axes) or bool(box.texts))
+    rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts:
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
     return numbered(rows, axes), rows.masses, rows.exact, False

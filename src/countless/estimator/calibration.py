@@ -27,7 +27,7 @@ NEAREST = (74, 99)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
 ROUNDING = 1e-9
 LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
-LEVELS_PER_E = 4  # estimates of a list that differ by less than a fourth of a factor e have the same factors
+LEVELS_PER_E = 3  # estimates of a list that differ by less than a third of a factor e have the same factors
 MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
 FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.3, 4.0, 2.0
@@ -70,6 +70,16 @@ class Calibration:
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
         """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
         return self._factors(self._distances(estimate, shape), len(self.queries))
+
+    def level_factors(self, level: int, shape: Shape) -> tuple[float, float]:
+        """The same for all estimates of one of the levels that :func:`bars` makes; they are kept."""
+        if (level, shape) not in self._kept:
+            self._kept[level, shape] = self.factors(math.exp(level / LEVELS_PER_E), shape)
+        return self._kept[level, shape]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, Shape], tuple[float, float]]:
+        return {}
 
     def checked(self, total: int) -> dict[str, Any]:
         """How good the bars are on the queries themselves, each judged by the others, as plain data.
@@ -162,7 +172,7 @@ def bars(calibration: Calibration, rows: FloatArray, total: int, shape: Shape) -
     levels, which = np.unique(
         np.rint(np.log(np.maximum(rows, LEAST_ESTIMATE)) * LEVELS_PER_E).astype(np.int64), return_inverse=True
     )
-    factors = [calibration.factors(math.exp(level / LEVELS_PER_E), shape) for level in levels.tolist()]
+    factors = [calibration.level_factors(level, shape) for level in levels.tolist()]
     ends = [interval(count, total, factors[place]) for count, place in zip(rows.tolist(), which.tolist(), strict=True)]
     found = np.array(ends).reshape(-1, 2)
     return found[:, 0], found[:, 1]

@@ -1,0 +1,115 @@
+"""Questions about columns and text together, beside the truth and beside products of the two.
+
+.venv/bin/python benchmarks/mixed.py TABLE.parquet MODEL.countless [--queries 500] [--seed 0] [-o results.json]
+
+Every query takes 1 to 3 filters on columns and a pattern from one random row, so that a row at least matches. There are
+two products: of the *true* shares of the two parts, which is the best that independence can do, and of the model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless.data.source import Source
+from countless.estimator.estimate import q_error
+from countless.estimator.estimator import Estimator
+from countless.workload import both_clauses
+
+PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+
+
+def main() -> None:
+    options = _options()
+    model, source = Estimator.load(options.model), Source.open(str(options.table))
+    asked = both_clauses(model.schema, source, options.queries, options.seed)
+    parts = [_parts(model, where) for where, _ in asked]
+    whole = source.counts([where for where, _ in asked])
+    columns, texts = source.counts([part[0] for part in parts]), source.counts([part[1] for part in parts])
+    found, times, held = [], [], []
+    for where, _ in asked:
+        started = time.perf_counter()
+        found.append(model.estimate(where))
+        times.append((time.perf_counter() - started) * 1e3)
+    held = [answer.low <= truth <= answer.high for answer, truth in zip(found, whole, strict=True)]
+    products = [one * two / model.rows for one, two in zip(columns, texts, strict=True)]
+    own = [model.estimate(one).rows * model.estimate(two).rows / model.rows for one, two in parts]
+    contenders = {
+        "model": [answer.rows for answer in found],
+        "product_of_true_shares": products,
+        "product_of_the_models_shares": own,
+    }
+    kinds = [kind for _, kind in asked]
+    result: dict[str, Any] = {
+        "table": options.table.name,
+        "rows": model.rows,
+        "queries": len(asked),
+        "seed": options.seed,
+        "calibrated": bool(model.calibration.queries),
+        "true_rows": {"p50": float(np.median(whole)), "p5": float(np.percentile(whole, 5))},
+        "latency_ms": {"p50": _at(times, 50), "p95": _at(times, 95)},
+        "coverage": round(float(np.mean(held)), 3) if model.calibration.queries else None,
+        "q_error": {name: _told(rows, whole) for name, rows in contenders.items()},
+        "by_kind": {
+            kind: {
+                name: _told([r for r, k in zip(rows, kinds, strict=True) if k == kind], _of(whole, kinds, kind))
+                for name, rows in contenders.items()
+            }
+            for kind in sorted(set(kinds))
+        },
+        "worst": [
+            {"where": where, "rows": truth, "estimate": round(rows, 2), "q_error": round(error, 2)}
+            for error, where, truth, rows in sorted(
+                (
+                    (q_error(answer.rows, truth), where, truth, answer.rows)
+                    for answer, (where, _), truth in zip(found, asked, whole, strict=True)
+                ),
+                reverse=True,
+            )[:5]
+        ],
+    }
+    text = json.dumps(result, indent=1)
+    if options.output is not None:
+        options.output.write_text(text + "\n", encoding="utf-8")
+    sys.stdout.write(text + "\n")
+
+
+def _parts(model: Estimator, where: str) -> tuple[str, str]:
+    """The filters on columns and the pattern, which comes last."""
+    quoted = min(where.index(f'"{text.name}"') for text in model.schema.texts if f'"{text.name}"' in where)
+    columns, text = where[:quoted], where[quoted:]
+    return columns.removesuffix(" AND "), text
+
+
+def _of(rows: Sequence[int], kinds: Sequence[str], kind: str) -> list[int]:
+    return [truth for truth, own in zip(rows, kinds, strict=True) if own == kind]
+
+
+def _told(rows: Sequence[float], truths: Sequence[int]) -> dict[str, float]:
+    errors = [q_error(one, truth) for one, truth in zip(rows, truths, strict=True)]
+    return {name: round(float(np.percentile(errors, place)), 3) for name, place in PLACES.items()}
+
+
+def _at(values: Sequence[float], place: int) -> float:
+    return round(float(np.percentile(values, place)), 2)
+
+
+def _options() -> Any:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
