@@ -48,14 +48,15 @@ def test_whole_traces_agree_and_add_up_to_the_density(runtime: ResMadeRuntime, e
         assert found.masses.sum() == pytest.approx(exact(runtime, box).density, rel=1e-4, abs=1e-12)
 
 
-def test_thinned_traces_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
+@pytest.mark.parametrize("scattered", [True, False])
+def test_thinned_traces_take_the_same_random_numbers(runtime: ResMadeRuntime, scattered: bool) -> None:
     rng = np.random.default_rng(1)
     agree = []
     for seed in range(40):
         box = random_box(runtime.spec, rng, wide=True)
         if not box.filters or all(item.constraint.start == 0 for item in box.filters):
             continue
-        found, twin = both(runtime, Trace(box, (0, 1)), 6, seed)
+        found, twin = both(runtime, Trace(box, (0, 1), scattered=scattered), 6, seed)
         assert found.exact == twin.exact
         agree.append(np.array_equal(found.symbols, twin.symbols) and np.allclose(found.masses, twin.masses, rtol=1e-3))
     assert np.mean(agree) >= 0.9
@@ -128,7 +129,7 @@ def test_thinning_keeps_every_value_and_the_mean() -> None:
 def test_particles_of_equal_mass_do_not_all_take_the_same_quantile() -> None:
     """With parents of equal mass, one shared offset would give every one of them the same symbol."""
     runtime = JointRuntime(np.ones((40, 40, 5)))
-    asked = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0)
+    asked = Trace(with_axes(Box(), [axis((40, 40, 5), place) for place in range(3)]), power=1.0, scattered=True)
     for seed in range(5):
         rows = traced([runtime], asked, 40, seed)
         shares = np.bincount(rows.symbols[:, 2], rows.masses)

@@ -9,7 +9,15 @@ def walk(
     model: object, budget: int, power: float, offsets: Any, steps: list[Any], /
 ) -> list[tuple[float, bool, int, float]]: ...
 def trace(
-    model: object, budget: int, power: float, offsets: Any, steps: list[Any], labelled: Any, expand: bool, /
+    model: object,
+    budget: int,
+    power: float,
+    offsets: Any,
+    steps: list[Any],
+    labelled: Any,
+    expand: bool,
+    scatter: bool,
+    /,
 ) -> tuple[bytes, list[tuple[bytes, bytes]], bool, int, float]: ...
 def text_load(sizes: tuple[int, ...], grams: Any, arrays: list[Any], /) -> object: ...
 def text_tree(model: object, base: object | None, shifts: Any | None, starts: Any | None, /) -> object: ...

@@ -65,13 +65,15 @@ class Trace:
     """What to ask: a box, and what of its rows matters.
 
     Particles that differ at a position in ``labels`` are thinned apart, so that light values keep particles too. With
-    ``expand`` the last position is told as well; else its symbols are summed.
+    ``expand`` the last position is told as well; else its symbols are summed. If ``scattered``, particles are nearly
+    independent of each other, as rows to be drawn should be; else sums over them are nearer to the truth.
     """
 
     box: Box
     labels: Collection[int] = ()
     expand: bool = True
     power: float = THINNING_POWER
+    scattered: bool = False
 
     def expands(self, last: int) -> bool:
         """Whether the symbols of the ``last`` position are told."""

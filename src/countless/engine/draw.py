@@ -51,7 +51,9 @@ def draw_rows(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, r
 def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
     seed = int(rng.integers(2**31))
     asked = with_axes(Box(box.filters), every)
-    trace = Trace(runtimes.hinted(asked)) if box.filters else Trace(asked, power=1.0)
+    trace = Trace(runtimes.hinted(asked), scattered=True)
+    if not box.filters:
+        trace = Trace(asked, power=1.0, scattered=True)
     particles = max(LEAST, (PER_RARE_ROW if box.filters else PER_ROW) * count)
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and rows.masses.sum() > 0:

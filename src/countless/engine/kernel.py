@@ -79,7 +79,14 @@ class Kernel:
         labelled = np.array([position in asked.labels for position in positions], dtype=np.int64)
         expand = asked.expands(positions[-1])
         masses, levels, exact, _, rows = self._module.trace(
-            self._model, budget, asked.power, offsets, [_packed(node) for node in nodes], labelled, expand
+            self._model,
+            budget,
+            asked.power,
+            offsets,
+            [_packed(node) for node in nodes],
+            labelled,
+            expand,
+            asked.scattered,
         )
         read = [
             (position, _numbers(parents), _numbers(symbols))

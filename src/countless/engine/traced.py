@@ -15,7 +15,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Trace, Traced, unrolled
 from countless.engine.budget import offsets
 from countless.engine.runtime import Runtime, State, softmax
-from countless.engine.thinning import even_hints, thin_scattered
+from countless.engine.thinning import even_hints, thin, thin_scattered
 from countless.engine.walk import States, hint_of, walk
 
 LABEL_STREAM = 16  # keeps these walks' random numbers apart from those of counts
@@ -73,7 +73,7 @@ def trace(runtime: Runtime[State], asked: Trace, budget: int, numbers: FloatArra
             hints = np.ones(len(alive)) if hint is None else hint[alive % (size + 1)]
             if any(before.position in asked.labels for before in steps[: place + 1]):
                 hints = even_hints(mass, child_labels, asked.power, hints)
-            chosen, mass = thin_scattered(mass, budget, number, asked.power, hints)
+            chosen, mass = (thin_scattered if asked.scattered else thin)(mass, budget, number, asked.power, hints)
             exact &= len(chosen) == len(alive)
         parents, symbols = np.divmod(alive[chosen], size + 1)
         labels = child_labels[chosen]

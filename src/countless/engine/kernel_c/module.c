@@ -229,13 +229,14 @@ static PyObject *traced_of(const Workspace *space, int count, int expand, const 
 }
 
 static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, double power, const double *offsets,
-                           const int64_t *labelled, int expand) {
+                           const int64_t *labelled, int expand, int scatter) {
     int slots, status = NO_MEMORY;
     Buffer each = {0};
     Workspace *space = prepared(kernel, nodes, count, &slots);
     if (space) {
         Py_BEGIN_ALLOW_THREADS;
-        status = trace(&kernel->model, space, nodes, count, slots, budget, power, offsets, labelled, expand, &each);
+        status = trace(&kernel->model, space, nodes, count, slots, budget, power, offsets, labelled, expand, scatter,
+                       &each);
         Py_END_ALLOW_THREADS;
     }
     PyObject *found = walked(status) ? traced_of(space, count, expand, &each) : NULL;
@@ -303,9 +304,10 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
 static PyObject *kernel_trace(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *capsule, *list, *offsets, *labelled, *found = NULL;
-    int budget, expand, chain = 1;
+    int budget, expand, scatter, chain = 1;
     double power;
-    if (!PyArg_ParseTuple(args, "OidOOOp", &capsule, &budget, &power, &offsets, &list, &labelled, &expand)) return NULL;
+    if (!PyArg_ParseTuple(args, "OidOOOpp", &capsule, &budget, &power, &offsets, &list, &labelled, &expand, &scatter))
+        return NULL;
     Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
     Steps steps;
     Py_buffer labels;
@@ -315,7 +317,8 @@ static PyObject *kernel_trace(PyObject *self, PyObject *args) {
         if (!chain || !steps.count)
             PyErr_SetString(PyExc_ValueError, "a trace takes the steps of one question");
         else if (view_of(labelled, &labels, "lq", steps.count)) {
-            found = run_trace(kernel, steps.node, steps.count, budget, power, steps.offsets.buf, labels.buf, expand);
+            found = run_trace(kernel, steps.node, steps.count, budget, power, steps.offsets.buf, labels.buf, expand,
+                              scatter);
             PyBuffer_Release(&labels);
         }
     }
@@ -327,7 +330,7 @@ static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
     {"trace", kernel_trace, METH_VARARGS,
-     "trace(model, budget, power, offsets, steps, labelled, expand) -> (masses, [(parents, symbols)], exact, most, rows)"},
+     "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
     {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shifts, starts) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},

@@ -1,8 +1,7 @@
 /* A walk that keeps its particles: which rows they are, and what each weighs. Its readable twin is ../traced.py.
  *
  * One question at a time, so that level d has the particles after d steps; parents and symbols of all levels together
- * tell the rows. Some positions give *labels*: particles that read different symbols there are thinned apart. All
- * thinning is scattered.
+ * tell the rows. Some positions give *labels*: particles that read different symbols there are thinned apart.
  */
 #ifndef COUNTLESS_TRACE_H
 #define COUNTLESS_TRACE_H
@@ -52,9 +51,9 @@ static int relabel(Workspace *space, int before, int size, int count) {
 
 /* Walk `count` steps, of which labelled[n] tells whether it gives labels. The particles after step n are at level
  * n + 1. The last step is not thinned; unless `expand`, it is summed: level `count` is then as if it were not there,
- * and `each` has the masses of the particles before it. */
+ * and `each` has the masses of the particles before it. If `scatter`, so is all thinning. */
 static int trace(const Model *model, Workspace *space, const Node *nodes, int count, int slots, int budget,
-                 double power, const double *offsets, const int64_t *labelled, int expand, Buffer *each) {
+                 double power, const double *offsets, const int64_t *labelled, int expand, int scatter, Buffer *each) {
     if (plant_root(model, space, slots) != DONE) return NO_MEMORY;
     for (int n = 0; n < count; n++) {
         const Node *node = &nodes[n];
@@ -73,8 +72,9 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
             return NO_MEMORY;
         int kept = children;
         if (children > budget && !last) {
-            uint8_t *marks = reserve(&space->marks, children);
-            kept = marks ? thin(space, children, budget, power, offsets[n], node->hint, labels, marks) : -1;
+            uint8_t *marks = scatter ? reserve(&space->marks, children) : NULL;
+            if (scatter && !marks) return NO_MEMORY;
+            kept = thin(space, children, budget, power, offsets[n], node->hint, labels, marks);
         }
         if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
         Level *below = &space->level[n + 1];
