@@ -17,8 +17,10 @@ from countless.cli.main import cli
 
 PUBLIC = {
     "ColumnLeftOutError",
+    "Completed",
     "CountlessError",
     "DataError",
+    "Distribution",
     "EmptyTableError",
     "Estimate",
     "Estimator",

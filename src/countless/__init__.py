@@ -22,6 +22,8 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
+from countless.estimator.completed import Completed
+from countless.estimator.distribution import Distribution
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
@@ -34,8 +36,10 @@ load = Estimator.load
 
 __all__ = [
     "ColumnLeftOutError",
+    "Completed",
     "CountlessError",
     "DataError",
+    "Distribution",
     "EmptyTableError",
     "Estimate",
     "Estimator",
