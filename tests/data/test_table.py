@@ -250,3 +250,15 @@ def test_an_interrupted_query_is_an_interrupt(told: Exception) -> None:
 def test_the_fingerprint_tells_tables_apart() -> None:
     one, two, three = (encode(f"SELECT range % {k} AS a FROM range(50)") for k in (3, 3, 4))
     assert one.fingerprint == two.fingerprint != three.fingerprint
+
+
+def test_rows_of_a_large_file_keep_their_order(tmp_path: Path) -> None:
+    """Also across columns that are read apart: codes, and the strings of a text column."""
+    rows = 400_000  # so many that several threads scan and join them
+    path = tmp_path / "rows.parquet"
+    columns = "(range * 7919 % 283)::INTEGER AS n, (range % 101)::VARCHAR AS t"
+    connect().execute(f"COPY (SELECT {columns} FROM range({rows})) TO '{path}'")
+    table = Table.encode(path, EncodeOptions(text=("t",)))
+    assert (table.column_codes()[0] == np.arange(rows) * 7919 % 283).all()
+    digits = np.array([int(symbol) for symbol in table.schema.texts[0].characters])
+    assert (digits[table.strings[0].symbols[:, 0]] == [int(str(row % 101)[0]) for row in range(rows)]).all()

@@ -46,8 +46,12 @@ class Domains:
         return Column(name, self.types[name], values, has_null=len(values) < len(texts))
 
     def encode(self, columns: list[Column]) -> tuple[NDArray[Any], ...]:
-        """One scan that joins every column with its domain, or bisects its grid; rows keep the source's order."""
-        selected, joins = [], []
+        """One scan that joins every column with its domain, or bisects its grid; rows keep the source's order.
+
+        Joins of many rows do not, so that every row has its place with it.
+        """
+        place = quote_identifier(f"{self.source.name}_place")  # no column of the source is called that
+        selected, joins = [f"rows.{place} AS place"], []
         for index, column in enumerate(columns):
             if column.grid is None:
                 code = f"d{index}.code"
@@ -58,8 +62,10 @@ class Domains:
             else:
                 code = cell_code(column, f"CAST(rows.{quote_identifier(column.name)} AS {column.type})")
             selected.append(f"CAST({code} AS {_code_type(column.size)}) AS c{index}")
-        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM {self.source.table} AS rows {' '.join(joins)}")
-        return tuple(np.ascontiguousarray(np.ma.getdata(result[f"c{index}"])) for index in range(len(columns)))
+        placed = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
+        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM ({placed}) AS rows {' '.join(joins)}")
+        order = np.argsort(np.ma.getdata(result["place"]))
+        return tuple(np.ma.getdata(result[f"c{index}"])[order] for index in range(len(columns)))
 
     def _value(self, name: str) -> str:
         """The column's value in the type it is modelled in."""
