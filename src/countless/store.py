@@ -14,11 +14,9 @@ verifies. This module knows no model, only sections.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -33,7 +31,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from countless._version import __version__
-from countless.data.output import umask
+from countless.data.output import write_whole
 from countless.errors import ModelFileError
 
 FORMAT = 1
@@ -81,26 +79,14 @@ class Contents:
 
 def write(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write the file atomically: after a crash or on a full disk, what was there before is still there."""
-    target = Path(path)
-    try:
-        handle, partial = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
-    except OSError as error:
-        raise ModelFileError(f"cannot write {target}: {error.strerror}; choose another place") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+
+    def written(partial: str) -> None:
+        with open(partial, "wb") as file:
             _write_archive(file, contents)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(partial, 0o666 & ~umask())
-        os.replace(partial, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        if isinstance(error, OSError):
-            raise ModelFileError(
-                f"cannot write {target}: {error.strerror}; nothing was changed: free some space or choose another place"
-            ) from None
-        raise
+
+    write_whole(path, written, ModelFileError)
 
 
 def read(path: str | os.PathLike[str]) -> Contents:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from countless.errors import DataError
+from countless.errors import CountlessError, DataError
 
 FORMATS = {".csv": "FORMAT csv, HEADER", ".parquet": "FORMAT parquet", ".pq": "FORMAT parquet"}
 
@@ -31,27 +31,33 @@ def require_writable(path: str | os.PathLike[str]) -> None:
         raise DataError(f"cannot write {target}: there is no directory {target.parent}; make it first")
 
 
-def write_whole(path: str | os.PathLike[str], write: Callable[[str], None]) -> None:
-    """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left."""
+def write_whole(
+    path: str | os.PathLike[str], write: Callable[[str], None], kind: type[CountlessError] = DataError
+) -> None:
+    """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left.
+
+    An error of the system's is raised as one of this ``kind``.
+    """
     target = Path(path)
     try:
         handle, partial = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
     except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}; choose another place") from None
+        raise kind(f"cannot write {target}: {error.strerror}; choose another place") from None
     os.close(handle)
     try:
         write(partial)
-        os.chmod(partial, 0o666 & ~umask())
+        os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(partial)
         if isinstance(error, OSError):
-            raise DataError(f"cannot write {target}: {error.strerror}; nothing was changed") from None
+            remedy = "nothing was changed: free some space or choose another place"
+            raise kind(f"cannot write {target}: {error.strerror}; {remedy}") from None
         raise
 
 
-def umask() -> int:
+def _umask() -> int:
     """The permissions that new files do not have."""
     mask = os.umask(0)
     os.umask(mask)

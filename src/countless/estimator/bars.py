@@ -18,11 +18,10 @@ from statistics import NormalDist
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.estimator.calibration import Calibration, Shape, interval
+from countless.estimator.calibration import Calibration, Shape, bars
 
 Ends = tuple[FloatArray, FloatArray]  # of error bars, the low and the high
 BANDS = 8  # of values, in which errors go together
-MANY = 1_000  # groups, above which counts that begin with the same two digits are as far off as each other
 STEPS = 48  # counts, from a part of a row to all, for which it is looked up how far off they may be
 LEAST_ROWS = 0.01
 MOST_OFF = 1e3  # the logarithm of a factor, if there is no telling
@@ -49,12 +48,7 @@ class Bars:
         """The ends of the bars of groups that have so many rows."""
         if self.certain:
             return np.rint(rows), np.rint(rows)
-        digits = 17 if len(rows) <= MANY else 2
-        alike = [float(f"{count:.{digits}g}") for count in rows.tolist()]
-        factors = {count: self.calibration.factors(count, self.shape) for count in set(alike)}
-        ends = [interval(count, self.total, factors[one]) for count, one in zip(rows.tolist(), alike, strict=True)]
-        low, high = np.array(ends).reshape(-1, 2).T
-        return low, high
+        return bars(self.calibration, rows, self.total, self.shape)
 
     def of_mean(self, owner: IntArray, rows: FloatArray, amounts: FloatArray, means: FloatArray) -> Ends:
         """The ends of the bars of groups' ``means``; so many ``rows`` have each of ``amounts``, by group and in order.

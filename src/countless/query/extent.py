@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
 
 from countless.query.cuts import Cut
 from countless.query.gridded import Lines
 from countless.query.parse import parse
+from countless.query.parts import conjuncts
 from countless.query.search import is_null_test
 
 Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which
@@ -24,7 +23,7 @@ def cut_cells(lines: Lines, where: str | None, index: int) -> Parts:
         return {}
     low: Cut | None = None
     high: Cut | None = None
-    for node in _conjuncts(parse(where)):
+    for node in conjuncts(parse(where)):
         columns = {lines.schema.find(column.name) for column in node.find_all(exp.Column)}
         found = lines.ranges(index, node) if columns == {index} and not is_null_test(node) else None
         if found is not None and len(found.true) == 1:
@@ -40,13 +39,3 @@ def cut_cells(lines: Lines, where: str | None, index: int) -> Parts:
         start_share = parts.get(cell, (0.0, 1.0))[0]
         parts[cell] = start_share, max(start_share, share)
     return parts
-
-
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Paren):
-        yield from _conjuncts(node.this)
-    elif isinstance(node, exp.And):
-        for part in node.flatten():
-            yield from _conjuncts(part)
-    else:
-        yield node

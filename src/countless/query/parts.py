@@ -33,7 +33,7 @@ def parts(clause: str) -> tuple[Part, ...]:
         for qualifier in ("table", "db", "catalog"):
             column.set(qualifier, None)
     found = []
-    for node in _conjuncts(condition):
+    for node in conjuncts(condition):
         if isinstance(node, exp.Boolean) and node.this:
             continue
         columns = tuple(dict.fromkeys(column.name for column in node.find_all(exp.Column)))
@@ -51,11 +51,12 @@ def together(found: Iterable[Part]) -> str:
     return " AND ".join(part.sql for part in found) or "TRUE"
 
 
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a condition asks all of."""
     if isinstance(node, exp.Paren):
-        yield from _conjuncts(node.this)
+        yield from conjuncts(node.this)
     elif isinstance(node, exp.And):
         for part in node.flatten():
-            yield from _conjuncts(part)
+            yield from conjuncts(part)
     else:
         yield node
