@@ -273,3 +273,19 @@ def test_values_of_a_language_in_one_context() -> None:
         best = max(chances, key=lambda text: chances[text])
         share = chances[best] / runtime.truth(language, context)
         assert sum(value.text == best for value in drawn) / 200 == pytest.approx(share, abs=0.05)
+
+
+@tables
+@pytest.mark.parametrize("pattern", ["%ab%", "%b%"])
+def test_few_places_to_start_from_have_the_same_mean(table: str, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("countless.engine.text.plan.MOST_STARTS", 6)
+    runtime = TABLES[table]
+    language = languages(runtime)[pattern]
+    means = []
+    for seed in range(400):
+        found = given(runtime, language, EVERY, WEIGHTS, "particles", ENOUGH, seed)
+        means.append(float(found.probabilities @ WEIGHTS))
+        assert not found.exact
+    truths = [runtime.truth(language, context) for context in range(CONTEXTS + 1)]
+    error = float(np.std(means)) / math.sqrt(len(means))
+    assert np.mean(means) == pytest.approx(np.dot(truths, WEIGHTS), abs=4 * error + 1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,10 +11,14 @@ from countless.automaton import Automaton
 from countless.engine.budget import offsets as random_numbers
 from countless.engine.text.exact import exact
 from countless.engine.text.machine import Machine, Spelling
-from countless.engine.text.particles import Budget, particles
+from countless.engine.text.particles import SEARCHING_POWER, Budget, particles
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.walk import Starts, Walk, start_of
+from countless.engine.thinning import thin
 from countless.spec import TextSpec
+
+MOST_STARTS = 512  # places to start from in several contexts
+STARTS_STREAM = 32  # keeps the random number that thins them apart from others
 
 
 class Plan:
@@ -98,8 +102,27 @@ def by_particles(plan: Plan, budget: int | None, seed: int) -> Walked:
     """Unique weighted prefixes: at most ``budget`` at once, in all contexts together."""
     held = Budget.of(len(plan.beyond)) if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
-    found = particles(walk, plan.starts, held, random_numbers(seed, 0, plan.machine.spec.length + 1))
-    return Walked(found.masses + plan.beyond, found.exact, found.most, walk.forward_rows + plan.rows)
+    starts = _fewer(plan, seed)
+    found = particles(walk, starts, held, random_numbers(seed, 0, plan.machine.spec.length + 1))
+    exact = found.exact and len(starts.nodes) == len(plan.starts.nodes)
+    return Walked(found.masses + plan.beyond, exact, found.most, walk.forward_rows + plan.rows)
+
+
+def _fewer(plan: Plan, seed: int) -> Starts:
+    """The places to start from; of very many, as there are in many contexts, some, thinned without bias by what a
+    match's first character leaves of their mass."""
+    starts, machine = plan.starts, plan.machine
+    if len(starts.nodes) <= MOST_STARTS or len(plan.beyond) == 1:
+        return starts
+    chances, states = starts.following.astype(np.float64), np.zeros(len(starts.nodes), dtype=np.int64)
+    first = chances[:, machine.symbols] @ machine.weights[0]
+    first += machine.ends(states, chances, plan.tree.positions[starts.nodes])
+    masses = starts.masses * first
+    alive = np.flatnonzero(masses)
+    (number,) = random_numbers(seed, STARTS_STREAM, 1)
+    chosen, weights = thin(masses[alive], MOST_STARTS, number, SEARCHING_POWER)
+    kept = starts.some(alive[chosen])
+    return replace(kept, masses=kept.masses * weights / masses[alive[chosen]])
 
 
 def by_enumeration(plan: Plan) -> Walked:
