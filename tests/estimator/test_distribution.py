@@ -138,3 +138,18 @@ def test_errors(estimator: Estimator) -> None:
         bins_of(estimator.schema.columns[0], 0)
     with pytest.raises(UnsupportedQueryError):
         estimator.distribution("city", "age > (SELECT 1)")
+
+
+def test_values_within_groups_are_shifted_as_counts_say(estimator: Estimator, people: Path) -> None:
+    """Under a condition that keeps every row, they are as they were counted in the table, whatever the model says."""
+    found = estimator.joint(["married", "age"], "score >= 0", groups=1)
+    assert not found.counted
+    sql = f"SELECT married, age, count(*) FROM '{people}' GROUP BY ALL"
+    truth = {(married, age): rows for married, age, rows in connect().sql(sql).fetchall()}
+    ages = Values(estimator.schema.columns[0]).texts
+    for married in (False, True):
+        here = found.codes[:, 0] == married
+        shares = found.rows[here] / found.rows[here].sum()
+        total = sum(rows for (own, _), rows in truth.items() if own is married)
+        for code, share in zip(found.codes[here, 1].tolist(), shares.tolist(), strict=True):
+            assert share == pytest.approx(truth.get((married, int(ages[code] or 0)), 0) / total, abs=2e-3)

@@ -80,6 +80,7 @@ class Counts:
         self.pairs = pairs
         self._sums = Sums(pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
+        self._kept: dict[tuple[int, int], FloatArray] = {}
 
     def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
@@ -94,6 +95,12 @@ class Counts:
             for told, answer, few in zip(left, found, rare, strict=True)
         )
         return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
+
+    def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
+        """A table about two columns that is made when it is first asked for."""
+        if pair not in self._kept:
+            self._kept[pair] = make()
+        return self._kept[pair]
 
     def crossed(self, box: Box) -> Crossed:
         """The filters of a box among the counts."""

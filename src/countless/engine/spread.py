@@ -21,6 +21,7 @@ from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 
 LEAST, MOST = 384, 4096  # particles; between them
 PER_VALUE = 4  # of each combination of values
+LEAST_ROWS, MOST_FACTOR = 0.5, 4.0  # rows in a ratio of counts, and how much it may change
 LEAST_CONTEXTS, MOST_CONTEXTS = 64, 256  # rows in which texts are read
 
 
@@ -86,7 +87,49 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts:
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
-    return numbered(rows, axes), rows.masses, rows.exact, False
+    masses = rows.masses
+    if runtimes.counts is not None and 0 < groups < len(axes):
+        masses = _corrected(runtimes, rows, axes, groups, seed)
+    return numbered(rows, axes), masses, rows.exact, False
+
+
+def _corrected(runtimes: Runtimes, rows: Traced, axes: Sequence[Axis], groups: int, seed: int) -> FloatArray:
+    """The masses, shifted within each combination of the groups as counts of pairs say that the model errs.
+
+    In the whole table it is known how rows are spread over the values of the last axis, within those of each group that
+    it makes a counted pair with. By how much the model is off there, so much it will be here, about.
+    """
+    own = axes[-1].codes(rows.symbols)
+    factors = [
+        np.log(found[axis.codes(rows.symbols), own])
+        for axis in axes[:groups]
+        if (found := _factors(runtimes, axis, axes[-1], seed)) is not None
+    ]
+    if not factors:
+        return rows.masses
+    masses = rows.masses * np.exp(np.mean(factors, axis=0))
+    labels = np.unique(numbered(rows, axes[:groups]), return_inverse=True)[1]
+    before, after = np.bincount(labels, rows.masses), np.bincount(labels, masses)
+    scale = np.divide(before, after, out=np.zeros(len(before)), where=after > 0)
+    corrected: FloatArray = masses * scale[labels]
+    return corrected
+
+
+def _factors(runtimes: Runtimes, group: Axis, measured: Axis, seed: int) -> FloatArray | None:
+    """For each two codes, how many times as many rows have them as the model says; None if they were not counted."""
+    counts = runtimes.counts
+    table = None if counts is None else counts.pairs.code_by_code(group.column, measured.column)
+    if counts is None or table is None:
+        return None
+
+    def made() -> FloatArray:
+        found = spread(runtimes.without_summaries(), Region((Box(),)), [group, measured], 1, seed)
+        model = np.zeros(table.shape)
+        model[found.codes[:, 0], found.codes[:, 1]] = found.masses * counts.pairs.rows
+        factors: FloatArray = np.clip((table + LEAST_ROWS) / (model + LEAST_ROWS), 1 / MOST_FACTOR, MOST_FACTOR)
+        return factors
+
+    return counts.kept((group.column, measured.column), made)
 
 
 def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axis], seed: int) -> Traced:
