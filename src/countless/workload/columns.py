@@ -13,7 +13,7 @@ from countless.arrays import FloatArray
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.table import Table
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.types import TEXT, quote_identifier, sql_literal
 from countless.errors import DataError
 from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
@@ -86,7 +86,8 @@ def both_clauses(
 ) -> list[tuple[str, str]]:
     """Queries about columns and text together, all that they ask from one random row, each with its kind of pattern.
 
-    They have 1 to 3 of the paper's filters, and a pattern that the row's own text matches.
+    They have 1 to 3 filters, such as people write them (equality of strings and of columns with few values, equality or
+    a range of others), and a pattern that the row's own text matches.
     """
     rng = np.random.default_rng(seed)
     least, most = (min(bound, len(schema.columns)) for bound in filters)
@@ -96,7 +97,7 @@ def both_clauses(
             place, kind = int(rng.integers(len(schema.texts))), BOTH_KINDS[len(found) % len(BOTH_KINDS)]
             text = row[len(schema.columns) + place]
             chosen = sorted(rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False).tolist())
-            asked = _paper_filters(schema, chosen, row, rng)
+            asked = [_usual_filter(schema.columns[index], row[index], rng) for index in chosen]
             if text:
                 pattern = pattern_clause(schema.texts[place], kind, text, text, rng)
                 found.append((" AND ".join([*asked, pattern]), kind))
@@ -182,6 +183,11 @@ def _paper_filters(
         operator = "=" if column.distinct < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
         filters.append(_filter(column, operator, row[index]))
     return filters
+
+
+def _usual_filter(column: Column, text: str | None, rng: np.random.Generator) -> str:
+    plain = column.type == TEXT or column.distinct < FEW_VALUES
+    return _filter(column, "=" if plain else str(rng.choice(["=", "<=", ">="])), text)
 
 
 def _filter(column: Column, operator: str, text: str | None) -> str:
