@@ -1,6 +1,6 @@
 """Questions about columns and text together, beside the truth and beside products of the two.
 
-.venv/bin/python benchmarks/mixed.py TABLE.parquet MODEL.countless [--queries 500] [--seed 0] [-o results.json]
+.venv/bin/python benchmarks/mixed.py TABLE.parquet MODEL.countless [--queries 300] [--seeds 5] [-o results.json]
 
 Every query takes 1 to 3 filters on columns and a pattern from one random row, so that a row at least matches. There are
 two products: of the *true* shares of the two parts, which is the best that independence can do, and of the model's.
@@ -29,7 +29,9 @@ PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 def main() -> None:
     options = _options()
     model, source = Estimator.load(options.model), Source.open(str(options.table))
-    asked = both_clauses(model.schema, source, options.queries, options.seed)
+    asked = [
+        query for seed in range(options.seeds) for query in both_clauses(model.schema, source, options.queries, seed)
+    ]
     parts = [_parts(model, where) for where, _ in asked]
     whole = source.counts([where for where, _ in asked])
     columns, texts = source.counts([part[0] for part in parts]), source.counts([part[1] for part in parts])
@@ -51,7 +53,7 @@ def main() -> None:
         "table": options.table.name,
         "rows": model.rows,
         "queries": len(asked),
-        "seed": options.seed,
+        "seeds": options.seeds,
         "calibrated": bool(model.calibration.queries),
         "true_rows": {"p50": float(np.median(whole)), "p5": float(np.percentile(whole, 5))},
         "latency_ms": {"p50": _at(times, 50), "p95": _at(times, 95)},
@@ -105,8 +107,8 @@ def _options() -> Any:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("model", type=Path)
-    parser.add_argument("--queries", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--queries", type=int, default=300, help="of each seed")
+    parser.add_argument("--seeds", type=int, default=5, help="from 0 on")
     parser.add_argument("-o", "--output", type=Path)
     return parser.parse_args()
 
