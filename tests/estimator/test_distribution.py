@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -76,10 +77,11 @@ def test_two_columns_together(estimator: Estimator, people: Path) -> None:
 def test_bins(estimator: Estimator, people: Path) -> None:
     found = estimator.distribution("age", "married", bins=5)
     assert found.names[:2] == ("age_from", "age_to")
-    for low, high, _, rows, *_ in found:
+    for low, high, _, rows, low_bar, high_bar in found:
         within = f"age >= {low} AND age {'<=' if high == 70 else '<'} {high}"
         ((truth,),) = connect().sql(f"SELECT count(*) FROM '{people}' WHERE married AND {within}").fetchall()
-        assert rows == pytest.approx(truth)
+        assert rows == truth
+        assert rows == low_bar == high_bar
     given = estimator.distribution("age", bins=[20, 40.5, 60])
     assert [row[:2] for row in given] == [(20, 40), (40, 60)]
     by_day = estimator.distribution("since when", bins=4)
@@ -87,6 +89,22 @@ def test_bins(estimator: Estimator, people: Path) -> None:
     assert sum(row[3] for row in by_day) == pytest.approx(3000)
     mapped = estimator.distribution(["age", "city"], bins={"age": 3})
     assert mapped.names[:3] == ("age_from", "age_to", "city")
+
+
+@pytest.mark.parametrize("where", ["TRUE", WHERE])
+def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: str) -> None:
+    found = estimator.distribution("age", where, bins=[20, 30, 40])
+    total = estimator.estimate(where).rows
+    rows = np.array([row[3] for row in found])
+    assert [row[2] for row in found] == pytest.approx(rows / total)
+    assert found.outside == pytest.approx(total - rows.sum())
+    assert f"; {found.outside:,.0f} of the rows lie outside the bins" in str(found)
+    whole = estimator.distribution("age", where, bins=5)
+    assert whole.outside == 0
+    assert "outside" not in str(whole)
+    if found.counted:
+        ages = connect().sql(f"SELECT age FROM '{people}'").fetchnumpy()["age"]
+        assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
 
 
 def test_grids_come_in_bins() -> None:
@@ -134,10 +152,19 @@ def test_errors(estimator: Estimator) -> None:
         estimator.distribution("city", sort="name")
     with pytest.raises(QueryTypeError, match="greater than the one before"):
         estimator.distribution("age", bins=[3, 2])
-    with pytest.raises(QueryTypeError, match="between 1 and"):
+    with pytest.raises(QueryTypeError, match="at least 1"):
         bins_of(estimator.schema.columns[0], 0)
     with pytest.raises(UnsupportedQueryError):
         estimator.distribution("city", "age > (SELECT 1)")
+    for twice in (["age", "city", "AGE"], ("city", "city")):
+        with pytest.raises(QueryTypeError, match="is named twice"):
+            estimator.distribution(twice)
+    for columns in ([], 5, [5], None):
+        with pytest.raises(QueryTypeError, match="give the name of a column, or a list of names"):
+            estimator.distribution(columns)  # type: ignore[arg-type]
+    for column, bins in itertools.product(("age", "city"), (2.5, "x", True)):
+        with pytest.raises(QueryTypeError, match="the number of bins must be a whole number"):
+            estimator.distribution(column, bins=bins)  # type: ignore[arg-type]
 
 
 def test_values_within_groups_are_shifted_as_counts_say(model: Path, people: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from countless.data.schema import Column
 from countless.data.types import TEXT, TIMES
 from countless.errors import QueryTypeError
 from countless.estimator.values import Values, is_numeric
+from countless.estimator.wanted import whole
 from countless.query.line import Line
 from countless.query.scale import DAY, PAST_EVERY_DOUBLE, Key, scale_of, written
 
@@ -40,6 +41,11 @@ class Bins:
     shares: FloatArray
     has_null: bool
 
+    @property
+    def cuts_codes(self) -> bool:
+        """Whether a part of a code is in a bin, and the rest of it is not."""
+        return bool(((self.shares > 0.0) & (self.shares < 1.0)).any())
+
 
 def can_be_binned(kind: str) -> bool:
     """Whether values of this type lie on a line that can be cut anywhere."""
@@ -49,6 +55,8 @@ def can_be_binned(kind: str) -> bool:
 def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     """About so many bins of equal width with round edges, or those between the given edges.
 
+    A bin begins with its left edge and ends before the right one, which only the last bin includes.
+
     >>> bins = bins_of(Column("n", "INTEGER", ("3", "8", "21"), has_null=True), 3)
     >>> bins.edges, bins.shares.tolist()
     (('0', '10', '20', '30'), [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
@@ -56,8 +64,9 @@ def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     if not can_be_binned(column.type):
         raise QueryTypeError(f'"{column.name}" is {column.type}, which has no bins: leave bins out')
     keys = Values(column).keys
-    if isinstance(wanted, int):
-        if not 1 <= wanted <= MOST_BINS:
+    if not are_edges(wanted):
+        wanted = whole(wanted, "the number of bins", 1)
+        if wanted > MOST_BINS:
             raise QueryTypeError(f"the number of bins must be between 1 and {MOST_BINS:,}, not {wanted}")
         edges = _round_edges(column.type, [key for key in keys if _finite(key)], wanted)
     else:
@@ -119,6 +128,11 @@ def _round_step(kind: str, least: Fraction) -> Fraction:
 
 def _plain(key: Fraction) -> Key:
     return key.numerator if key.denominator == 1 else key
+
+
+def are_edges(wanted: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether edges are given, and not a number of bins."""
+    return isinstance(wanted, Iterable) and not isinstance(wanted, str)
 
 
 def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
