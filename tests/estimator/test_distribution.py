@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from countless import Estimator
+from countless.data.schema import Column
 from countless.data.source import Source, connect
 from countless.errors import CountlessError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator.bins import bins_of
@@ -105,6 +106,35 @@ def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: 
     if found.counted:
         ages = connect().sql(f"SELECT age FROM '{people}'").fetchnumpy()["age"]
         assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
+
+
+def days(first: str, last: str, kind: str = "DATE") -> Column:
+    return Column("day", kind, (first, last), has_null=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "wanted", "edges"),
+    [
+        ("2021-01-01", "2021-12-31", 12, [f"2021-{month:02}-01" for month in range(1, 13)] + ["2022-01-01"]),
+        ("2020-01-01", "2020-12-31", 12, [f"2020-{month:02}-01" for month in range(1, 13)] + ["2021-01-01"]),
+        ("2020-02-29", "2020-12-31", 4, ["2020-01-01", "2020-04-01", "2020-07-01", "2020-10-01", "2021-01-01"]),
+        ("1999-05-05", "2001-01-01", 2, ["1999-01-01", "2000-01-01", "2001-01-01"]),
+        ("1931-05-05", "1999-05-05", 7, [f"{year}-01-01" for year in range(1930, 2001, 10)]),
+        ("0001-05-05 (BC)", "0002-05-05", 3, ["0001-01-01 (BC)", "0001-01-01", "0002-01-01", "0003-01-01"]),
+        ("2020-01-01", "2020-01-20", 20, [f"2020-01-{day:02}" for day in range(1, 21)]),
+    ],
+)
+def test_bins_of_times_follow_the_calendar(first: str, last: str, wanted: int, edges: list[str]) -> None:
+    assert list(bins_of(days(first, last), wanted).edges) == edges
+    if wanted == 12:
+        moments = days(f"{first} 00:00:01", f"{last} 23:59:59", "TIMESTAMP")
+        assert list(bins_of(moments, wanted).edges) == [f"{edge} 00:00:00" for edge in edges]
+
+
+def test_the_end_of_time_is_in_no_bin() -> None:
+    bins = bins_of(Column("day", "DATE", ("2021-01-01", "2021-12-31", "infinity"), has_null=False), 12)
+    assert len(bins.edges) == 13
+    assert bins.shares.sum(axis=1).tolist() == [1.0, 1.0, 0.0]
 
 
 def test_grids_come_in_bins() -> None:

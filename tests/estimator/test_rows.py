@@ -154,6 +154,15 @@ class TestComplete:
         with pytest.raises(DataError, match="there are 2 rows"):
             _ = two.row
 
+    def test_a_key_that_a_row_lacks_is_missing(self, runtimes: Runtimes) -> None:
+        rows = [{"a": 1, "b": "x"}, {"b": "y", "c": "2020-01-02"}]
+        found = complete(SCHEMA, runtimes, rows, CompletionOptions())
+        assert [line[:2] for line in found.cells] == [(0, "c"), (1, "a")]
+        with pytest.raises(DataError, match='row 0 has no "c"'):
+            log_prob(SCHEMA, runtimes, rows)
+        with pytest.raises(DataError, match='row 0 has no "c"'):
+            anomalies(SCHEMA, runtimes, rows, 1)
+
     def test_what_it_looks_like_and_becomes(self, runtimes: Runtimes) -> None:
         found = complete(SCHEMA, runtimes, [{"a": 1, "b": None}] * 2, CompletionOptions(("b",)))
         value = found.cells.rows[0][2]
@@ -287,7 +296,8 @@ class TestAnomalies:
             assert line["log_probability"] == pytest.approx(np.log(joint.ravel()[place]))
 
     def test_what_was_never_seen_comes_first(self, runtimes: Runtimes) -> None:
-        rows = [*every_row(), {"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
+        odd = [{"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
+        rows = [*every_row(), *(row | {"c": "2020-01-01"} for row in odd)]
         found = anomalies(SCHEMA, runtimes, rows, 5).to_dicts()
         assert [line["row"] for line in found[:1]] == [31]
         assert {line["row"] for line in found[:3]} == {30, 31, 32}

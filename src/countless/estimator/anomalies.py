@@ -91,7 +91,8 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
     """The column to blame for each row.
 
     It is one whose value was never seen, if there is any; or else the one whose value, given all others, is the least
-    likely beside the likeliest one; on a grid, of which no cell is likely, a value beside values, not beside NULL. Text is blamed only where there is nothing else.
+    likely beside the likeliest one; on a grid, of which no cell is likely, a value is compared with values, not with
+    NULL. Text is blamed only where there is nothing else.
     """
     if not suspects:
         return []

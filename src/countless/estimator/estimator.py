@@ -250,9 +250,9 @@ class Estimator:
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
 
-        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them. Columns that are not
-        there are left out of the probability; NULL is a value like others. What the table never had, NULL in a column
-        without NULLs included, is impossible: minus infinity.
+        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them, with the same keys.
+        Columns that are not there are left out of the probability; NULL is a value like others. What the table never
+        had, NULL in a column without NULLs included, is impossible: minus infinity.
         """
         return log_prob(self.schema, self._runtimes, rows)
 
@@ -268,7 +268,8 @@ class Estimator:
         """The rows with what is missing filled in: NULL, and columns of the model that they lack; texts only by draws.
 
         Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
-        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default.
+        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default. In a
+        list of dictionaries, a key that a row lacks is missing there too.
         """
         wanted = None if columns is None else tuple(names_of(columns))
         options = CompletionOptions(wanted, draws, self._checked(seed))
