@@ -296,7 +296,7 @@ class TestAnomalies:
             assert line["log_probability"] == pytest.approx(np.log(joint.ravel()[place]))
 
     def test_what_was_never_seen_comes_first(self, runtimes: Runtimes) -> None:
-        odd = [{"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
+        odd: list[dict[str, Any]] = [{"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
         rows = [*every_row(), *(row | {"c": "2020-01-01"} for row in odd)]
         found = anomalies(SCHEMA, runtimes, rows, 5).to_dicts()
         assert [line["row"] for line in found[:1]] == [31]
