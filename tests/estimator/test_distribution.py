@@ -90,6 +90,8 @@ def test_bins(estimator: Estimator, people: Path) -> None:
     assert sum(row[3] for row in by_day) == pytest.approx(3000)
     mapped = estimator.distribution(["age", "city"], bins={"age": 3})
     assert mapped.names[:3] == ("age_from", "age_to", "city")
+    for bins in ({"AGE": [20, 40, 60]}, [20, 40, 60]):
+        assert {row[:2] for row in estimator.distribution(["age", "city"], bins=bins)} == {(20, 40), (40, 60)}
 
 
 @pytest.mark.parametrize("where", ["TRUE", WHERE])
@@ -178,6 +180,8 @@ def test_errors(estimator: Estimator) -> None:
         estimator.distribution("id")
     with pytest.raises(QueryTypeError, match="leave bins out"):
         estimator.distribution("city", bins=[1, 2])
+    with pytest.raises(QueryTypeError, match='bins of "agee", which is not among the columns'):
+        estimator.distribution("age", bins={"agee": 3})
     with pytest.raises(QueryTypeError, match="sort by"):
         estimator.distribution("city", sort="name")
     with pytest.raises(QueryTypeError, match="greater than the one before"):

@@ -72,7 +72,8 @@ def distribution(
     columns = [schema.columns[column] for column in found.columns]
     if sort not in SORTS:
         raise QueryTypeError(f"unknown order {sort!r}: sort by {' or '.join(SORTS)}")
-    parts = [_part(column, bins) for column in columns]
+    wanted = _wanted(columns, bins)
+    parts = [_part(column, wanted.get(column.name)) for column in columns]
     codes, rows = found.codes, found.rows
     if any(isinstance(part, Bins) for part in parts):
         codes, rows = _in_bins(codes, rows, [part if isinstance(part, Bins) else None for part in parts])
@@ -98,13 +99,25 @@ def distribution(
     )
 
 
-def _part(column: Column, bins: BinsWanted | None) -> Values | Bins:
+def _wanted(columns: Sequence[Column], bins: BinsWanted | None) -> Mapping[str, int | Sequence[Any]]:
+    """The bins of each column by its name: a number, or edges, are for all columns that can have bins."""
+    if isinstance(bins, Mapping):
+        names = {column.name.casefold(): column.name for column in columns}
+        for name in bins:
+            if str(name).casefold() not in names:
+                raise QueryTypeError(f'bins of "{name}", which is not among the columns: name one of them')
+        return {names[name.casefold()]: wanted for name, wanted in bins.items()}
+    if bins is None:
+        return {}
+    cuttable = [column for column in columns if can_be_binned(column.type)]
+    if are_edges(bins):
+        return {column.name: bins for column in cuttable or columns}
+    number = whole(bins, "the number of bins", 1)
+    return {column.name: number for column in cuttable}
+
+
+def _part(column: Column, wanted: int | Sequence[Any] | None) -> Values | Bins:
     """The column's values, or its bins if they are wanted or the values are too many."""
-    wanted = bins.get(column.name) if isinstance(bins, Mapping) else bins
-    if wanted is not None and not are_edges(wanted):
-        wanted = whole(wanted, "the number of bins", 1)
-    if isinstance(wanted, int) and not isinstance(bins, Mapping) and not can_be_binned(column.type):
-        wanted = None  # a number of bins is for the columns that have them
     if wanted is None and needs_bins(column):
         wanted = DEFAULT_BINS
     return Values(column) if wanted is None else bins_of(column, wanted)
