@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from countless.data.source import connect
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -24,8 +25,27 @@ def test_bins_and_json(run: Run, model: Path) -> None:
     assert {"since when_from", "since when_to", "city", "share", "rows", "low", "high"} == set(found["values"][0])
 
 
-def test_errors(run: Run, model: Path) -> None:
+def test_edges_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
+    found = json.loads(run("distribution", model, "age", "--bins", "20, 40,60", "--json").out)
+    assert [(value["age_from"], value["age_to"]) for value in found["values"]] == [(20, 40), (40, 60)]
+    assert found["outside"] == 3000 - sum(value["rows"] for value in found["values"])
+    for name in ("ages.csv", "ages.parquet"):
+        out = tmp_path / name
+        done = run("distribution", model, "age", "--bins", "20,40,60", "-o", out)
+        assert (done.code, done.out, done.err) == (0, "", f"wrote 2 lines to {out}\n")
+        lines = connect().sql(f"SELECT age_from, age_to, rows FROM '{out}'").fetchall()
+        assert lines == [(value["age_from"], value["age_to"], value["rows"]) for value in found["values"]]
+    day = run("distribution", model, "since when", "--bins", "2020-01-01,2020-01-15,2020-02-09", "--json")
+    assert json.loads(day.out)["outside"] == 0
+
+
+def test_errors(run: Run, model: Path, tmp_path: Path) -> None:
     done = run("distribution", model, "cty")
     assert done.code == 1
     assert 'did you mean "city"?' in done.err
     assert run("distribution", model).code == 2
+    for bins in ("0", "x", "2.5"):
+        assert run("distribution", model, "age", "--bins", bins).code == 2
+    done = run("distribution", model, "age", "--bins", "20,x")
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert "the ending must be" in run("distribution", model, "age", "-o", tmp_path / "x.doc").err

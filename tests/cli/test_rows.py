@@ -56,6 +56,13 @@ class TestAnomalies:
         (wanted, _) = Estimator.load(model).log_prob(path)
         assert found[1]["log_probability"] == pytest.approx(wanted)
 
+    def test_a_file(self, run: Run, model: Path, people: Path, tmp_path: Path) -> None:
+        out = tmp_path / "odd.csv"
+        done = run("anomalies", model, people, "--top", 3, "-o", out)
+        assert (done.code, done.out, done.err) == (0, "", f"wrote 3 rows to {out}\n")
+        shown = [json.loads(line) for line in run("anomalies", model, people, "--top", 3, "--json").out.splitlines()]
+        assert [row[0] for row in read(out)] == [line["row"] for line in shown]
+
     def test_no_rows(self, run: Run, model: Path, tmp_path: Path) -> None:
         path = tmp_path / "rows.csv"
         path.write_text("age,city\n")

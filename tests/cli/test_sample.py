@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,8 +60,28 @@ def test_columns_and_a_file(run: Run, model: Path, tmp_path: Path) -> None:
     assert len(lines) == 4
     done = run("sample", model, "--where", "age > 60", "--count", 30, "-o", tmp_path / "old.csv")
     assert (done.code, done.out) == (0, "")
+    assert done.err.endswith(f"wrote 30 rows to {tmp_path / 'old.csv'}\n")
     assert len((tmp_path / "old.csv").read_text().splitlines()) == 31
     assert run("sample", model, "-o", tmp_path / "nowhere" / "x.csv").code == 1
+
+
+def test_what_rows_of_a_rare_condition_are_worth(run: Run, model: Path) -> None:
+    where = "age = 44 AND city IS NULL AND \"since when\" = '2020-01-04' AND score = 0.5"
+    done = run("sample", model, "--where", where, "--count", 300)
+    assert re.fullmatch(r"note: 300 rows are worth about \d+ independent ones\n", done.err)
+
+
+@pytest.mark.parametrize("command", [("sample", "--count", "20000"), ("sample", "--count", "20000", "--json")])
+def test_who_reads_may_leave(command: tuple[str, ...], model: Path) -> None:
+    name, *options = command
+    arguments = [sys.executable, "-m", "countless.cli.main", name, str(model), *options]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
 
 
 def test_errors(run: Run, pages: Path) -> None:

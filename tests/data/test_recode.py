@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ SCHEMA = Schema(
 )
 
 
-def recode(rows: Any, schema: Schema = SCHEMA, size: int = 4_096) -> list[Rows]:
-    with Recoded(opened(rows, schema), schema) as recoded:
+def recode(rows: Any, schema: Schema = SCHEMA, size: int = 4_096, holes: bool = False) -> list[Rows]:
+    with Recoded(opened(rows, schema, holes), schema) as recoded:
         found = list(recoded.chunks(size))
         assert sum(map(len, found)) == recoded.rows
     return found
@@ -96,6 +97,8 @@ def test_codes_are_those_that_duckdb_finds(data: st.DataObject) -> None:
     wanted = [MISSING if null else below if held else UNSEEN for _, null, below, held in places]
     assert codes(connection.sql("SELECT v FROM asked ORDER BY i"), "v", schema) == wanted
     if kind != "TIMESTAMP":
+        if "nan" not in column.values:  # then it is NULL
+            wanted = [MISSING if value != value else code for value, code in zip(asked, wanted, strict=True)]
         assert codes([{"V": value} for value in asked], "v", schema) == wanted
 
 
@@ -177,7 +180,7 @@ def test_names_and_columns_that_are_not_there() -> None:
 
 def test_dictionaries() -> None:
     rows = [{"n": np.int64(5), "price": Decimal("2.50")}, {"word": "it's", "n": "2"}, {"n": None, "yes": True}]
-    (found,) = recode(rows)
+    (found,) = recode(rows, holes=True)
     assert found.codes[:, [0, 2, 4, 5]].tolist() == [
         [2, 1, MISSING, MISSING],
         [1, MISSING, 1, MISSING],
@@ -188,6 +191,47 @@ def test_dictionaries() -> None:
         recode([])
     with pytest.raises(DataError, match="rows without columns"):
         recode({})
+
+
+def test_dictionaries_have_the_same_keys() -> None:
+    rows = [{"n": 1, "mine": 3, "T": "a"}, {"n": 1, "T": "b"}, {"n": 2}]
+    with pytest.raises(DataError, match=r'^row 2 has no "T": give every row the same keys, None for NULL$'):
+        recode(rows)
+    assert codes(rows[:2], "n") == [0, 0]
+
+
+def test_nan_is_null_unless_it_is_a_value() -> None:
+    nan = float("nan")
+    frame = pd.DataFrame({"n": [1, None], "x": [0.0, nan], "word": ["it's", nan], "mine": ["a", nan]})
+    for row in ({"n": nan}, {"word": nan}, {"n": np.float64("nan")}):
+        (found,) = recode([row])
+        assert found.nulls.sum() == 1
+    rows = frame.to_dict("records")
+    assert [codes(rows, name) for name in ("n", "x", "word")] == [[0, MISSING], [1, 2], [1, MISSING]]
+    without = Schema(10, (Column("x", "DOUBLE", ("0.0",), has_null=False),))
+    assert codes(rows, "x", without) == [0, MISSING]
+
+
+@pytest.mark.parametrize(
+    ("rows", "phrase"),
+    [
+        (pd.DataFrame(), "a table without columns: give .* a dictionary, or a list of dictionaries"),
+        (pd.Series({"n": 1}), r"a Series has no names of columns: give a dictionary \(of a row, series.to_dict\(\)\)"),
+        ((1, "x"), "an object of type tuple: give .* a dictionary, or a list of dictionaries"),
+        ([[1, 2]], "an object of type list: give .* a dictionary, or a list of dictionaries"),
+    ],
+)
+def test_what_is_no_table(rows: Any, phrase: str) -> None:
+    with pytest.raises(DataError, match=phrase) as caught:
+        recode(rows)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.touch()
+    with pytest.raises(DataError, match=r"rows\.csv is empty"):
+        recode(path)
 
 
 def test_few_rows_and_many_values_stay_in_order() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from countless import Estimator
+from countless.data.schema import Column
 from countless.data.source import Source, connect
 from countless.errors import CountlessError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator.bins import bins_of
@@ -76,10 +78,11 @@ def test_two_columns_together(estimator: Estimator, people: Path) -> None:
 def test_bins(estimator: Estimator, people: Path) -> None:
     found = estimator.distribution("age", "married", bins=5)
     assert found.names[:2] == ("age_from", "age_to")
-    for low, high, _, rows, *_ in found:
+    for low, high, _, rows, low_bar, high_bar in found:
         within = f"age >= {low} AND age {'<=' if high == 70 else '<'} {high}"
         ((truth,),) = connect().sql(f"SELECT count(*) FROM '{people}' WHERE married AND {within}").fetchall()
-        assert rows == pytest.approx(truth)
+        assert rows == truth
+        assert rows == low_bar == high_bar
     given = estimator.distribution("age", bins=[20, 40.5, 60])
     assert [row[:2] for row in given] == [(20, 40), (40, 60)]
     by_day = estimator.distribution("since when", bins=4)
@@ -87,6 +90,53 @@ def test_bins(estimator: Estimator, people: Path) -> None:
     assert sum(row[3] for row in by_day) == pytest.approx(3000)
     mapped = estimator.distribution(["age", "city"], bins={"age": 3})
     assert mapped.names[:3] == ("age_from", "age_to", "city")
+    for bins in ({"AGE": [20, 40, 60]}, [20, 40, 60]):
+        assert {row[:2] for row in estimator.distribution(["age", "city"], bins=bins)} == {(20, 40), (40, 60)}
+
+
+@pytest.mark.parametrize("where", ["TRUE", WHERE])
+def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: str) -> None:
+    found = estimator.distribution("age", where, bins=[20, 30, 40])
+    total = estimator.estimate(where).rows
+    rows = np.array([row[3] for row in found])
+    assert [row[2] for row in found] == pytest.approx(rows / total)
+    assert found.outside == pytest.approx(total - rows.sum())
+    assert f"; {found.outside:,.0f} of the rows lie outside the bins" in str(found)
+    whole = estimator.distribution("age", where, bins=5)
+    assert whole.outside == 0
+    assert "outside" not in str(whole)
+    if found.counted:
+        ages = connect().sql(f"SELECT age FROM '{people}'").fetchnumpy()["age"]
+        assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
+
+
+def days(first: str, last: str, kind: str = "DATE") -> Column:
+    return Column("day", kind, (first, last), has_null=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "wanted", "edges"),
+    [
+        ("2021-01-01", "2021-12-31", 12, [f"2021-{month:02}-01" for month in range(1, 13)] + ["2022-01-01"]),
+        ("2020-01-01", "2020-12-31", 12, [f"2020-{month:02}-01" for month in range(1, 13)] + ["2021-01-01"]),
+        ("2020-02-29", "2020-12-31", 4, ["2020-01-01", "2020-04-01", "2020-07-01", "2020-10-01", "2021-01-01"]),
+        ("1999-05-05", "2001-01-01", 2, ["1999-01-01", "2000-01-01", "2001-01-01"]),
+        ("1931-05-05", "1999-05-05", 7, [f"{year}-01-01" for year in range(1930, 2001, 10)]),
+        ("0001-05-05 (BC)", "0002-05-05", 3, ["0001-01-01 (BC)", "0001-01-01", "0002-01-01", "0003-01-01"]),
+        ("2020-01-01", "2020-01-20", 20, [f"2020-01-{day:02}" for day in range(1, 21)]),
+    ],
+)
+def test_bins_of_times_follow_the_calendar(first: str, last: str, wanted: int, edges: list[str]) -> None:
+    assert list(bins_of(days(first, last), wanted).edges) == edges
+    if wanted == 12:
+        moments = days(f"{first} 00:00:01", f"{last} 23:59:59", "TIMESTAMP")
+        assert list(bins_of(moments, wanted).edges) == [f"{edge} 00:00:00" for edge in edges]
+
+
+def test_the_end_of_time_is_in_no_bin() -> None:
+    bins = bins_of(Column("day", "DATE", ("2021-01-01", "2021-12-31", "infinity"), has_null=False), 12)
+    assert len(bins.edges) == 13
+    assert bins.shares.sum(axis=1).tolist() == [1.0, 1.0, 0.0]
 
 
 def test_grids_come_in_bins() -> None:
@@ -130,14 +180,25 @@ def test_errors(estimator: Estimator) -> None:
         estimator.distribution("id")
     with pytest.raises(QueryTypeError, match="leave bins out"):
         estimator.distribution("city", bins=[1, 2])
+    with pytest.raises(QueryTypeError, match='bins of "agee", which is not among the columns'):
+        estimator.distribution("age", bins={"agee": 3})
     with pytest.raises(QueryTypeError, match="sort by"):
         estimator.distribution("city", sort="name")
     with pytest.raises(QueryTypeError, match="greater than the one before"):
         estimator.distribution("age", bins=[3, 2])
-    with pytest.raises(QueryTypeError, match="between 1 and"):
+    with pytest.raises(QueryTypeError, match="at least 1"):
         bins_of(estimator.schema.columns[0], 0)
     with pytest.raises(UnsupportedQueryError):
         estimator.distribution("city", "age > (SELECT 1)")
+    for twice in (["age", "city", "AGE"], ("city", "city")):
+        with pytest.raises(QueryTypeError, match="is named twice"):
+            estimator.distribution(twice)
+    for columns in ([], 5, [5], None):
+        with pytest.raises(QueryTypeError, match="give the name of a column, or a list of names"):
+            estimator.distribution(columns)  # type: ignore[arg-type]
+    for column, bins in itertools.product(("age", "city"), (2.5, "x", True)):
+        with pytest.raises(QueryTypeError, match="the number of bins must be a whole number"):
+            estimator.distribution(column, bins=bins)  # type: ignore[arg-type]
 
 
 def test_values_within_groups_are_shifted_as_counts_say(model: Path, people: Path) -> None:

@@ -154,6 +154,24 @@ class TestComplete:
         with pytest.raises(DataError, match="there are 2 rows"):
             _ = two.row
 
+    def test_a_key_that_a_row_lacks_is_missing(self, runtimes: Runtimes) -> None:
+        rows = [{"a": 1, "b": "x"}, {"b": "y", "c": "2020-01-02"}]
+        found = complete(SCHEMA, runtimes, rows, CompletionOptions())
+        assert [line[:2] for line in found.cells] == [(0, "c"), (1, "a")]
+        with pytest.raises(DataError, match='row 0 has no "c"'):
+            log_prob(SCHEMA, runtimes, rows)
+        with pytest.raises(DataError, match='row 0 has no "c"'):
+            anomalies(SCHEMA, runtimes, rows, 1)
+
+    def test_what_it_looks_like_and_becomes(self, runtimes: Runtimes) -> None:
+        found = complete(SCHEMA, runtimes, [{"a": 1, "b": None}] * 2, CompletionOptions(("b",)))
+        value = found.cells.rows[0][2]
+        assert len(found) == 2
+        assert str(found).splitlines() == ["a  b", f"1  {value}", f"1  {value}", "2 cells filled in, of 2 rows"]
+        assert repr(found) == "<Completed: 2 cells filled in, of 2 rows>"
+        assert found.to_dicts() == found.to_arrow().to_pylist() == found.to_polars().to_dicts()
+        assert found.to_dicts() == found.to_pandas().to_dict("records") == [{"a": 1, "b": value}] * 2
+
     def test_draws_follow_the_joint_distribution(self, runtimes: Runtimes) -> None:
         joint = joint_of(runtimes)[:, 1] / joint_of(runtimes)[:, 1].sum()  # (a, c) where b is y
         count = 1_500
@@ -246,6 +264,12 @@ class TestComplete:
         with pytest.raises(DataError, match='holds no column "agee" to fill in: did you mean "age"'):
             estimator.complete({"age": 1}, columns=["agee"])
 
+    def test_one_column_and_a_seed(self, estimator: Estimator) -> None:
+        found = estimator.complete({"age": 30, "city": None}, columns="city")
+        assert [line[1] for line in found.cells] == ["city"]
+        with pytest.raises(CountlessError, match="the seed must be at least 0, not -1"):
+            estimator.complete({"age": 30}, draws=True, seed=-1)
+
 
 class TestAnomalies:
     def test_the_least_likely_rows(self, runtimes: Runtimes) -> None:
@@ -272,7 +296,8 @@ class TestAnomalies:
             assert line["log_probability"] == pytest.approx(np.log(joint.ravel()[place]))
 
     def test_what_was_never_seen_comes_first(self, runtimes: Runtimes) -> None:
-        rows = [*every_row(), {"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
+        odd: list[dict[str, Any]] = [{"a": 5, "b": "zz"}, {"a": 3, "b": "zz"}, {"a": None, "b": "x"}]
+        rows = [*every_row(), *(row | {"c": "2020-01-01"} for row in odd)]
         found = anomalies(SCHEMA, runtimes, rows, 5).to_dicts()
         assert [line["row"] for line in found[:1]] == [31]
         assert {line["row"] for line in found[:3]} == {30, 31, 32}
@@ -299,11 +324,29 @@ class TestAnomalies:
         assert found[old]["column"] in ("decade", "age")
         assert found[old]["probability"] < 0.05 < found[old]["expected_probability"]
 
+    def test_a_value_on_a_grid_is_not_odd_because_null_is_likely(self) -> None:
+        rng = np.random.default_rng(0)
+        kind = rng.integers(2, size=2_000)
+        frame = pd.DataFrame({"x": rng.normal(size=2_000), "kind": kind, "twin": kind})
+        frame.loc[::2, "x"] = None
+        frame.loc[7, "twin"] = 1 - frame["twin"][7]
+        estimator = fit(frame, max_distinct=60, epochs=15, batch=100, network=SMALL)
+        assert estimator.schema.columns[0].grid is not None
+        assert not np.isnan(frame["x"][7])
+        (found,) = estimator.anomalies(frame, top=1).to_dicts()
+        assert found["row"] == 7
+        assert found["column"] in ("kind", "twin")
+        (alone,) = estimator.anomalies({"x": 0.1}).to_dicts()
+        assert alone["expected"] is not None
+        assert estimator.anomalies({"x": None}).to_dicts()[0]["expected"] is None
+
     def test_more_rows_are_asked_for_than_there_are(self, estimator: Estimator, people: Path) -> None:
         assert len(estimator.anomalies({"age": 30}, top=10)) == 1
         assert len(estimator.anomalies(connect().sql(f"SELECT * FROM '{people}' LIMIT 0"))) == 0
         with pytest.raises(CountlessError, match="at least 1"):
             estimator.anomalies({"age": 30}, top=0)
+        with pytest.raises(CountlessError, match="must be a whole number, not 'x'"):
+            estimator.anomalies({"age": 30}, top="x")  # type: ignore[arg-type]
 
     def test_chunks_make_no_difference(self, estimator: Estimator, people: Path) -> None:
         watched: list[tuple[int, int]] = []

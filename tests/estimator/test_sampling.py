@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from countless.data.source import Source, connect
-from countless.errors import CountlessError, DataError, UnknownColumnError
+from countless.errors import CountlessError, DataError, QueryTypeError, UnknownColumnError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network
@@ -85,6 +85,11 @@ class TestText:
     def test_mistakes(self, pages: Estimator) -> None:
         with pytest.raises(CountlessError, match="at least 1, not 0"):
             pages.sample(0)
+        for count in ("x", 10.5):
+            with pytest.raises(QueryTypeError, match=f"must be a whole number, not {count!r}"):
+                pages.sample(count)  # type: ignore[arg-type]
+        with pytest.raises(QueryTypeError, match="the seed must be at least 0, not -1"):
+            pages.sample(seed=-1)
         with pytest.raises(CountlessError, match="there is nothing to draw"):
             pages.sample(where="url = 'a' AND url = 'b'")
         with pytest.raises(CountlessError, match="no string that matches was found"):
@@ -138,13 +143,22 @@ class TestColumns:
     def test_a_rare_condition_is_worth_less(self, estimator: Estimator) -> None:
         assert estimator.sample(300).effective_size == 300
         rare = estimator.sample(
-            300, where="age = 66 AND city IS NULL AND \"since when\" = '2020-01-03' AND score = 0.5"
+            300, where="age = 44 AND city IS NULL AND \"since when\" = '2020-01-04' AND score = 0.5"
         )
         assert 1 <= rare.effective_size < 100
 
     def test_what_cannot_be(self, estimator: Estimator) -> None:
         with pytest.raises(CountlessError, match="nothing to draw"):
             estimator.sample(where="age > 40 AND age < 30")
+
+    def test_what_counts_say_is_not(self, estimator: Estimator, people: Path) -> None:
+        pairs = (
+            f"FROM (SELECT DISTINCT age FROM '{people}') CROSS JOIN (SELECT DISTINCT \"since when\" FROM '{people}')"
+        )
+        absent = connect().sql(f'SELECT age, "since when" {pairs} EXCEPT SELECT age, "since when" FROM \'{people}\'')
+        age, day = absent.order("ALL").fetchall()[0]
+        with pytest.raises(CountlessError, match=f"no row matches age = {age} AND .*: there is nothing to draw"):
+            estimator.sample(where=f"age = {age} AND \"since when\" = '{day}'")
 
     def test_a_grid_gives_values_within_its_cells(self) -> None:
         rows = (

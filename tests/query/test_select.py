@@ -116,12 +116,14 @@ class TestParts:
 @pytest.mark.parametrize(
     ("sql", "message", "spot"),
     [
-        ("SELECT min(age) FROM t", "no least and no greatest", "age"),
+        ("SELECT min(age) FROM t", r"no least and no greatest value: ask for quantile_cont\(age, 0.01\)", "age"),
+        ("SELECT max(age) FROM t", r"ask for quantile_cont\(age, 0.99\)", "age"),
         ("SELECT count(DISTINCT age) FROM t", "DISTINCT", "count(DISTINCT age"),
         ("SELECT sum(age + 1) FROM t", "takes a column", "sum(age + 1"),
         ("SELECT avg(city) FROM t", "takes numbers", "city"),
         ('SELECT avg("since when") FROM t', "use quantile_disc", '"since when"'),
         ("SELECT avg(url) FROM t", "character by character", "url"),
+        ("SELECT count(url) FROM t", r'select count\(\*\) with WHERE "url" IS NOT NULL', "url"),
         ("SELECT url, count(*) FROM t GROUP BY url", "character by character", "url"),
         ("SELECT income, count(*) FROM t GROUP BY 1", "too many values to group by", "income"),
         ("SELECT upper(city), count(*) FROM t GROUP BY 1", "not expressions", "upper(city"),

@@ -11,31 +11,40 @@ import click
 from rich.progress import Progress
 
 from countless.cli import show
-from countless.cli.options import json_option, model_argument
+from countless.cli.options import json_option, model_argument, output_option
+from countless.data.output import require_writable
 from countless.estimator.estimator import Estimator
 
 
 @click.command(
     epilog="\b\nExamples:\n"
     "  countless anomalies people.countless people.parquet\n"
-    "  countless anomalies people.countless new_people.csv --top 5 --json"
+    "  countless anomalies people.countless new_people.csv --top 5 --json\n"
+    "  countless anomalies people.countless new_people.csv --top 100 -o odd.csv"
 )
 @model_argument
 @click.argument("table")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows to tell of.")
+@output_option("them")
 @json_option
-def anomalies(model: Path, table: str, top: int, as_json: bool) -> None:
+def anomalies(model: Path, table: str, top: int, out: Path | None, as_json: bool) -> None:
     """Which rows of TABLE are the least likely, and why?
 
     Rows are counted from 0. Of each is told the natural logarithm of its probability, the column to blame, how likely
     its value there is given all others, and what is expected instead. Rows with values that MODEL never saw come first:
     their probability is zero, and its logarithm null in JSON. With --json there is one object per line.
     """
+    if out is not None:
+        require_writable(out)
     estimator = Estimator.load(model)
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading rows", total=None)
         found = estimator.anomalies(table, top, watch=lambda done, total: bar.update(task, completed=done, total=total))
+    if out is not None:
+        found.write(out)
+        show.wrote(len(found), "row", out)
+        return
     if not as_json:
         click.echo(str(found) if len(found) else "the table has no rows")
         return

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from countless.cli.options import json_option, model_argument
+from countless.cli import show
+from countless.cli.options import BinsOrEdges, json_option, model_argument, output_option
+from countless.data.output import require_writable
 from countless.estimator.distribution import SORTS, Distribution
 from countless.estimator.estimator import Estimator
 
@@ -16,23 +18,41 @@ from countless.estimator.estimator import Estimator
     epilog="\b\nExamples:\n"
     '  countless distribution people.countless city --where "age > 35"\n'
     "  countless distribution people.countless age --bins 10\n"
+    "  countless distribution people.countless age --bins 20,40,60 -o ages.csv\n"
     '  countless distribution people.countless city job --where "age > 35" --json'
 )
 @model_argument
 @click.argument("columns", metavar="COLUMN...", nargs=-1, required=True)
 @click.option("--where", metavar="CLAUSE", help="Of the rows that match this clause.")
-@click.option("--bins", type=click.IntRange(min=1), help="Put numbers and times into about so many bins.")
+@click.option(
+    "--bins",
+    type=BinsOrEdges(),
+    help="Put numbers and times into about so many bins, or into those between edges such as 20,40,60.",
+)
 @click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="What comes first.")
+@output_option("the values")
 @json_option
 def distribution(
-    model: Path, columns: tuple[str, ...], where: str | None, bins: int | None, sort: str, as_json: bool
+    model: Path,
+    columns: tuple[str, ...],
+    where: str | None,
+    bins: int | tuple[str, ...] | None,
+    sort: str,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Which values does a column have, and how many rows each?
 
     Of several columns every combination of values is listed. Rows come with the range in which they should lie. Counts
     that the model holds are exact.
     """
+    if out is not None:
+        require_writable(out)
     found = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
+    if out is not None:
+        found.write(out)
+        show.wrote(len(found), "line", out)
+        return
     click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str) if as_json else str(found))
 
 
@@ -41,6 +61,7 @@ def _plain(found: Distribution) -> dict[str, object]:
         "where": found.total.where,
         "total": found.total.to_json(),
         "values": found.to_dicts(),
+        "outside": found.outside,
         "disagreement": found.disagreement,
         "exact": found.exact,
         "counted": found.counted,

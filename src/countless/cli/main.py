@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
@@ -64,9 +63,6 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\ninterrupted", err=True)
         code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # let the interpreter flush into nothing
-        code = 0
     except MemoryError:
         click.echo("error: not enough memory: fit fewer columns (--exclude), or use a larger machine", err=True)
         code = 1

@@ -58,6 +58,25 @@ class Among(Names):
         return names
 
 
+class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
+    """A number of bins, or their edges between commas.
+
+    >>> BinsOrEdges().convert("12", None, None), BinsOrEdges().convert("0,2.5", None, None)
+    (12, ('0', '2.5'))
+    """
+
+    name = "n|a,b,c"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[str, ...]:
+        if isinstance(value, int | tuple):
+            return value
+        if "," in value:
+            return tuple(edge.strip() for edge in value.split(","))
+        if not value.strip().isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a number of bins nor edges such as 20,40,60", param, ctx)
+        return int(value)
+
+
 def model_argument(command: Command) -> Command:
     """MODEL, a model file."""
     return click.argument("model", type=click.Path(path_type=Path))(command)
@@ -83,6 +102,12 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         return method(particles(command))
 
     return decorate
+
+
+def output_option(content: str) -> Callable[[Command], Command]:
+    """-o, a file to write a table to."""
+    told = f"Write {content} to a CSV or Parquet file, by its ending."
+    return click.option("--out", "-o", type=click.Path(path_type=Path), help=told)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from countless.cli import show
-from countless.cli.options import json_option, model_argument
+from countless.cli.options import json_option, model_argument, output_option
+from countless.data.output import require_writable
 from countless.estimator.estimator import Estimator
 
 WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told
@@ -25,7 +26,7 @@ WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is to
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many rows to draw.")
 @click.option("--where", metavar="CLAUSE", help="Draw among the rows that match this clause.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed draws other rows  [default: the model's own]")
-@click.option("--out", "-o", type=click.Path(path_type=Path), help="Write a CSV or Parquet file, by its ending.")
+@output_option("the rows")
 @json_option
 def sample(model: Path, count: int, where: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
     """Which rows would a model write?
@@ -33,12 +34,15 @@ def sample(model: Path, count: int, where: str | None, seed: int | None, out: Pa
     Draws rows from a model, each by its probability. Prints a row per line, with tabs between its columns, whose names
     come first if there are several; a text that goes on beyond what the model sees ends with an ellipsis.
     """
+    if out is not None:
+        require_writable(out)
     found = Estimator.load(model).sample(count, where=where, seed=seed)
     if found.effective_size < WORTH * count:
         worth = f"{show.plural(count, 'row')} are worth about {found.effective_size:,.0f} independent ones"
-        click.echo(f"note: the condition is rare: {worth}", err=True)
+        click.echo(f"note: {worth}", err=True)
     if out is not None:
         found.write(out)
+        show.wrote(count, "row", out)
         return
     if len(found.names) > 1 and not as_json:
         click.echo("\t".join(map(_shown, found.names)))

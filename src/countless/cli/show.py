@@ -6,6 +6,7 @@ Neither reads markup: names of columns and files are shown as they are.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -15,7 +16,26 @@ from countless.estimator.estimate import format_rows as rows
 
 NARROWEST = 120
 
-__all__ = ["characters", "duration", "error_bars", "factor", "plural", "progress", "results", "rows", "size", "storage"]
+__all__ = [
+    "characters",
+    "duration",
+    "error_bars",
+    "factor",
+    "plural",
+    "progress",
+    "results",
+    "rows",
+    "size",
+    "storage",
+    "wrote",
+]
+
+
+class _Console(Console):
+    """A console that leaves it to the command what to do if nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def results() -> Console:
@@ -36,6 +56,11 @@ def plural(count: float, noun: str) -> str:
     """
     number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
+
+
+def wrote(count: int, noun: str, path: Path) -> None:
+    """Say on standard error what is in a file now."""
+    progress().print(f"wrote {plural(count, noun)} to {path}", soft_wrap=True)
 
 
 def asked_for(queries: int, column_sets: int) -> str:
@@ -122,7 +147,7 @@ def size(count: int) -> str:
 
 def _console(file: TextIO) -> Console:
     """A console that is wide enough for tables when it is not a terminal."""
-    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    console = _Console(file=file, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = max(console.width, NARROWEST)
     return console

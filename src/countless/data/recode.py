@@ -6,6 +6,8 @@ What :mod:`countless.data.domains` does with the values of a table itself, this 
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -48,13 +50,29 @@ class Rows:
         return len(self.codes)
 
 
-def opened(rows: Any, schema: Schema) -> Source:
-    """What :meth:`Source.open` takes, or one row or several as dictionaries; a key that some lack is NULL there."""
+def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
+    """What :meth:`Source.open` takes, or one row or several as dictionaries.
+
+    These must have the same keys, of the columns that the model holds, unless ``holes`` are welcome: then a key that
+    some lack is NULL there.
+    """
     if isinstance(rows, Mapping):
         rows = [rows]
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        if not holes:
+            _check_keys(rows, schema)
         return _records(rows, schema)
-    return Source.open(rows)
+    kind = type(rows).__name__
+    if kind == "Series":
+        raise DataError("a Series has no names of columns: give a dictionary (of a row, series.to_dict()) or a table")
+    try:
+        return Source.open(rows)
+    except SourceError:
+        if isinstance(rows, str | os.PathLike):
+            raise
+        wanted = "give a path, a table (pandas, polars, Arrow, DuckDB), a dictionary, or a list of dictionaries"
+        empty = "a table without columns" if len(getattr(rows, "columns", " ")) == 0 else f"an object of type {kind}"
+        raise SourceError(f"cannot read rows from {empty}: {wanted}") from None
 
 
 class Recoded:
@@ -229,6 +247,37 @@ def _checked_cell(column: Column, value: str, code: str) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
+def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
+    """Complain about the first row that lacks what others have: nobody can tell whether NULL is meant."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    held = [name for name in names if _type(schema, str(name)) is not None]
+    for place, row in enumerate(rows):
+        for name in held:
+            if name not in row:
+                raise DataError(f'row {place} has no "{name}": give every row the same keys, None for NULL')
+
+
+def _type(schema: Schema, name: str) -> str | None:
+    """The type of a column that the model holds."""
+    index, text = schema.find(name), schema.find_text(name)
+    if index is not None:
+        return schema.columns[index].type
+    return None if text is None else schema.texts[text].type
+
+
+def _has_nan(schema: Schema, name: str) -> bool:
+    """Whether NaN is a value of the column like others."""
+    index = schema.find(name)
+    return index is not None and schema.columns[index].type in FLOATS and "nan" in schema.columns[index].values
+
+
+def _plain(value: Any, nan: bool) -> Any:
+    """A value as DuckDB takes it; NaN, which is what pandas has for NULL, only where it is meant."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) and not nan else value
+
+
 def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
     """Rows as a table: DuckDB tells the type of a column; of one with no value at all the model does."""
     columns = {
@@ -239,11 +288,11 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
     name, connection = new_name(), connect()
     selected = []
     for place, (key, values) in enumerate(columns.items(), 1):
-        columns[key] = values = [value.item() if isinstance(value, np.generic) else value for value in values]
+        nan = _has_nan(schema, key)
+        columns[key] = values = [_plain(value, nan) for value in values]
         value = f"unnest(${place})"
         if all(item is None for item in values):
-            index = schema.find(key)
-            value = f"CAST({value} AS {TEXT if index is None else schema.columns[index].type})"
+            value = f"CAST({value} AS {_type(schema, key) or TEXT})"
         elif not _is_one_type(connection, values):
             columns[key] = [None if item is None else str(item) for item in values]
         selected.append(f"{value} AS {quote_identifier(key)}")

@@ -39,6 +39,8 @@ def scan_file(path: str) -> str:
         raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
     if suffixes[-1] == ".txt":
         return scan_lines(path)
+    if Path(path).is_file() and not Path(path).stat().st_size:
+        raise SourceError(f"{path} is empty: it has neither names of columns nor rows")
     return f"{reader}({quote_path(path)})"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countless.arrays import FloatArray, IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,19 @@ class Completions:
         with np.errstate(divide="ignore"):
             scores = np.log(self.probabilities) + logs
         return mixture([Scored(self.rows, self.codes, scores, self.kept)])
+
+    def without(self, code: int, rows: BoolArray) -> Completions:
+        """The same without ``code`` in some rows, unless it is all that they may be; the others stay as likely.
+
+        >>> found = Completions(np.array([0, 2, 3]), np.array([1, 4, 4]), np.array([0.4, 0.6, 1.0]), np.ones(2))
+        >>> less = found.without(4, np.array([True, True]))
+        >>> less.codes.tolist(), less.probabilities.tolist()
+        ([1, 4], [0.4, 1.0])
+        """
+        several = np.diff(self.starts) > 1
+        stay = (self.codes != code) | ~(rows & several)[self.rows]
+        starts = np.concatenate([[0], np.cumsum(stay)])[self.starts]
+        return Completions(starts, self.codes[stay], self.probabilities[stay], self.kept)
 
     @classmethod
     def joined(cls, parts: Sequence[Completions]) -> Completions:

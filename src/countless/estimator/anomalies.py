@@ -15,7 +15,6 @@ from countless.data.schema import Schema
 from countless.data.types import quote_identifier
 from countless.engine.conditional import NOBODY
 from countless.engine.runtimes import Runtimes
-from countless.errors import CountlessError
 from countless.estimator.completion import MIDDLE, typical
 from countless.estimator.evidence import completions_of
 from countless.estimator.likelihood import Likelihoods, Watch, likelihoods, symbols_of
@@ -60,8 +59,6 @@ class _Blame:
 
 def anomalies(schema: Schema, runtimes: Runtimes, rows: Any, top: int, watch: Watch | None = None) -> Frame:
     """The ``top`` rows of least probability, the least likely first."""
-    if top < 1:
-        raise CountlessError(f"the number of rows to tell must be at least 1, not {top}")
     with Recoded(opened(rows, schema), schema) as recoded:
         suspects = _least(schema, runtimes, recoded, top, watch)
         blames = _blames(schema, runtimes, suspects)
@@ -94,7 +91,8 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
     """The column to blame for each row.
 
     It is one whose value was never seen, if there is any; or else the one whose value, given all others, is the least
-    likely beside the likeliest one. Text is blamed only where there is nothing else.
+    likely beside the likeliest one; on a grid, of which no cell is likely, a value is compared with values, not with
+    NULL. Text is blamed only where there is nothing else.
     """
     if not suspects:
         return []
@@ -107,12 +105,15 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
         own = np.maximum(codes[asked, index], NOBODY)
         texts = [[suspects[row].strings[place] for row in asked] for place in range(len(schema.texts))]
         found = completions_of(schema, runtimes, symbols[asked], texts, index, column.size, own)
+        if column.grid is not None:
+            found = found.without(column.null, own != column.null)
         chosen, most, mine = typical(found, column), found.probabilities[found.best()], found.of(own)
+        oddities = np.divide(mine, most, out=np.zeros(len(found)), where=most > 0)
         values = Values(column)
         for place, row in enumerate(asked.tolist()):
             expected = values.at(int(found.codes[chosen[place]]), MIDDLE)
             blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
-            odd[row].append((float(mine[place] / most[place]), blame))
+            odd[row].append((float(oddities[place]), blame))
     for ones, suspect in zip(odd, suspects, strict=True):
         if not ones or suspect.impossible[len(schema.columns) :].any():
             ones.append(_odd_text(suspect, len(schema.columns)))

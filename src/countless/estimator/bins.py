@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -17,16 +17,17 @@ from countless.data.schema import Column
 from countless.data.types import TEXT, TIMES
 from countless.errors import QueryTypeError
 from countless.estimator.values import Values, is_numeric
+from countless.estimator.wanted import whole
 from countless.query.line import Line
-from countless.query.scale import DAY, PAST_EVERY_DOUBLE, Key, scale_of, written
+from countless.query.scale import DAY, END_OF_TIME, PAST_EVERY_DOUBLE, Key, month_of, scale_of, start_of_month, written
 
 DEFAULT_BINS = 20  # of a column whose values are too many to be listed
 MOST_BINS = 10_000
 ROUND = (1, 2, Fraction(5, 2), 5)  # steps between edges, times powers of ten
 SECOND = 10**9
-SPANS = tuple(SECOND * s for s in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)) + tuple(
-    DAY * days for days in (1, 7, 30, 91, 365, 3_652, 36_524)
-)
+SPANS = (*(SECOND * s for s in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)), DAY, 7 * DAY)
+MONTHS = (1, 3, 12, 24, 60, 120, 240, 600, 1_200)  # beyond a week, bins are of whole months, quarters or years
+LONGEST_MONTH = 31 * DAY
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,11 @@ class Bins:
     shares: FloatArray
     has_null: bool
 
+    @property
+    def cuts_codes(self) -> bool:
+        """Whether a part of a code is in a bin, and the rest of it is not."""
+        return bool(((self.shares > 0.0) & (self.shares < 1.0)).any())
+
 
 def can_be_binned(kind: str) -> bool:
     """Whether values of this type lie on a line that can be cut anywhere."""
@@ -49,6 +55,8 @@ def can_be_binned(kind: str) -> bool:
 def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     """About so many bins of equal width with round edges, or those between the given edges.
 
+    A bin begins with its left edge and ends before the right one, which only the last bin includes.
+
     >>> bins = bins_of(Column("n", "INTEGER", ("3", "8", "21"), has_null=True), 3)
     >>> bins.edges, bins.shares.tolist()
     (('0', '10', '20', '30'), [[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
@@ -56,10 +64,11 @@ def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     if not can_be_binned(column.type):
         raise QueryTypeError(f'"{column.name}" is {column.type}, which has no bins: leave bins out')
     keys = Values(column).keys
-    if isinstance(wanted, int):
-        if not 1 <= wanted <= MOST_BINS:
+    if not are_edges(wanted):
+        wanted = whole(wanted, "the number of bins", 1)
+        if wanted > MOST_BINS:
             raise QueryTypeError(f"the number of bins must be between 1 and {MOST_BINS:,}, not {wanted}")
-        edges = _round_edges(column.type, [key for key in keys if _finite(key)], wanted)
+        edges = _round_edges(column.type, [key for key in keys if _finite(column.type, key)], wanted)
     else:
         edges = _given_edges(column, wanted)
     below = _below(column, edges)
@@ -92,8 +101,9 @@ def _first_at(keys: Sequence[Key], edge: Key) -> int:
     return place - 1 if place and keys[place - 1] == edge else place
 
 
-def _finite(key: Key) -> bool:
-    return bool(-PAST_EVERY_DOUBLE < key < PAST_EVERY_DOUBLE)
+def _finite(kind: str, key: Key) -> bool:
+    limit = END_OF_TIME if kind in TIMES else PAST_EVERY_DOUBLE
+    return bool(-limit < key < limit)
 
 
 def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
@@ -101,16 +111,35 @@ def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
     if not keys:
         return [0, 1]
     low, high = Fraction(keys[0]), Fraction(keys[-1])
+    if kind in TIMES and (high - low) / wanted > SPANS[-1]:
+        return _calendar_edges(low, high, wanted)
     step = _round_step(kind, max((high - low) / wanted, Fraction(1, 10**300)))
     first = math.floor(low / step)
     count = max(1, math.ceil(high / step) - first)
     return [_plain((first + place) * step) for place in range(count + 1)]
 
 
+def _calendar_edges(low: Fraction, high: Fraction, wanted: int) -> list[Key]:
+    """Edges where months, quarters or years begin.
+
+    >>> from countless.query.scale import scale_of
+    >>> low, high = (scale_of("DATE").read("DATE", day) for day in ("2023-02-03", "2024-11-30"))
+    >>> [written("DATE", edge) for edge in _calendar_edges(low, high, 2)]
+    ['2023-01-01', '2024-01-01', '2025-01-01']
+    """
+    least = (high - low) / wanted / LONGEST_MONTH
+    step = next((months for months in MONTHS if months >= least), MONTHS[-1] * math.ceil(least / MONTHS[-1]))
+    first = month_of(low) // step * step
+    edges = [start_of_month(first), start_of_month(first + step)]
+    while edges[-1] < high:
+        edges.append(start_of_month(first + step * len(edges)))
+    return edges
+
+
 def _round_step(kind: str, least: Fraction) -> Fraction:
     """The least round step that is no shorter."""
     if kind in TIMES:
-        return Fraction(next((span for span in SPANS if span >= least), SPANS[-1] * math.ceil(least / SPANS[-1])))
+        return Fraction(next(span for span in SPANS if span >= least))
     scale = Fraction(10) ** math.floor(math.log10(least))
     step = next(scale * factor for factor in (*ROUND, 10) if scale * factor >= least)
     smallest = scale_of(kind).step
@@ -119,6 +148,11 @@ def _round_step(kind: str, least: Fraction) -> Fraction:
 
 def _plain(key: Fraction) -> Key:
     return key.numerator if key.denominator == 1 else key
+
+
+def are_edges(wanted: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether edges are given, and not a number of bins."""
+    return isinstance(wanted, Iterable) and not isinstance(wanted, str)
 
 
 def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:

@@ -47,12 +47,41 @@ class Completed:
             rows = self.source.rows(f"SELECT {', '.join(map(_fetched, names, types))} FROM ({select})")
         return Frame(names, types, tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in names))
 
+    def __len__(self) -> int:
+        return self.rows
+
+    def __str__(self) -> str:
+        return f"{self.frame}\n{self._told}"
+
+    def __repr__(self) -> str:
+        return f"<Completed: {self._told}>"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The completed rows by the names of their columns."""
+        return self.frame.to_dicts()
+
+    def to_pandas(self) -> Any:
+        """The completed table as a pandas DataFrame."""
+        return self.frame.to_pandas()
+
+    def to_arrow(self) -> Any:
+        """The completed table as a pyarrow Table."""
+        return self.frame.to_arrow()
+
+    def to_polars(self) -> Any:
+        """The completed table as a polars DataFrame."""
+        return self.frame.to_polars()
+
+    @property
+    def _told(self) -> str:
+        return f"{len(self.cells):,} {'cell' if len(self.cells) == 1 else 'cells'} filled in, of {self.rows:,} rows"
+
     @property
     def row(self) -> dict[str, Any]:
         """The completed row, if one row was given."""
         if self.rows != 1:
-            raise DataError(f"there are {self.rows:,} rows: use .frame, or .frame.to_dicts()")
-        return self.frame.to_dicts()[0]
+            raise DataError(f"there are {self.rows:,} rows: use .frame, or to_dicts()")
+        return self.to_dicts()[0]
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the completed table to a CSV or Parquet file, by the ending of its name, whole or not at all."""

@@ -73,7 +73,7 @@ def complete(
 ) -> Completed:
     """The rows with their missing cells filled in."""
     wanted = _wanted(schema, options)
-    source = opened(rows, schema)
+    source = opened(rows, schema, holes=True)
     cells, left = _Cells(), 0
     with Recoded(source, schema) as recoded:
         filler = _Filler(schema, runtimes, wanted, np.random.default_rng(options.seed) if options.draws else None)

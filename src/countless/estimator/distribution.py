@@ -13,16 +13,18 @@ from countless.arrays import FloatArray
 from countless.data.frame import Frame, aligned
 from countless.data.schema import Column, Schema
 from countless.errors import QueryTypeError
-from countless.estimator.bins import DEFAULT_BINS, Bins, bins_of, can_be_binned, needs_bins
+from countless.estimator.bins import DEFAULT_BINS, Bins, are_edges, bins_of, can_be_binned, needs_bins
 from countless.estimator.calibration import Calibration, bars
 from countless.estimator.estimate import Estimate, format_rows
 from countless.estimator.joint import Joint
 from countless.estimator.values import Values
+from countless.estimator.wanted import whole
 
 NUMBERS = ("share", "rows", "low", "high")
 SORTS = ("rows", "value")
 BinsWanted = int | Sequence[Any] | Mapping[str, int | Sequence[Any]]
 TOLD = 0.01  # a disagreement that is worth a word
+HALF_A_ROW = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +33,9 @@ class Distribution(Frame):
 
     A row has the value of each column (of bins, the edges ``<column>_from`` and ``<column>_to``), its ``share`` of the
     condition's rows, how many ``rows`` these are, and between which numbers, ``low`` and ``high``, they should lie.
-    Shares add up to 1, and rows to those of ``total``. ``disagreement`` is by how much their sum was off from it before
-    it was made to fit. ``exact`` says that nothing was sampled, ``counted`` that the rows are the table's own.
+    Shares add up to 1, and rows to those of ``total``, but for the rows ``outside`` of given bins. ``disagreement`` is
+    by how much their sum was off from it before it was made to fit. ``exact`` says that nothing was sampled,
+    ``counted`` that the rows are the table's own.
     """
 
     total: Estimate
@@ -41,8 +44,16 @@ class Distribution(Frame):
     counted: bool
     ms: float
 
+    @property
+    def outside(self) -> float:
+        """The condition's rows that are in none of the bins."""
+        found = self.total.rows - sum(self.columns[NUMBERS.index("rows") - len(NUMBERS)])
+        return found if found >= HALF_A_ROW else 0.0
+
     def __str__(self) -> str:
         told = f"{format_rows(self.total.rows)} rows where {self.total.where}, {len(self):,} values"
+        if self.outside:
+            told += f"; {format_rows(self.outside)} of the rows lie outside the bins"
         if abs(self.disagreement) >= TOLD:
             told += f"; before they were made to add up, values and count disagreed by {self.disagreement:+.1%}"
         shown = [(*row[:-4], f"{row[-4]:.2%}", *map(format_rows, row[-3:])) for row in self.rows]
@@ -61,7 +72,8 @@ def distribution(
     columns = [schema.columns[column] for column in found.columns]
     if sort not in SORTS:
         raise QueryTypeError(f"unknown order {sort!r}: sort by {' or '.join(SORTS)}")
-    parts = [_part(column, bins) for column in columns]
+    wanted = _wanted(columns, bins)
+    parts = [_part(column, wanted.get(column.name)) for column in columns]
     codes, rows = found.codes, found.rows
     if any(isinstance(part, Bins) for part in parts):
         codes, rows = _in_bins(codes, rows, [part if isinstance(part, Bins) else None for part in parts])
@@ -69,11 +81,11 @@ def distribution(
     if sort == "rows":
         order = np.argsort(-rows, kind="stable")
         codes, rows = codes[order], rows[order]
-    if found.counted and not any(isinstance(part, Bins) for part in parts):
+    if found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts):
         low = high = rows = np.rint(rows)
     else:
         low, high = bars(calibration, rows, schema.rows, found.shape)
-    shares = rows / rows.sum() if rows.sum() > 0 else rows
+    shares = rows / found.total.rows if found.total.rows > 0 else rows
     names, types, values = _labels(columns, parts, codes)
     return Distribution(
         (*names, *NUMBERS),
@@ -87,11 +99,25 @@ def distribution(
     )
 
 
-def _part(column: Column, bins: BinsWanted | None) -> Values | Bins:
+def _wanted(columns: Sequence[Column], bins: BinsWanted | None) -> Mapping[str, int | Sequence[Any]]:
+    """The bins of each column by its name: a number, or edges, are for all columns that can have bins."""
+    if isinstance(bins, Mapping):
+        names = {column.name.casefold(): column.name for column in columns}
+        for name in bins:
+            if str(name).casefold() not in names:
+                raise QueryTypeError(f'bins of "{name}", which is not among the columns: name one of them')
+        return {names[name.casefold()]: wanted for name, wanted in bins.items()}
+    if bins is None:
+        return {}
+    cuttable = [column for column in columns if can_be_binned(column.type)]
+    if are_edges(bins):
+        return {column.name: bins for column in cuttable or columns}
+    number = whole(bins, "the number of bins", 1)
+    return {column.name: number for column in cuttable}
+
+
+def _part(column: Column, wanted: int | Sequence[Any] | None) -> Values | Bins:
     """The column's values, or its bins if they are wanted or the values are too many."""
-    wanted = bins.get(column.name) if isinstance(bins, Mapping) else bins
-    if isinstance(bins, int) and not can_be_binned(column.type):
-        wanted = None  # a number of bins is for the columns that have them
     if wanted is None and needs_bins(column):
         wanted = DEFAULT_BINS
     return Values(column) if wanted is None else bins_of(column, wanted)

@@ -31,6 +31,7 @@ from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import made_ready
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.wanted import names_of, whole
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.outer import Outer
@@ -193,7 +194,9 @@ class Estimator:
         """
         started = time.perf_counter()
         question = self._compiler.compile("TRUE" if where is None else where)
-        places = [self._compiler.column(name) for name in columns]
+        places = [self._compiler.column(name) for name in names_of(columns)]
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise QueryTypeError(f'"{self.columns[twice[0]]}" is named twice: name each column once')
         (found,) = self._densities([question], DEFAULT_METHOD, None)
         total = self._estimate(question, found, DEFAULT_METHOD, _since(started))
         groups = len(places) if groups is None else groups
@@ -211,10 +214,12 @@ class Estimator:
 
         ``bins`` puts numbers and times into about so many bins with round edges, or into those between given edges;
         with several columns it may be a mapping by name. A column whose values are too many to be stored one by one is
-        always in bins. Values come by falling ``rows``, or by ``value``, as bins do.
+        always in bins. A bin begins with its left edge and ends before the right one, which only the last bin includes.
+        Shares are of all rows of the condition, those outside given edges too. Values come by falling ``rows``, or by
+        ``value``, as bins do.
         """
         started = time.perf_counter()
-        found = self.joint([column] if isinstance(column, str) else column, where)
+        found = self.joint(names_of(column), where)
         return distribution(self.schema, found, self.calibration, bins, sort, started)
 
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
@@ -223,8 +228,15 @@ class Estimator:
         Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
         ``seed`` gives the same rows.
         """
-        region = EVERY_ROW if where is None else self._compiler.compile(where).region
-        return samples(self.schema, self._runtimes, region, count, self._seed if seed is None else seed)
+        count, seed = whole(count, "the number of rows to draw", 1), self._checked(seed)
+        region = EVERY_ROW
+        if where is not None:
+            question = self._compiler.compile(where)
+            (found,) = self._densities([question], DEFAULT_METHOD, None)
+            if _is_certain(question, found) and round(found.value * self.rows) == 0:
+                raise CountlessError(f"no row matches {question.where}: there is nothing to draw")
+            region = question.region
+        return samples(self.schema, self._runtimes, region, count, seed)
 
     def query(self, sql: str, *, intervals: bool = False) -> QueryResult:
         """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
@@ -238,9 +250,9 @@ class Estimator:
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
 
-        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them. Columns that are not
-        there are left out of the probability; NULL is a value like others. What the table never had, NULL in a column
-        without NULLs included, is impossible: minus infinity.
+        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them, with the same keys.
+        Columns that are not there are left out of the probability; NULL is a value like others. What the table never
+        had, NULL in a column without NULLs included, is impossible: minus infinity.
         """
         return log_prob(self.schema, self._runtimes, rows)
 
@@ -248,7 +260,7 @@ class Estimator:
         self,
         rows: Any,
         *,
-        columns: Iterable[str] | None = None,
+        columns: str | Iterable[str] | None = None,
         draws: bool = False,
         seed: int | None = None,
         watch: Watch | None = None,
@@ -256,10 +268,11 @@ class Estimator:
         """The rows with what is missing filled in: NULL, and columns of the model that they lack; texts only by draws.
 
         Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
-        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default.
+        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default. In a
+        list of dictionaries, a key that a row lacks is missing there too.
         """
-        seed = self._seed if seed is None else seed
-        options = CompletionOptions(None if columns is None else tuple(columns), draws, seed)
+        wanted = None if columns is None else tuple(names_of(columns))
+        options = CompletionOptions(wanted, draws, self._checked(seed))
         return complete(self.schema, self._runtimes, rows, options, watch)
 
     def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
@@ -268,7 +281,7 @@ class Estimator:
         A line tells the row, counted from 0, its log-probability, the column to blame, the value that the row has
         there, how likely that is given all others, and the value that is expected instead, with its probability.
         """
-        return anomalies(self.schema, self._runtimes, rows, top, watch)
+        return anomalies(self.schema, self._runtimes, rows, whole(top, "the number of rows to tell", 1), watch)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
@@ -283,6 +296,10 @@ class Estimator:
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
+
+    def _checked(self, seed: int | None) -> int:
+        """The seed that is asked for, or the model's own."""
+        return self._seed if seed is None else whole(seed, "the seed", 0)
 
     def _answers(
         self,

@@ -54,11 +54,9 @@ class _Rows:
 
 
 def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int) -> Sample:
-    """``count`` rows of ``region``."""
-    if count < 1:
-        raise CountlessError(f"the number of rows to draw must be at least 1, not {count}")
+    """``count`` rows of ``region``, at least one."""
     if not region.boxes:
-        raise CountlessError("no row can match: there is nothing to draw")
+        raise CountlessError("no row matches: there is nothing to draw")
     rng = np.random.default_rng(seed)
     shares = rng.multinomial(count, _chances(runtimes, region, seed))
     parts = [

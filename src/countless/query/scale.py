@@ -108,11 +108,36 @@ def _clock_text(nanoseconds: int) -> str:
 
 
 def _date_text(days: int) -> str:
+    year, month, day = _date(days)
+    before = " (BC)" if year < 1 else ""
+    return f"{1 - year if year < 1 else year:04}-{month:02}-{day:02}{before}"
+
+
+def _date(days: int) -> tuple[int, int, int]:
+    """Year, month and day; the year before 1 is 0."""
     cycles = (days - 1) // CENTURIES[1]
     date = datetime.date.fromordinal(days - cycles * CENTURIES[1])
-    year = date.year + cycles * CENTURIES[0]
-    before = " (BC)" if year < 1 else ""
-    return f"{1 - year if year < 1 else year:04}-{date.month:02}-{date.day:02}{before}"
+    return date.year + cycles * CENTURIES[0], date.month, date.day
+
+
+def _days(year: int, month: int, day: int) -> int:
+    cycles = (year - 1) // CENTURIES[0]
+    return datetime.date(year - cycles * CENTURIES[0], month, day).toordinal() + cycles * CENTURIES[1]
+
+
+def month_of(key: Key) -> int:
+    """The calendar month of an instant, counted from January of the year 0."""
+    year, month, _ = _date(math.floor(Fraction(key) / DAY))
+    return 12 * year + month - 1
+
+
+def start_of_month(month: int) -> Key:
+    """The instant at which a month begins, counted as :func:`month_of` does.
+
+    >>> written("DATE", start_of_month(month_of(scale_of("DATE").read("DATE", "2024-02-29")) + 1))
+    '2024-03-01'
+    """
+    return _days(month // 12, month % 12 + 1, 1) * DAY
 
 
 def is_number(kind: str) -> bool:
@@ -156,9 +181,7 @@ def _instant(kind: str, text: str) -> Key | None:
     if match is None:
         raise ValueError(f"{text!r} is not a date")
     year = 1 - int(match[1]) if match[4] or match[6] else int(match[1])
-    cycles = (year - 1) // CENTURIES[0]
-    days = datetime.date(year - cycles * CENTURIES[0], int(match[2]), int(match[3])).toordinal()
-    return (days + cycles * CENTURIES[1]) * DAY + (_clock(match[5]) if match[5] else 0)
+    return _days(year, int(match[2]), int(match[3])) * DAY + (_clock(match[5]) if match[5] else 0)
 
 
 def _clock(text: str) -> int:

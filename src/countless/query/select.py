@@ -290,7 +290,10 @@ class _Reading:
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         kind = OTHER_NAMES.get(node.name.lower()) if isinstance(node, exp.Anonymous) else KINDS.get(type(node))
         if isinstance(node, exp.Min | exp.Max):
-            raise self._error("a density has no least and no greatest value: ask for quantile_cont(x, 0.99)", node)
+            instead = (
+                f"quantile_cont({node.this.sql(dialect=DIALECT)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
+            )
+            raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)
         if kind is None:
             raise self._error(f"{node.sql(dialect=DIALECT)} cannot be answered: use {KNOWN}", node)
         measured = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
@@ -301,7 +304,8 @@ class _Reading:
         if not isinstance(measured, exp.Column) or isinstance(measured.this, exp.Star):
             raise self._error(f"{kind} takes a column, not an expression: compute with the aggregate instead", node)
         index = resolve(self.schema, measured, self.sql)
-        column = self._coded(index, measured, f"has no {kind}: select count(*)")
+        instead = f"WHERE {quote_identifier(self.schema.names[index])} IS NOT NULL"
+        column = self._coded(index, measured, f"has no {kind}: select count(*) with {instead}")
         self._check_type(kind, column, measured)
         return Aggregate(kind, index, self._share(kind, node) if kind in QUANTILES else "")
 
