@@ -25,7 +25,7 @@ from countless.errors import QueryTooLargeError
 from countless.region import Box, TextFilter
 
 PARTICLES = 512  # of the walk through the columns, if nothing else is said
-CONTEXTS = 32  # of them in which texts are read
+CONTEXTS = 16  # of them in which texts are read: more make no answer better (docs/text.md)
 MOST_ENUMERATED = 4096  # contexts of the method ``exact``
 
 
