@@ -79,10 +79,12 @@ Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their 
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
-    asked = runtimes.hinted(with_axes(box, axes))
+    asked = with_axes(box, axes)
     labels = [position for axis in axes[:groups] for position in axis.positions]
     values = math.prod(axis.size for axis in axes[:groups])
     particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
+    if math.prod(int(np.count_nonzero(item.constraint.weights)) for item in asked.filters) > particles:
+        asked = runtimes.hinted(asked)  # else nothing will be thinned
     trace = Trace(asked, labels, expand=groups < len(axes) or bool(box.texts))
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts:
