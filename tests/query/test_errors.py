@@ -13,6 +13,7 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
+from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
 
 SCHEMA = Schema(
@@ -103,3 +104,10 @@ def test_the_spot_is_on_its_own_line() -> None:
 def test_not_a_clause() -> None:
     with pytest.raises(QueryTypeError, match="a question is SQL text or a predicate"):
         Compiler(SCHEMA).compile(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("clause", ["age > > 40", "age < < 3", "score = 1 AND age >  > 3"])
+def test_a_comparison_that_is_written_twice_is_no_shift(clause: str, estimator: Estimator) -> None:
+    with pytest.raises(QuerySyntaxError, match="did not expect"):
+        estimator.estimate(clause)
+    assert estimator.estimate("age >> 5 > 0").rows == estimator.estimate("age >= 32").rows

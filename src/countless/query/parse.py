@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -57,6 +58,7 @@ def parse(clause: str) -> exp.Expr:
         skipped = keyword.end() if keyword else 0
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
         condition = _parsed(" " * skipped + clause[skipped:], clause, exp.Condition)
+    _refuse_torn_shifts(condition, clause)
     _refuse_unsupported(condition, clause)
     return condition
 
@@ -137,6 +139,15 @@ def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
                 raise UnsupportedQueryError(f"the statement has {reason}", clause, None)
     where = statement.args.get("where")
     return where.this if where is not None else exp.true()
+
+
+def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
+    """sqlglot takes ``a > > 3`` for a shift, which DuckDB does not."""
+    if condition.find(exp.BitwiseLeftShift, exp.BitwiseRightShift) is None:
+        return
+    for one, two in pairwise(sqlglot.tokenize(clause, dialect=DIALECT)):
+        if one.text == two.text and one.text in ("<", ">") and two.start > one.end + 1:
+            raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
 
 
 def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
