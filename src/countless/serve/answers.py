@@ -1,0 +1,125 @@
+"""What a model answers to a request, as plain data. All the work is here; the service runs it in threads."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from countless.data.frame import Frame
+from countless.errors import CountlessError, QueryTooLargeError
+from countless.estimator.estimate import Estimate
+from countless.serve import limits
+from countless.serve.cards import card, searched
+from countless.serve.models import Served, kind_of
+from countless.serve.refusals import RefusalError, told
+from countless.serve.requests import (
+    Asked,
+    CheckRequest,
+    DistributionRequest,
+    EstimateRequest,
+    QueryRequest,
+    SampleRequest,
+)
+
+ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "ms")
+SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
+Answer = Callable[[Served, Any], dict[str, Any]]
+
+
+def estimate(served: Served, asked: EstimateRequest) -> dict[str, Any]:
+    """How many rows match; of several clauses, one that cannot be answered gives its error."""
+    if isinstance(asked.where, str):
+        return {"estimates": [plain(served.estimator.estimate(asked.where))]}
+    found = served.estimator.answer_many(asked.where, threads=1)
+    return {
+        "estimates": [
+            {"where": where, "error": told(answer)} if isinstance(answer, CountlessError) else plain(answer)
+            for where, answer in zip(asked.where, found, strict=True)
+        ]
+    }
+
+
+def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
+    """A card for each column."""
+    schema = served.estimator.schema
+    sought = searched(schema, asked)
+    binned = {column.name: asked.bins for column in schema.columns if kind_of(column) in ("number", "time")}
+    found = served.estimator.distributions(asked.columns, asked.where, bins=binned)
+    cards = []
+    for name, each in zip(asked.columns, found, strict=True):
+        place = schema.find(name)
+        assert place is not None  # or there would be no distribution
+        cards.append(card(schema.columns[place], each, asked.top, sought.get(place)))
+    return {"total": plain(found[0].total), "cards": cards}
+
+
+def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
+    """The result of a SELECT."""
+    found = served.estimator.query(asked.sql, intervals=asked.intervals)
+    if len(found) > limits.RESULT_ROWS:
+        raise QueryTooLargeError(
+            f"the result has {len(found):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"
+        )
+    return _table(found) | {
+        "count": plain(found.count),
+        "disagreement": found.disagreement,
+        "left_out_rows": found.left_out_rows,
+    }
+
+
+def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
+    """Rows that the model would write."""
+    found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed)
+    return _table(found) | {"effective_size": found.effective_size, "exact": found.exact}
+
+
+def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
+    """How many rows of the table match."""
+    if served.table is None:
+        raise RefusalError(
+            404,
+            "NoTableError",
+            f'"{served.name}" was started without its table: start the service with --table {served.name}=TABLE',
+        )
+    return {"rows": served.table.count(asked.where)}
+
+
+def answered(answer: Answer, served: Served, asked: Asked) -> bytes:
+    """The answer as JSON, with the milliseconds that it took."""
+    started = time.perf_counter()
+    found = answer(served, asked)
+    found["ms"] = (time.perf_counter() - started) * 1e3
+    return to_json(found)
+
+
+def to_json(data: Any) -> bytes:
+    """JSON in UTF-8."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode()
+
+
+def plain(found: Estimate) -> dict[str, Any]:
+    """An estimate as plain data."""
+    return {name: getattr(found, name) for name in ESTIMATE}
+
+
+def cell(value: Any) -> Any:
+    """A value of a table as JSON has it: what it cannot hold, or others would misread, becomes text.
+
+    >>> cell(float("inf")), cell(2**60), cell(True), cell(None), cell(1.5)
+    ('inf', '1152921504606846976', True, None, 1.5)
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        return str(value)
+    return value
+
+
+def _table(found: Frame) -> dict[str, Any]:
+    return {
+        "columns": [{"name": name, "type": kind} for name, kind in zip(found.names, found.types, strict=True)],
+        "rows": [list(map(cell, row)) for row in found.rows],
+    }

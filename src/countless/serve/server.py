@@ -1,0 +1,88 @@
+"""The service as a process that listens, until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import signal
+import socket
+from collections.abc import Callable, Mapping
+
+import uvicorn
+
+from countless.errors import CountlessError
+from countless.serve.app import Options, Service, make_app
+from countless.serve.models import Served
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at which requests can wait from now on; port 0 is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CountlessError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None
+
+
+def address(listening: socket.socket) -> str:
+    """Where a browser finds what listens there."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def run(models: Mapping[str, Served], listening: socket.socket, options: Options, ready: Callable[[], None]) -> bool:
+    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before; whether a thread is still at work.
+
+    ``ready`` is called when requests are answered.
+    """
+    service = Service(models, options)
+    server = make_server(service, options)
+    server.ready = ready
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # it comes once more when all is over
+    try:
+        server.run(sockets=[listening])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        listening.close()
+    return service.busy
+
+
+class Server(uvicorn.Server):
+    """Tells when it is ready."""
+
+    ready: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self.ready()
+
+
+def make_server(service: Service, options: Options) -> Server:
+    """The server of a service, which is yet to be run."""
+    config = uvicorn.Config(
+        make_app(service, options),
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=math.ceil(options.seconds) + 1,
+    )
+    return Server(config)

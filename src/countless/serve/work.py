@@ -1,0 +1,87 @@
+"""Answers are computed in threads, so that the service hears other requests meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from countless.serve.kept import Kept
+from countless.serve.refusals import RefusalError
+
+
+@dataclass
+class _Job:
+    future: Future[bytes]
+    waiting: int = 0  # requests
+
+
+class Work:
+    """So many ``threads``, and at most ``most`` different questions that they work on or that wait for them.
+
+    Equal questions that are asked at the same time are answered together. A request waits ``seconds`` for its answer;
+    a question that nobody waits for any more is dropped, unless it is worked on: then its answer is kept, if any are.
+    """
+
+    def __init__(self, threads: int, most: int, seconds: float, kept: Kept | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="countless-serve")
+        self._most = most
+        self._seconds = seconds
+        self._kept = kept
+        self._jobs: dict[str, _Job] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work."""
+        return any(job.future.running() for job in self._jobs.values())
+
+    async def answer(self, asked: str, compute: Callable[[], bytes]) -> tuple[bytes, bool]:
+        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before."""
+        if self._kept is not None and (kept := self._kept.get(asked)) is not None:
+            return kept, True
+        job = self._jobs.get(asked) or self._start(asked, compute)
+        job.waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.shield(asyncio.wrap_future(job.future)), False
+        except TimeoutError:
+            raise RefusalError(
+                408,
+                "TimeoutError",
+                f"the answer takes longer than {self._seconds:g} s: ask for less, or start the service with a longer "
+                "--timeout",
+            ) from None
+        finally:
+            job.waiting -= 1
+            if not job.waiting and job.future.cancel():
+                self._jobs.pop(asked, None)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, asked: str, compute: Callable[[], bytes]) -> _Job:
+        if len(self._jobs) >= self._most:
+            raise RefusalError(429, "TooManyRequestsError", "too many requests are waiting: try again later")
+        loop = asyncio.get_running_loop()
+        job = self._jobs[asked] = _Job(self._pool.submit(self._computed, asked, compute))
+        job.future.add_done_callback(lambda future: _on(loop, self._forget, asked, job))
+        return job
+
+    def _computed(self, asked: str, compute: Callable[[], bytes]) -> bytes:
+        answer = compute()
+        if self._kept is not None:
+            self._kept.put(asked, answer)
+        return answer
+
+    def _forget(self, asked: str, job: _Job) -> None:
+        if self._jobs.get(asked) is job:
+            del self._jobs[asked]
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[[str, _Job], None], asked: str, job: _Job) -> None:
+    """Call in the loop's thread, unless the service has ended meanwhile."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, asked, job)
