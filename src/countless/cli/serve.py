@@ -47,7 +47,7 @@ def serve(
     cors: Sequence[str],
     access_log: bool,
     timeout: float,
-) -> None:
+) -> int:
     """Answer questions about model files over HTTP, and show a page that asks them.
 
     A model goes by the name of its file, or by another as in NAME=MODEL. Without --host only this machine can ask.
@@ -69,7 +69,7 @@ def serve(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     served = load_models(models, tables)
     listening = listen(host, port)
-    options = Options(token, is_loopback(host), timeout, cors=tuple(cors), access_log=access_log)
+    options = Options(token, is_loopback(host) and not no_auth, timeout, cors=tuple(cors), access_log=access_log)
 
     def ready() -> None:
         for model in served.values():
@@ -77,6 +77,9 @@ def serve(
             click.echo(f"{model.name}: {model.estimator.rows:,} rows, {columns}", err=True)
         click.echo(f"serving at {address(listening)}", err=True)
 
-    if run(served, listening, options, ready):
+    ended = run(served, listening, options, ready)
+    click.echo("stopped", err=True)
+    if ended.busy:
         sys.stderr.flush()
-        os._exit(0)  # a thread works for a request that has been refused: it would be waited for
+        os._exit(ended.code)  # a thread works for a request that has been refused: it would be waited for
+    return ended.code

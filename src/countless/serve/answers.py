@@ -13,8 +13,9 @@ from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.estimate import Estimate
 from countless.serve import limits
 from countless.serve.cards import card, searched
+from countless.serve.functions import refused
 from countless.serve.models import Served, kind_of
-from countless.serve.refusals import RefusalError, told
+from countless.serve.refusals import RefusalError, told, too_long
 from countless.serve.requests import (
     Asked,
     CheckRequest,
@@ -26,28 +27,29 @@ from countless.serve.requests import (
 
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "ms")
 SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
-Answer = Callable[[Served, Any], dict[str, Any]]
+TOGETHER = 64  # clauses that are answered before it is seen whether someone still waits
+Wanted = Callable[[], bool]  # whether someone still waits
+Answer = Callable[[Served, Any, Wanted], dict[str, Any]]
 
 
-def estimate(served: Served, asked: EstimateRequest) -> dict[str, Any]:
+def estimate(served: Served, asked: EstimateRequest, wanted: Wanted) -> dict[str, Any]:
     """How many rows match; of several clauses, one that cannot be answered gives its error."""
     if isinstance(asked.where, str):
-        return {"estimates": [plain(served.estimator.estimate(asked.where))]}
-    found = served.estimator.answer_many(asked.where, threads=1)
-    return {
-        "estimates": [
-            {"where": where, "error": told(answer)} if isinstance(answer, CountlessError) else plain(answer)
-            for where, answer in zip(asked.where, found, strict=True)
-        ]
-    }
+        return {"estimates": [plain(served.estimator.estimate(_allowed(asked.where)))]}
+    found: list[dict[str, Any]] = []
+    for first in range(0, len(asked.where), TOGETHER):
+        if not wanted():
+            raise too_long("too long")
+        found += _estimates(served, asked.where[first : first + TOGETHER])
+    return {"estimates": found}
 
 
-def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
+def distribution(served: Served, asked: DistributionRequest, wanted: Wanted) -> dict[str, Any]:
     """A card for each column."""
     schema = served.estimator.schema
     sought = searched(schema, asked)
     binned = {column.name: asked.bins for column in schema.columns if kind_of(column) in ("number", "time")}
-    found = served.estimator.distributions(asked.columns, asked.where, bins=binned)
+    found = served.estimator.distributions(asked.columns, _condition(asked.where), bins=binned)
     cards = []
     for name, each in zip(asked.columns, found, strict=True):
         place = schema.find(name)
@@ -56,9 +58,9 @@ def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
     return {"total": plain(found[0].total), "cards": cards}
 
 
-def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
+def query(served: Served, asked: QueryRequest, wanted: Wanted) -> dict[str, Any]:
     """The result of a SELECT."""
-    found = served.estimator.query(asked.sql, intervals=asked.intervals)
+    found = served.estimator.query(_allowed(asked.sql), intervals=asked.intervals)
     if len(found) > limits.RESULT_ROWS:
         raise QueryTooLargeError(
             f"the result has {len(found):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"
@@ -70,13 +72,13 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
     }
 
 
-def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
+def sample(served: Served, asked: SampleRequest, wanted: Wanted) -> dict[str, Any]:
     """Rows that the model would write."""
-    found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed)
+    found = served.estimator.sample(asked.count, where=_condition(asked.where), seed=asked.seed)
     return _table(found) | {"effective_size": found.effective_size, "exact": found.exact}
 
 
-def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
+def check(served: Served, asked: CheckRequest, wanted: Wanted) -> dict[str, Any]:
     """How many rows of the table match."""
     if served.table is None:
         raise RefusalError(
@@ -84,13 +86,13 @@ def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
             "NoTableError",
             f'"{served.name}" was started without its table: start the service with --table {served.name}=TABLE',
         )
-    return {"rows": served.table.count(asked.where)}
+    return {"rows": served.table.count(_allowed(asked.where))}
 
 
-def answered(answer: Answer, served: Served, asked: Asked) -> bytes:
+def answered(answer: Answer, served: Served, asked: Asked, wanted: Wanted) -> bytes:
     """The answer as JSON, with the milliseconds that it took."""
     started = time.perf_counter()
-    found = answer(served, asked)
+    found = answer(served, asked, wanted)
     found["ms"] = (time.perf_counter() - started) * 1e3
     return to_json(found)
 
@@ -116,6 +118,36 @@ def cell(value: Any) -> Any:
     if isinstance(value, int) and abs(value) > SAFE_INTEGER:
         return str(value)
     return value
+
+
+def finite(data: Any) -> Any:
+    """Plain data in which every number is one that JSON has."""
+    if isinstance(data, dict):
+        return {name: finite(value) for name, value in data.items()}
+    return list(map(finite, data)) if isinstance(data, list | tuple) else cell(data)
+
+
+def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:
+    errors = [refused(clause) for clause in clauses]
+    asked = [clause for clause, error in zip(clauses, errors, strict=True) if error is None]
+    answers = iter(served.estimator.answer_many(asked, threads=1))
+    lines = []
+    for clause, error in zip(clauses, errors, strict=True):
+        answer = error or next(answers)
+        failed = isinstance(answer, CountlessError)
+        lines.append({"where": clause, "error": told(answer)} if failed else plain(answer))
+    return lines
+
+
+def _allowed(sql: str) -> str:
+    error = refused(sql)
+    if error is not None:
+        raise error
+    return sql
+
+
+def _condition(where: str | None) -> str | None:
+    return None if where is None else _allowed(where)
 
 
 def _table(found: Frame) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from countless._version import __version__
 from countless.errors import CountlessError
 from countless.serve import answers, limits, replies, requests
-from countless.serve.guards import Application, Guarded, Wrapped
+from countless.serve.guards import FAILURE, Application, Guarded, Wrapped
 from countless.serve.kept import Kept
 from countless.serve.models import Served
 from countless.serve.page_files import INDEX, PageFile, page_files
@@ -24,6 +25,13 @@ from countless.serve.refusals import RefusalError, told
 from countless.serve.work import Work
 
 JSON = "application/json"
+SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 REFUSALS: dict[int, str] = {
     401: "The token is missing or wrong.",
     403: "The request is not for this machine by name.",
@@ -40,7 +48,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """How the service behaves. ``local`` says that it is reached from this machine only."""
+    """How the service behaves. ``local`` says that without a token requests must be for this machine by name."""
 
     token: str | None = None
     local: bool = True
@@ -60,7 +68,7 @@ class Service:
         threads = options.threads or os.cpu_count() or 1
         self._engine = Work(threads, options.waiting, options.seconds, self.kept)
         self._tables = Work(1, options.waiting, options.seconds)
-        self._facts = {name: answers.to_json(served.facts()) for name, served in self.models.items()}
+        self._facts = {name: answers.to_json(answers.finite(served.facts())) for name, served in self.models.items()}
 
     @property
     def busy(self) -> bool:
@@ -89,7 +97,7 @@ class Service:
         served = self.served(name)
         work = self._tables if answer is answers.check else self._engine
         key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
-        body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked))
+        body, kept = await work.answer(key, lambda wanted: answers.answered(answer, served, asked, wanted))
         return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
 
 
@@ -108,11 +116,13 @@ def make_app(service: Service, options: Options) -> Application:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        telemetry=SILENT,
     )
     app.add_exception_handler(CountlessError, _unanswerable)
     app.add_exception_handler(RefusalError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _failed)
     _add_facts(app, service)
     _add_questions(app, service)
     _add_page(app, page_files())
@@ -204,6 +214,10 @@ async def _invalid(request: Request, error: Exception) -> Response:
         return _problem(422, RefusalError(422, "RequestError", f"the body is not JSON: {first['ctx']['error']}"))
     place = ".".join(str(part) for part in first["loc"][1:] if part not in ("clause", "list"))
     return _problem(422, RefusalError(422, "RequestError", f"{place}: {first['msg']}" if place else str(first["msg"])))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _problem(500, FAILURE)
 
 
 async def _unknown(request: Request, error: Exception) -> Response:

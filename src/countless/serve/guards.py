@@ -32,7 +32,9 @@ HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, so that its sender hears why
 OPEN = "/v1/"  # what lies below needs the token; the page asks for it, and has nothing to hide
+FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log tells what")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 logger = logging.getLogger(__name__)
@@ -71,9 +73,7 @@ class Wrapped:
         except Exception:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             if not status:
-                await refuse(
-                    sending, RefusalError(500, "InternalError", "something went wrong: the service's log tells what")
-                )
+                await refuse(sending, FAILURE)
 
 
 class Guarded:
@@ -121,21 +121,22 @@ class Guarded:
             raise RefusalError(401, "TokenError", "this needs the service's token: send Authorization: Bearer TOKEN")
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > limits.BODY_BYTES:
-            raise _too_large()
-        body = bytearray()
+        body, length = bytearray(), 0
         try:
             async with asyncio.timeout(self._seconds):
-                more = True
+                more = _length_told(headers) <= DRAINED
                 while more:
                     message = await receive()
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > limits.BODY_BYTES:
-                        raise _too_large()
+                    length += len(message.get("body", b""))
+                    more = message.get("more_body", False) and length <= DRAINED
+                    if length <= limits.BODY_BYTES:
+                        body += message.get("body", b"")
         except TimeoutError:
             raise RefusalError(408, "TimeoutError", f"the request did not arrive within {self._seconds:g} s") from None
+        if max(length, _length_told(headers)) > limits.BODY_BYTES:
+            raise RefusalError(
+                413, "BodyError", f"the body has more than {limits.BODY_BYTES:,} bytes: ask for less at once"
+            )
         return bytes(body)
 
 
@@ -151,8 +152,10 @@ async def refuse(send: Send, refusal: RefusalError) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _too_large() -> RefusalError:
-    return RefusalError(413, "BodyError", f"the body has more than {limits.BODY_BYTES:,} bytes: ask for less at once")
+def _length_told(headers: dict[bytes, bytes]) -> int:
+    """How many bytes of body are announced."""
+    length = headers.get(b"content-length", b"0")
+    return int(length) if length.isdigit() else 0
 
 
 def _host(header: bytes) -> str:

@@ -17,6 +17,13 @@ class RefusalError(Exception):
         self.message = message
 
 
+def too_long(time: str) -> RefusalError:
+    """The refusal of a question whose answer takes such a ``time``."""
+    return RefusalError(
+        408, "TimeoutError", f"the answer takes {time}: ask for less, or start the service with a longer --timeout"
+    )
+
+
 def told(error: CountlessError | RefusalError) -> dict[str, Any]:
     """What is wrong, as plain data: the first line of what the command line prints, and the spot if it is known."""
     if isinstance(error, RefusalError):

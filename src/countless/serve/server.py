@@ -7,12 +7,16 @@ import math
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import uvicorn
 
 from countless.errors import CountlessError
 from countless.serve.app import Options, Service, make_app
 from countless.serve.models import Served
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+INTERRUPTED = 130
 
 
 def is_loopback(host: str) -> bool:
@@ -43,21 +47,30 @@ def address(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def run(models: Mapping[str, Served], listening: socket.socket, options: Options, ready: Callable[[], None]) -> bool:
-    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before; whether a thread is still at work.
+class Ended(NamedTuple):
+    """How the service ended: its exit code, and whether a thread is still at work for a request that was refused."""
+
+    code: int
+    busy: bool
+
+
+def run(models: Mapping[str, Served], listening: socket.socket, options: Options, ready: Callable[[], None]) -> Ended:
+    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before.
 
     ``ready`` is called when requests are answered.
     """
     service = Service(models, options)
     server = make_server(service, options)
     server.ready = ready
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # it comes once more when all is over
+    heard: list[int] = []  # a signal comes once more when all is over
+    before = {number: signal.signal(number, lambda *now: heard.append(now[0])) for number in SIGNALS}
     try:
         server.run(sockets=[listening])
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         listening.close()
-    return service.busy
+    return Ended(INTERRUPTED if signal.SIGINT in heard else 0, service.busy)
 
 
 class Server(uvicorn.Server):

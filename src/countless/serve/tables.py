@@ -39,8 +39,9 @@ class CheckedTable:
 
     def _lock(self, path: str) -> None:
         """Let what is asked reach no other file, nor the network, nor settings."""
-        files = ", ".join(quote_path(str(Path(file).absolute())) for file in glob.glob(path, recursive=True) or [path])
-        self._source.run(f"SET allowed_paths = [{files}]")
+        whole = Path(path).absolute()
+        files = [str(whole), *glob.glob(str(whole), recursive=True)]
+        self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
         self._source.run("SET enable_external_access = false")
         self._source.run("SET lock_configuration = true")
 
