@@ -1,4 +1,4 @@
-"""A service in a process of its own whose estimates take a second: ``python -m tests.serve.slow_service MODEL``."""
+"""A service in a process of its own whose estimates take their time: ``... slow_service MODEL SLEEP TIMEOUT``."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from typing import Any
 
 from countless.serve.app import Options
 from countless.serve.models import Served, load_models
-from countless.serve.server import address, listen, run
+from countless.serve.server import address, leave, listen, run
 
 
 class Slow:
     """An estimator that tells when it is asked, and takes its time."""
 
-    def __init__(self, inner: Any) -> None:
-        self.schema, self.info, self._inner = inner.schema, inner.info, inner
+    def __init__(self, inner: Any, seconds: float) -> None:
+        self.schema, self.info, self._inner, self._seconds = inner.schema, inner.info, inner, seconds
 
     def estimate(self, where: str) -> Any:
         sys.stderr.write("asked\n")
         sys.stderr.flush()
-        time.sleep(1.0)
+        time.sleep(self._seconds)
         return self._inner.estimate(where)
 
 
 def main() -> None:
-    (served,) = load_models(sys.argv[1:]).values()
+    model, seconds, timeout = sys.argv[1:]
+    (served,) = load_models([model]).values()
     listening = listen("127.0.0.1", 0)
 
     def ready() -> None:
         sys.stderr.write(f"serving at {address(listening)}\n")
         sys.stderr.flush()
 
-    slow: Any = Slow(served.estimator)
-    sys.exit(run({"people": Served("people", slow, None)}, listening, Options(), ready).code)
+    slow: Any = Slow(served.estimator, float(seconds))
+    options = Options(seconds=float(timeout))
+    sys.exit(leave(run({"people": Served("people", slow, None)}, listening, options, ready)))
 
 
 if __name__ == "__main__":

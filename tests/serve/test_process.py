@@ -55,7 +55,7 @@ def ask(port: int) -> tuple[int, Any]:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_it_stops_when_it_has_answered_what_was_asked(model: Path, number: signal.Signals, code: int) -> None:
-    with process("tests.serve.slow_service", model) as (started, port), ThreadPoolExecutor(1) as pool:
+    with process("tests.serve.slow_service", model, 1, 10) as (started, port), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, port)
         assert started.stderr is not None
         assert started.stderr.readline() == "asked\n"
@@ -66,6 +66,13 @@ def test_it_stops_when_it_has_answered_what_was_asked(model: Path, number: signa
         assert started.wait(10) == code
         with pytest.raises(ConnectionRefusedError):
             ask(port)
+
+
+def test_it_does_not_wait_for_what_was_refused(model: Path) -> None:
+    with process("tests.serve.slow_service", model, 600, 0.2) as (started, port):
+        assert ask(port)[0] == 408
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(20) == 0
 
 
 def test_the_command(model: Path, people: Path) -> None:

@@ -19,7 +19,7 @@ from countless.serve.app import REFUSALS
 from countless.serve.models import Served, load_models
 from tests.serve.conftest import Client
 
-ASKED = {
+ASKED: dict[str, Callable[[str], dict[str, Any]]] = {
     "estimate": lambda where: {"where": where},
     "distribution": lambda where: {"columns": ["age"], "where": where},
     "query": lambda where: {"sql": f"SELECT count(*) FROM t WHERE {where}"},
@@ -85,7 +85,7 @@ def test_every_question_points_at_the_spot(client: Client, question: str) -> Non
         ("sample", {"count": 10_001}, "count: Input should be less than or equal to 10000"),
         ("sample", {"count": 0}, "count: Input should be greater than or equal to 1"),
         ("sample", {"seed": -1}, "seed: Input should be greater than or equal to 0"),
-        ("sample", {"where": "age > 900"}, "no row can match"),
+        ("sample", {"where": "age > 900"}, "no row matches"),
         ("query", {"sql": "SELECT age FROM t"}, "is not grouped"),
         ("query", {"sql": "DROP TABLE t"}, "SELECT"),
         ("check", {"where": None}, "where: Input should be a valid string"),
@@ -98,19 +98,19 @@ def test_a_body_that_is_not_as_it_should_be(client: Client, question: str, body:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "status", "words"),
     [
-        (b'{"where', "the body is not JSON"),
-        (b"[]", "valid dict"),
-        (b"\xff", "pars"),
-        (b'{"where": "age > \\ud800"}', "where: "),
-        (b"[" * 100_000, "pars"),
+        (b'{"where', 400, "the body is not JSON"),
+        (b"\xff", 400, "the body is not JSON"),
+        (b"[" * 100_000, 400, "the body is not JSON"),
+        (b"[]", 422, "valid dict"),
+        (b"", 422, "required"),
+        (b'{"where": "age > \\ud800"}', 422, "where: "),
     ],
 )
-def test_a_body_that_is_no_object(client: Client, content: bytes, words: str) -> None:
+def test_a_body_that_is_no_object(client: Client, content: bytes, status: int, words: str) -> None:
     reply = client.post("/v1/models/people/estimate", content)
-    assert reply.status in (400, 422)
-    assert reply.error["kind"] == "RequestError"
+    assert (reply.status, reply.error["kind"]) == (status, "RequestError")
     assert words in reply.error["message"]
 
 

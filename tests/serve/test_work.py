@@ -52,6 +52,12 @@ def models(slow: Slow) -> dict[str, Served]:
     return {"people": Served("people", slow, None)}  # type: ignore[arg-type]
 
 
+def wait_for(client: Client) -> None:
+    """Until no thread is at work."""
+    while client.service.busy:
+        time.sleep(0.01)
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60)), max_size=40))
 def test_what_is_kept_is_bounded(answers: list[tuple[str, int]]) -> None:
     kept = Kept(3, 100)
@@ -144,10 +150,8 @@ def test_an_answer_that_takes_too_long(start: Callable[..., Client], slow: Slow)
     assert "longer than 0.2 s" in reply.error["message"]
     assert client.ask("estimate", where="age > 41").status == 408
     assert client.get("/healthz").status == 200
-    assert client.service.busy
     slow.let.set()
-    while client.service.busy:
-        time.sleep(0.01)
+    wait_for(client)
     assert client.ask("estimate", where="age > 40").headers["x-cache"] == "hit"  # it was worked on, and kept
     assert slow.asked == ["age > 40"]  # the other one never had its turn
 
@@ -156,8 +160,7 @@ def test_a_long_list_that_nobody_waits_for_is_left(start: Callable[..., Client],
     client = start(models(slow), seconds=0.2)
     assert client.ask("estimate", where=[f"age > {place}" for place in range(200)]).status == 408
     slow.let.set()
-    while client.service.busy:
-        time.sleep(0.01)
+    wait_for(client)
     assert len(slow.asked) == 64
     assert len(client.service.kept) == 0
 

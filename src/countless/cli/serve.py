@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 
@@ -55,7 +54,7 @@ def serve(
     try:
         from countless.serve.app import Options
         from countless.serve.models import load_models
-        from countless.serve.server import address, is_loopback, listen, run
+        from countless.serve.server import address, is_loopback, leave, listen, run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("countless"):
             raise
@@ -79,7 +78,4 @@ def serve(
 
     ended = run(served, listening, options, ready)
     click.echo("stopped", err=True)
-    if ended.busy:
-        sys.stderr.flush()
-        os._exit(ended.code)  # a thread works for a request that has been refused: it would be waited for
-    return ended.code
+    return leave(ended)

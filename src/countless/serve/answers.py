@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from countless.data.frame import Frame
+from countless.data.schema import Column, Schema
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.estimate import Estimate
 from countless.serve import limits
@@ -48,13 +49,10 @@ def distribution(served: Served, asked: DistributionRequest, wanted: Wanted) -> 
     """A card for each column."""
     schema = served.estimator.schema
     sought = searched(schema, asked)
-    binned = {column.name: asked.bins for column in schema.columns if kind_of(column) in ("number", "time")}
-    found = served.estimator.distributions(asked.columns, _condition(asked.where), bins=binned)
-    cards = []
-    for name, each in zip(asked.columns, found, strict=True):
-        place = schema.find(name)
-        assert place is not None  # or there would be no distribution
-        cards.append(card(schema.columns[place], each, asked.top, sought.get(place)))
+    known = [column for name in asked.columns if (column := _column(schema, name)) is not None]
+    bins = {column.name: asked.bins for column in known if kind_of(column) in ("number", "time")}
+    found = served.estimator.distributions(asked.columns, _condition(asked.where), bins=bins)
+    cards = [card(column, each, asked.top, sought.get(column.name)) for column, each in zip(known, found, strict=True)]
     return {"total": plain(found[0].total), "cards": cards}
 
 
@@ -134,9 +132,16 @@ def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:
     lines = []
     for clause, error in zip(clauses, errors, strict=True):
         answer = error or next(answers)
-        failed = isinstance(answer, CountlessError)
-        lines.append({"where": clause, "error": told(answer)} if failed else plain(answer))
+        if isinstance(answer, CountlessError):
+            lines.append({"where": clause, "error": told(answer)})
+        else:
+            lines.append(plain(answer))
     return lines
+
+
+def _column(schema: Schema, name: str) -> Column | None:
+    place = schema.find(name)
+    return None if place is None else schema.columns[place]
 
 
 def _allowed(sql: str) -> str:

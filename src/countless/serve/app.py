@@ -33,6 +33,7 @@ SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here
     "auto_configure": False,
 }
 REFUSALS: dict[int, str] = {
+    400: "The body is not JSON.",
     401: "The token is missing or wrong.",
     403: "The request is not for this machine by name.",
     404: "There is no such model, or it has no table to count in.",
@@ -211,7 +212,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return _problem(422, RefusalError(422, "RequestError", f"the body is not JSON: {first['ctx']['error']}"))
+        return _problem(400, RefusalError(400, "RequestError", f"the body is not JSON: {first['ctx']['error']}"))
     place = ".".join(str(part) for part in first["loc"][1:] if part not in ("clause", "list"))
     return _problem(422, RefusalError(422, "RequestError", f"{place}: {first['msg']}" if place else str(first["msg"])))
 
@@ -222,7 +223,11 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: f"there is nothing at {request.url.path}", 405: f"{request.method} is not for {request.url.path}"}
+    words = {
+        400: "the body is not JSON in UTF-8",
+        404: f"there is nothing at {request.url.path}",
+        405: f"{request.method} is not for {request.url.path}",
+    }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
     message = words.get(error.status_code, str(error.detail))
     return _problem(error.status_code, RefusalError(error.status_code, kind, message))

@@ -27,8 +27,8 @@ def card(column: Column, found: Distribution, top: int, search: str | None) -> d
     }
 
 
-def searched(schema: Schema, asked: DistributionRequest) -> dict[int, str]:
-    """What is looked for, by the place of its column: one of those asked for, and a category."""
+def searched(schema: Schema, asked: DistributionRequest) -> dict[str, str]:
+    """What is looked for, by its column: one of those asked for, and a category."""
     places = {schema.find(name) for name in asked.columns}
     found = {}
     for name, text in asked.search.items():
@@ -37,7 +37,7 @@ def searched(schema: Schema, asked: DistributionRequest) -> dict[int, str]:
             raise UnsupportedQueryError(f'"{name}" is searched but not among the columns: add it to them')
         if kind_of(schema.columns[place]) != "category":
             raise UnsupportedQueryError(f'"{name}" is shown in bins, which have no values to search: leave search out')
-        found[place] = text.casefold()
+        found[schema.columns[place].name] = text.casefold()
     return found
 
 

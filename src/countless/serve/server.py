@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -71,6 +73,14 @@ def run(models: Mapping[str, Served], listening: socket.socket, options: Options
             signal.signal(number, handler)
         listening.close()
     return Ended(INTERRUPTED if signal.SIGINT in heard else 0, service.busy)
+
+
+def leave(ended: Ended) -> int:
+    """The exit code; but if a thread is at work for nobody, which Python would wait for, the process ends here."""
+    if ended.busy:
+        sys.stderr.flush()
+        os._exit(ended.code)
+    return ended.code
 
 
 class Server(uvicorn.Server):

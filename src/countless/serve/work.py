@@ -40,7 +40,7 @@ class Work:
     @property
     def busy(self) -> bool:
         """Whether a thread is at work."""
-        return any(job.future.running() for job in self._jobs.values())
+        return any(job.future.running() for job in list(self._jobs.values()))
 
     async def answer(self, asked: str, compute: Compute) -> tuple[bytes, bool]:
         """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before.
