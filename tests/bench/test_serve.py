@@ -24,7 +24,8 @@ def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
     assert facts == json.loads(out.read_text(encoding="utf-8"))
     assert facts["requests"] > 8
     assert (facts["wrong"], facts["refused"], facts["lost"], facts["exit_code"]) == (0, 0, 0, 0)
-    assert facts["cached"] > 0
+    assert facts["kept"] > 0
+    assert "computed_ms_p50" in facts
     assert facts["ms_p50"] <= facts["ms_p99"]
     assert facts["memory_mb_start"] > 1
 

@@ -113,6 +113,7 @@ def make_app(service: Service, options: Options) -> Application:
     app = FastAPI(
         title="Countless",
         summary="Questions about tables, answered from models of them.",
+        description="If the service was started with a token, what lies below /v1/ needs Authorization: Bearer TOKEN.",
         version=__version__,
         docs_url=None,
         redoc_url=None,

@@ -18,7 +18,7 @@ from countless.query.predicate import DIALECT
 
 SYNTAX = """
     select from where group by having order limit offset filter within as on distinct and or not in is like ilike
-    glob similar to between escape case when then else interval
+    glob similar to between escape case when then else interval over exists any all some values union
 """
 TYPES = "decimal numeric varchar char text timestamp time"
 NUMBERS = """

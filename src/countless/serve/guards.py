@@ -33,7 +33,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, so that its sender hears why
-OPEN = "/v1/"  # what lies below needs the token; the page asks for it, and has nothing to hide
+PROTECTED = "/v1/"  # what lies below needs the token; the page asks for it, and has nothing to hide
 FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log tells what")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -114,7 +114,7 @@ class Guarded:
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if self._local and _host(headers.get(b"host", b"")) not in LOCAL_HOSTS:
             raise RefusalError(403, "HostError", "this service is for its own machine: ask for it as localhost")
-        if self._token is None or not scope["path"].startswith(OPEN):
+        if self._token is None or not scope["path"].startswith(PROTECTED):
             return
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token.encode()):

@@ -19,6 +19,7 @@ from countless.serve.models import Served
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTED = 130
+BACKLOG = 1024  # connections that wait to be taken
 
 
 def is_loopback(host: str) -> bool:
@@ -36,11 +37,17 @@ def is_loopback(host: str) -> bool:
 def listen(host: str, port: int) -> socket.socket:
     """A socket at which requests can wait from now on; port 0 is any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named for asyncio's sake, which else lets the end of an answer wait for an acknowledgement.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
+        listening.close()
         reason = getattr(error, "strerror", None) or error
         raise CountlessError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None
+    return listening
 
 
 def address(listening: socket.socket) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from countless.bench.files import to_bytes, write_whole
-from countless.bench.serve import Options, measure
+from countless.bench.serve import PLACES, Options, measure
 from countless.cli import show
 from countless.cli.options import Duration, json_option, model_argument
 
@@ -45,7 +45,7 @@ def serve(
     library's; the exit code is 1 if one differs, or if a request is refused or lost.
     """
     options = Options(clients, seconds, clauses, seed=seed)
-    show.progress().print(f"{show.plural(clients, 'client')} ask for {show.duration(seconds)} ...")
+    show.progress().print(f"asking for {seconds:g} s with {show.plural(clients, 'client')} ...")
     facts = measure(model, options)
     if output is not None:
         write_whole(output, to_bytes(facts))
@@ -57,11 +57,11 @@ def serve(
 
 def _show(facts: dict[str, Any]) -> None:
     console = show.results()
-    console.print(
-        f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {facts['cached']:,} kept answers"
-    )
-    if "ms_p50" in facts:
-        times = ", ".join(f"p{place} {facts[f'ms_p{place}']:.1f} ms" for place in (50, 90, 99))
-        console.print(f"latency   {times}")
+    kept = f"{facts['kept']:,} answers had been kept"
+    console.print(f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {kept}")
+    for name, words in (("ms", "latency   "), ("computed_ms", "computed  ")):
+        if f"{name}_p50" in facts:
+            times = ", ".join(f"p{place} {facts[f'{name}_p{place}']:.1f} ms" for place in PLACES)
+            console.print(f"{words}{times}")
     console.print(f"errors    {facts['wrong']} unlike the library's, {facts['refused']} refused, {facts['lost']} lost")
     console.print(f"memory    {facts['memory_mb_start']:.0f} MB at first, {facts['memory_mb_end']:.0f} MB at last")
