@@ -1,0 +1,138 @@
+/** The service, and what it has answered before. */
+
+/**
+ * @typedef {import("./types.js").Estimate} Estimate
+ * @typedef {import("./types.js").Model} Model
+ * @typedef {import("./types.js").Spread} Spread
+ */
+
+const BINS = 24;
+const TOP = 40;
+const KEPT = 4000;
+
+/** An answer that says why there is none; `span` is where in the clause, in characters. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {[number, number] | null} span
+   */
+  constructor(message, span) {
+    super(message);
+    this.span = span;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} [body] what to POST; without it, GET
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+async function ask(path, body, signal) {
+  const posted = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal };
+  const response = await fetch(`v1/${path}`, body === undefined ? { signal } : posted);
+  const told = await response.json().catch(() => null);
+  if (response.ok && told) return told;
+  throw new ApiError(told?.error?.message ?? `the service answered with ${response.status}`, told?.error?.span ?? null);
+}
+
+/** @returns {Promise<{name: string, rows: number, columns: number}[]>} */
+export async function listModels() {
+  return (await ask("models")).models;
+}
+
+/**
+ * @param {string} name
+ * @returns {Promise<Model>}
+ */
+export const describe = (name) => ask(`models/${encodeURIComponent(name)}`);
+
+/** Answers of one model, kept by question, the latest few thousand. */
+export class Answers {
+  /** @param {string} model */
+  constructor(model) {
+    this.path = `models/${encodeURIComponent(model)}`;
+    /** @type {Map<string, any>} */
+    this.kept = new Map();
+  }
+
+  /**
+   * The kept estimate of a clause.
+   * @param {string} where
+   * @returns {Estimate | undefined}
+   */
+  total(where) {
+    return this.kept.get(key("total", where));
+  }
+
+  /**
+   * The kept spread of a column under a clause.
+   * @param {string} column
+   * @param {string} where
+   * @param {string} [search]
+   * @returns {Spread | undefined}
+   */
+  spread(column, where, search = "") {
+    return this.kept.get(key("spread", where, column, search));
+  }
+
+  /**
+   * @param {string} where
+   * @returns {{rows: number, ms: number} | undefined}
+   */
+  truth(where) {
+    return this.kept.get(key("truth", where));
+  }
+
+  /**
+   * @param {string} where
+   * @param {AbortSignal} [signal]
+   * @returns {Promise<Estimate>}
+   */
+  async estimate(where, signal) {
+    const found = this.total(where) ?? (await ask(`${this.path}/estimate`, { where }, signal)).estimates[0];
+    if (found.error) throw new ApiError(found.error.message, found.error.span);
+    return this.keep(key("total", where), found);
+  }
+
+  /**
+   * Asks for the spreads of columns that are not kept yet, all under one clause.
+   * @param {string[]} columns
+   * @param {string} where
+   * @param {Record<string, string>} search by column
+   * @param {AbortSignal} [signal]
+   */
+  async spreads(columns, where, search, signal) {
+    const wanted = columns.filter((column) => !this.spread(column, where, search[column]));
+    if (!wanted.length) return;
+    const searched = Object.fromEntries(wanted.filter((name) => search[name]).map((name) => [name, search[name]]));
+    const body = { columns: wanted, where: where || null, bins: BINS, top: TOP, search: searched };
+    const told = await ask(`${this.path}/distribution`, body, signal);
+    for (const card of told.cards) this.keep(key("spread", where, card.column, search[card.column] ?? ""), card);
+  }
+
+  /**
+   * The table's own count.
+   * @param {string} where
+   * @returns {Promise<{rows: number, ms: number}>}
+   */
+  async check(where) {
+    return this.keep(key("truth", where), await ask(`${this.path}/check`, { where }));
+  }
+
+  /**
+   * @template T
+   * @param {string} question
+   * @param {T} answer
+   * @returns {T}
+   */
+  keep(question, answer) {
+    this.kept.delete(question);
+    this.kept.set(question, answer);
+    if (this.kept.size > KEPT) this.kept.delete(/** @type {string} */ (this.kept.keys().next().value));
+    return answer;
+  }
+}
+
+/** @param {...string} parts */
+const key = (...parts) => JSON.stringify(parts);
