@@ -22,6 +22,25 @@ export class ApiError extends Error {
   }
 }
 
+/** The service wants a token, or another one. */
+export class TokenError extends ApiError {}
+
+const TOKEN = "countless-token";
+
+/** What a service with a token must be brought with every request. */
+function authorization() {
+  const token = sessionStorage.getItem(TOKEN);
+  return token ? { authorization: `Bearer ${token}` } : {};
+}
+
+/**
+ * Brings this token from now on, until the tab is closed.
+ * @param {string} token
+ */
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
 /**
  * @param {string} path
  * @param {unknown} [body] what to POST; without it, GET
@@ -29,9 +48,12 @@ export class ApiError extends Error {
  * @returns {Promise<any>}
  */
 async function ask(path, body, signal) {
-  const posted = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal };
-  const response = await fetch(`v1/${path}`, body === undefined ? { signal } : posted);
+  const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const headers = { "content-type": "application/json", ...authorization() };
+  const response = await fetch(`v1/${path}`, { ...posted, headers, signal });
   const told = await response.json().catch(() => null);
+  signal?.throwIfAborted(); // what was read of it is not all
+  if (response.status === 401) throw new TokenError(told?.error?.message ?? "the service wants a token", null);
   if (response.ok && told) return told;
   throw new ApiError(told?.error?.message ?? `the service answered with ${response.status}`, told?.error?.span ?? null);
 }

@@ -18,6 +18,7 @@ import { formatRows, formatShare } from "./format.js";
  * @typedef {object} Shown what a card draws
  * @property {Filter | undefined} filter the column's own
  * @property {Spread | undefined} spread under the filters of all other columns
+ * @property {boolean} isFresh whether it is, and not what was known before
  * @property {Spread | undefined} ghost of the whole table
  * @property {Spread | undefined} found what the card's search has found
  * @property {boolean} isFiltered whether the spread is of fewer rows than the table's
@@ -51,8 +52,10 @@ export class Card {
   draw(shown) {
     this.clear.hidden = !shown.filter;
     this.element.classList.toggle("filtering", Boolean(shown.filter));
-    this.element.classList.toggle("filtered", shown.isFiltered);
-    this.element.classList.remove("failed");
+    if (shown.isFresh && this.element.classList.contains("failed")) {
+      this.element.classList.remove("failed");
+      this.tell();
+    }
   }
 
   /** @param {string} message */

@@ -3,7 +3,7 @@
 import { Card, tellSlice } from "./card.js";
 import { debounced, html, set, svg } from "./dom.js";
 import { formatRows, formatShort, formatValue } from "./format.js";
-import { isNumeric } from "./literal.js";
+import { isNumeric, position, timeKeyword } from "./literal.js";
 
 /**
  * @typedef {import("./card.js").Actions} Actions
@@ -15,7 +15,7 @@ import { isNumeric } from "./literal.js";
  */
 
 export const LISTED = 12; // rows of a card; the rest are folded
-const FEW = 5; // so many fit on a short card
+const FEW = 6; // so many fit on a short card
 
 /** @param {Column} column */
 const valuesOf = (column) => column.distinct + (column.has_null ? 1 : 0);
@@ -82,7 +82,8 @@ export class CategoryCard extends Card {
     const absent = (/** @type {Value} */ value) => ({ ...missing, value });
     if (valuesOf(this.column) <= LISTED) {
       const found = new Map(given.map((slice) => [keyOf(slice), slice]));
-      const order = isNumeric(this.column.type) ? [...whole].sort(byValue) : whole;
+      const { type } = this.column;
+      const order = isNumeric(type) || timeKeyword(type) ? [...whole].sort(byValue(type)) : whole;
       return order.map((slice) => found.get(keyOf(slice)) ?? absent(slice.value ?? null));
     }
     const chosen = new Set(this.selected.map(keyFor));
@@ -215,10 +216,12 @@ const keyFor = (value) => (value === null || value === undefined ? "null" : `=${
 const keyOf = (slice) => keyFor(slice.value);
 
 /**
- * @param {Slice} one
- * @param {Slice} other
+ * In the order of the axis, NULL last.
+ * @param {string} type
+ * @returns {(one: Slice, other: Slice) => number}
  */
-const byValue = (one, other) => (one.value === null ? 1 : other.value === null ? -1 : Number(one.value) - Number(other.value));
+const byValue = (type) => (one, other) =>
+  Number(one.value === null) - Number(other.value === null) || position(type, one.value) - position(type, other.value) || 0;
 
 /** @param {number} share */
 const percent = (share) => `${Math.max(share * 100, share > 0 ? 0.8 : 0).toFixed(2)}%`;

@@ -1,6 +1,9 @@
 /** Numbers as they are read: rows, shares, times, values of columns. */
 
-/** @typedef {import("./types.js").Value} Value */
+/**
+ * @typedef {import("./types.js").Edge} Edge
+ * @typedef {import("./types.js").Value} Value
+ */
 
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 3 });
@@ -51,8 +54,7 @@ export function formatMs(ms) {
  */
 export function formatValue(value) {
   if (value === null || value === undefined) return "NULL";
-  if (value === "") return "(empty)";
-  return typeof value === "number" ? formatNumber(value) : String(value);
+  return value === "" ? "(empty)" : value;
 }
 
 /**
@@ -66,11 +68,11 @@ export function formatNumber(value) {
 
 /**
  * An edge of a bin: a time of midnight is its day.
- * @param {Value | undefined} value
+ * @param {Edge | undefined} value
  */
 export function formatEdge(value) {
-  const text = typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? formatNumber(Number(value)) : formatValue(value);
-  return text.replace(/[ T]00:00:00(\.0+)?([+-]00(:?00)?|Z)?$/, "");
+  if (typeof value === "number") return formatNumber(value);
+  return formatValue(value).replace(/[ T]00:00:00(\.0+)?([+-]00(:?00)?|Z)?$/, "");
 }
 
 /**

@@ -2,6 +2,7 @@
 
 /**
  * @typedef {import("./types.js").Column} Column
+ * @typedef {import("./types.js").Edge} Edge
  * @typedef {import("./types.js").Value} Value
  */
 
@@ -78,7 +79,7 @@ export function literal(type, value) {
 /**
  * Where a value lies on its axis: a number as such, days and times in milliseconds. NaN if it cannot be told.
  * @param {string} type
- * @param {Value | undefined} value
+ * @param {Edge | undefined} value
  * @returns {number}
  */
 export function position(type, value) {

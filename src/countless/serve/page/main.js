@@ -1,6 +1,6 @@
 /** The page: a model's columns as cards, and what happens when one of them is touched. */
 
-import { Answers, ApiError, describe, listModels } from "./api.js";
+import { Answers, ApiError, describe, keepToken, listModels, TokenError } from "./api.js";
 import { CategoryCard } from "./category.js";
 import { whereOf } from "./clause.js";
 import { byId, debounced, html } from "./dom.js";
@@ -20,7 +20,7 @@ import { Updates } from "./updates.js";
  */
 
 /** @param {Column} column */
-const isText = (column) => column.kind === "text" || (column.kind === "category" && column.binned);
+const isText = (column) => column.kind === "text";
 
 class Explorer {
   constructor() {
@@ -44,6 +44,12 @@ class Explorer {
     this.sizes = new ResizeObserver(debounced(60, () => this.cards.forEach((card) => card.resize())));
     byId("find").addEventListener("input", () => this.find());
     byId("model").addEventListener("change", () => (location.hash = hashOf(byId("model").value, "")));
+    byId("bring").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      keepToken(byId("token").value.trim());
+      byId("guard").close();
+      void this.start();
+    });
     addEventListener("popstate", () => void this.open());
     addEventListener("hashchange", () => void this.open());
   }
@@ -161,6 +167,7 @@ class Explorer {
       this.cards.get(column.name)?.draw({
         filter,
         spread: spread ?? this.drawn.get(column.name),
+        isFresh: Boolean(spread),
         ghost: answers.spread(column.name, ""),
         found: search ? answers.spread(column.name, others, search) : undefined,
         isFiltered: others !== "",
@@ -207,6 +214,7 @@ class Explorer {
 
   /** @param {unknown} error */
   lost(error) {
+    if (error instanceof TokenError) byId("guard").showModal();
     this.refused(error instanceof ApiError ? error : new ApiError("the service does not answer: is it still running?", null));
   }
 }

@@ -72,7 +72,7 @@ export class RangeCard extends Card {
     this.histogram.draw(spread.values.filter(isBin), shown.isFiltered ? whole : [], [...this.edges.keys()], range);
     const only = this.filter.orNull && !this.filter.from && !this.filter.to;
     this.element.classList.toggle("nullonly", only);
-    this.brush.draw(this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? place)), range);
+    this.brush.draw(this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? String(place))), range);
     this.drawEnds(whole);
     this.drawNull(spread.values.find((slice) => !isBin(slice)));
   }

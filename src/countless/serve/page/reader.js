@@ -120,7 +120,7 @@ export class Reader {
    */
   isNull(column) {
     if (!this.words("IS", "NULL")) return null;
-    if (column.kind === "text" || (column.kind === "category" && column.binned)) return null;
+    if (column.kind === "text") return null;
     return column.kind === "category"
       ? { kind: "in", values: [null] }
       : { kind: "range", from: null, to: null, orNull: true };
@@ -149,7 +149,7 @@ export class Reader {
     do {
       const text = this.literal(column);
       if (text === null) return null;
-      if (!values.some((value) => String(value) === text)) values.push(valueOf(column, text));
+      if (!values.includes(text)) values.push(text);
     } while (this.sign(","));
     return this.sign(")") ? { kind: "in", values } : null;
   }
@@ -248,7 +248,7 @@ export class Reader {
 const onAxis = (column) => column.kind === "number" || column.kind === "time";
 
 /** @param {Column} column */
-const isListed = (column) => column.kind === "category" && !column.binned;
+const isListed = (column) => column.kind === "category";
 
 /**
  * @param {Column} column
@@ -257,24 +257,12 @@ const isListed = (column) => column.kind === "category" && !column.binned;
  * @returns {Filter | null}
  */
 function compare(column, operator, text) {
-  if (isListed(column)) return operator === "=" ? { kind: "in", values: [valueOf(column, text)] } : null;
+  if (isListed(column)) return operator === "=" ? { kind: "in", values: [text] } : null;
   if (!onAxis(column)) return null;
   const bound = { text, strict: operator === "<" || operator === ">" };
   if (operator === "=") return { kind: "range", from: bound, to: bound, orNull: false };
   const from = BOUNDS.get(operator) === "from";
   return { kind: "range", from: from ? bound : null, to: from ? null : bound, orNull: false };
-}
-
-/**
- * A value as the service gives it: numbers and booleans as such.
- * @param {Column} column
- * @param {string} text
- * @returns {Value}
- */
-function valueOf(column, text) {
-  if (column.type === "BOOLEAN") return text === "true";
-  const number = Number(text);
-  return isNumeric(column.type) && String(number) === text ? number : text;
 }
 
 /** @param {Filter} filter */

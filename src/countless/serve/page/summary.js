@@ -28,7 +28,7 @@ export class Summary {
   draw(model, where, estimate, truth) {
     byId("check").hidden = !model.checkable;
     this.ask.disabled = !where || Boolean(truth);
-    if (!where) this.say(formatRows(model.rows), `the whole table, of which only the model is here`, 1);
+    if (!where) this.say(formatRows(model.rows), "the whole table", 1);
     else if (estimate) this.say(formatRows(estimate.rows), describe(estimate, model.rows), estimate.selectivity);
     this.truth.textContent = truth && estimate ? compare(estimate, truth) : "";
   }
