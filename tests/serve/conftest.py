@@ -10,13 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from countless.serve.app import Options, Service
 from countless.serve.models import Served, load_models
 from countless.serve.server import listen, make_server
+from tests.serve.browsers import started
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @dataclass
@@ -98,3 +102,10 @@ def start(served: dict[str, Served]) -> Iterator[Callable[..., Client]]:
     """Starts a service of one's own."""
     with ExitStack() as stack:
         yield lambda models=served, **options: stack.enter_context(running(models, Options(**options)))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser, or a reason why there is none."""
+    with started() as found:
+        yield found

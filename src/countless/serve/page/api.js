@@ -27,7 +27,10 @@ export class TokenError extends ApiError {}
 
 const TOKEN = "countless-token";
 
-/** What a service with a token must be brought with every request. */
+/**
+ * What a service with a token must be brought with every request.
+ * @returns {Record<string, string>}
+ */
 function authorization() {
   const token = sessionStorage.getItem(TOKEN);
   return token ? { authorization: `Bearer ${token}` } : {};
@@ -112,7 +115,7 @@ export class Answers {
    * @returns {Promise<Estimate>}
    */
   async estimate(where, signal) {
-    const found = this.total(where) ?? (await ask(`${this.path}/estimate`, { where }, signal)).estimates[0];
+    const found = this.total(where) ?? (await ask(`${this.path}/estimate`, { where: [where] }, signal)).estimates[0];
     if (found.error) throw new ApiError(found.error.message, found.error.span);
     return this.keep(key("total", where), found);
   }
