@@ -18,7 +18,6 @@ from countless.estimator.fit import fit
 from countless.serve.app import Options
 from countless.serve.models import Served, load_models
 from tests.estimator.test_mixed import pages
-from tests.serve.browsers import started
 from tests.serve.conftest import Client, running
 
 if TYPE_CHECKING:
@@ -97,10 +96,11 @@ class Visitor:
     @property
     def told(self) -> dict[str, list[str]]:
         """What every card tells a screen reader."""
-        return self.page.evaluate(
+        found: dict[str, list[str]] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll('.card')].map(card => [card.dataset.column,
             [...card.querySelectorAll('li')].map(item => item.ariaLabel ?? item.textContent)]))"""
         )
+        return found
 
     def expect(self, where: str, model: str = "people") -> None:
         """The view is of this clause, and the count is the service's own."""
@@ -232,9 +232,9 @@ def test_a_brushed_range_is_one_step_of_history(visitor: Visitor) -> None:
 
 def test_a_brushed_range_of_days_has_dates_of_both_ends(visitor: Visitor) -> None:
     visitor.drag("since when", 0.25, 0.75)
-    assert re.fullmatch(
-        r"\"since when\" BETWEEN DATE '2020-0\d-\d\d' AND DATE '2020-0\d-\d\d'", visitor.where
-    ), visitor.where
+    assert re.fullmatch(r"\"since when\" BETWEEN DATE '2020-0\d-\d\d' AND DATE '2020-0\d-\d\d'", visitor.where), (
+        visitor.where
+    )
     visitor.expect(visitor.where)
 
 
@@ -360,7 +360,11 @@ def test_tab_comes_to_everything(visitor: Visitor) -> None:
     visitor.page.focus("#model")
     for _ in range(40):
         visitor.page.keyboard.press("Tab")
-        stops.add(visitor.page.evaluate("document.activeElement.closest('.card')?.dataset.column ?? document.activeElement.id"))
+        stops.add(
+            visitor.page.evaluate(
+                "document.activeElement.closest('.card')?.dataset.column ?? document.activeElement.id"
+            )
+        )
     assert {"find", "theme", "where", "age", "city", "married", "since when", "score"} <= stops
 
 

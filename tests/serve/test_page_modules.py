@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 from sqlglot import exp
 
+from countless.data.source import connect
 from countless.query.parse import parse
 from tests.serve.conftest import Client
 
@@ -61,7 +61,10 @@ def in_(*values: str | None) -> dict[str, Any]:
 
 
 def between(low: str | None, high: str | None, *, strict: str = "", or_null: bool = False) -> dict[str, Any]:
-    bounds = [None if text is None else {"text": text, "strict": end in strict} for end, text in zip("<>", (low, high), strict=True)]
+    bounds = [
+        None if text is None else {"text": text, "strict": end in strict}
+        for end, text in zip("<>", (low, high), strict=True)
+    ]
     return {"kind": "range", "from": bounds[0], "to": bounds[1], "orNull": or_null}
 
 
@@ -98,7 +101,7 @@ def test_filters_are_written_counted_and_read_back(call: Call, name: str, told: 
     view = {"model": "", "filters": [[name, told]], "extra": []}
     written = call("clause", "whereOf", COLUMNS, view)
     assert written == sql
-    assert duckdb.sql(f"SELECT count(*) FROM ({TABLE}) WHERE {written}").fetchall() == [(rows,)]
+    assert connect().execute(f"SELECT count(*) FROM ({TABLE}) WHERE {written}").fetchall() == [(rows,)]
     assert call("parse", "parseWhere", written, COLUMNS) == {"filters": [[name, told]], "extra": []}
 
 
@@ -141,19 +144,19 @@ def test_a_clause_counts_the_same_beside_another_filter(call: Call, written: str
     filters = [*found["filters"], ["score", in_("1.50")]]
     both = call("clause", "whereOf", COLUMNS, {"model": "", "filters": filters, "extra": found["extra"]})
     counts = [
-        duckdb.sql(f"SELECT count(*) FROM ({TABLE}) WHERE {where}").fetchall()
+        connect().execute(f"SELECT count(*) FROM ({TABLE}) WHERE {where}").fetchall()
         for where in (both, f"({written}) AND score = 1.50")
     ]
     assert counts[0] == counts[1]
 
 
 def test_keywords_are_quoted_where_they_have_to_be(call: Call) -> None:
-    words = [word for (word,) in duckdb.sql("SELECT DISTINCT keyword_name FROM duckdb_keywords()").fetchall()]
+    words = [word for (word,) in connect().execute("SELECT DISTINCT keyword_name FROM duckdb_keywords()").fetchall()]
     for word in words:
         name = call("literal", "quoteName", word)
         condition = parse(f"({name} IN (1) OR {name} IS NULL) AND {name} BETWEEN 1 AND 2 AND {name} >= 1")
         assert {column.name for column in condition.find_all(exp.Column)} == {word}
-        duckdb.sql(f"SELECT 1 FROM (SELECT 1 AS {name}) WHERE {name} IN (1) AND {name} BETWEEN 1 AND 2")
+        connect().execute(f"SELECT 1 FROM (SELECT 1 AS {name}) WHERE {name} IN (1) AND {name} BETWEEN 1 AND 2")
 
 
 @pytest.mark.parametrize(
