@@ -1,9 +1,13 @@
 /** The service, and what it has answered before. */
 
+import { fitted, folded, zoomOf } from "./zoom.js";
+
 /**
+ * @typedef {import("./types.js").Column} Column
  * @typedef {import("./types.js").Estimate} Estimate
  * @typedef {import("./types.js").Model} Model
  * @typedef {import("./types.js").Spread} Spread
+ * @typedef {import("./zoom.js").Zoom} Zoom
  */
 
 const BINS = 24;
@@ -74,9 +78,15 @@ export const describe = (name) => ask(`models/${encodeURIComponent(name)}`);
 
 /** Answers of one model, kept by question, the latest few thousand. */
 export class Answers {
-  /** @param {string} model */
-  constructor(model) {
+  /**
+   * @param {string} model
+   * @param {Column[]} columns
+   */
+  constructor(model, columns) {
     this.path = `models/${encodeURIComponent(model)}`;
+    this.types = new Map(columns.map((column) => [column.name, column.type]));
+    /** @type {Map<string, Zoom | null>} */
+    this.zooms = new Map();
     /** @type {Map<string, any>} */
     this.kept = new Map();
   }
@@ -129,11 +139,41 @@ export class Answers {
    */
   async spreads(columns, where, search, signal) {
     const wanted = columns.filter((column) => !this.spread(column, where, search[column]));
-    if (!wanted.length) return;
-    const searched = Object.fromEntries(wanted.filter((name) => search[name]).map((name) => [name, search[name]]));
-    const body = { columns: wanted, where: where || null, bins: BINS, top: TOP, search: searched };
-    const told = await ask(`${this.path}/distribution`, body, signal);
-    for (const card of told.cards) this.keep(key("spread", where, card.column, search[card.column] ?? ""), card);
+    /** @type {Map<number, string[]>} */
+    const groups = new Map();
+    for (const column of wanted) {
+      const bins = this.zooms.get(column)?.bins ?? BINS;
+      groups.set(bins, [...(groups.get(bins) ?? []), column]);
+    }
+    for (const [bins, names] of groups) {
+      const searched = Object.fromEntries(names.filter((name) => search[name]).map((name) => [name, search[name]]));
+      const body = { columns: names, where: where || null, bins, top: TOP, search: searched };
+      const told = await ask(`${this.path}/distribution`, body, signal);
+      for (const card of told.cards) await this.take(card, where, search, signal);
+    }
+  }
+
+  /**
+   * Keeps a spread. One of the whole table tells whether the column is better looked at closely, and is asked again.
+   * @param {Spread} card
+   * @param {string} where
+   * @param {Record<string, string>} search
+   * @param {AbortSignal} [signal]
+   */
+  async take(card, where, search, signal) {
+    const name = card.column;
+    const type = this.types.get(name) ?? "";
+    if (!where && card.kind !== "category") {
+      const known = this.zooms.get(name);
+      if (known) this.zooms.set(name, fitted(type, known, card.values));
+      else if (known === undefined) {
+        this.zooms.set(name, zoomOf(type, card.values));
+        if (this.zooms.get(name)) return this.spreads([name], where, search, signal);
+      }
+    }
+    const zoom = this.zooms.get(name);
+    const values = zoom ? folded(type, zoom, card.values) : card.values;
+    this.keep(key("spread", where, name, search[name] ?? ""), { ...card, values });
   }
 
   /**

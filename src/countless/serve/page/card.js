@@ -26,6 +26,7 @@ import { formatRows, formatShare } from "./format.js";
  * @property {Estimate | undefined} before the view without the column's own filter
  * @property {Estimate | undefined} alone the column's own filter and nothing else
  * @property {number} rows of the table
+ * @property {import("./zoom.js").Zoom | null} zoom
  */
 
 export class Card {
@@ -52,6 +53,7 @@ export class Card {
   draw(shown) {
     this.clear.hidden = !shown.filter;
     this.element.classList.toggle("filtering", Boolean(shown.filter));
+    this.element.classList.toggle("stale", !shown.isFresh);
     if (shown.isFresh && this.element.classList.contains("failed")) {
       this.element.classList.remove("failed");
       this.tell();

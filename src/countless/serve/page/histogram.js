@@ -13,6 +13,7 @@ import { position } from "./literal.js";
  */
 
 const HEIGHT = 72;
+const TAIL = 14; // the width of all that lies below, and above, of what is looked at closely
 let made = 0;
 
 export class Histogram {
@@ -33,17 +34,42 @@ export class Histogram {
     this.slices = [];
     /** @type {number[]} */
     this.places = [];
+    /** @type {import("./zoom.js").Zoom | null} */
+    this.zoom = null;
+    this.drawnWidth = 0;
+    /** @type {[number, number][]} */
+    this.stops = [];
   }
 
   get width() {
     return Math.max(Math.round(this.surface.clientWidth), 40);
   }
 
-  /** @param {number} place */
+  /**
+   * Where a place is, in pixels: between stops evenly.
+   * @param {number} place
+   */
   x(place) {
+    const after = this.stops.findIndex(([stop]) => place < stop);
+    if (after === 0) return 0;
+    if (after < 0) return this.drawnWidth;
+    const [[low, left], [high, right]] = [this.stops[after - 1], this.stops[after]];
+    return Math.round(left + ((place - low) / (high - low)) * (right - left));
+  }
+
+  /**
+   * Places whose pixels are given: the ends, and those of what is looked at closely.
+   * @returns {[number, number][]}
+   */
+  stopsOf() {
+    const width = this.drawnWidth;
     const [first, last] = [this.places[0], this.places[this.places.length - 1]];
-    const share = Math.min(Math.max((place - first) / (last - first || 1), 0), 1);
-    return Math.round(share * (this.drawnWidth ?? 0));
+    const [from, to] = this.zoom ? [this.zoom.from, this.zoom.to].map((edge) => position(this.column.type, edge)) : [first, last];
+    /** @type {[number, number][]} */
+    const stops = [[first, 0]];
+    if (from > first) stops.push([from, TAIL]);
+    if (to < last) stops.push([to, width - TAIL]);
+    return [...stops, [last, width]];
   }
 
   /**
@@ -64,6 +90,7 @@ export class Histogram {
     this.slices = slices;
     this.places = [...places].sort((one, other) => one - other);
     this.drawnWidth = this.width;
+    this.stops = this.stopsOf();
     const most = Math.max(...slices.map((slice) => slice.share), ...ghost.map((slice) => slice.share), 1e-9);
     const height = (/** @type {number} */ share) => (share > 0 ? Math.max((share / most) * (HEIGHT - 2), 1) : 0);
     for (const bars of [this.bars, this.chosen]) this.drawBars(bars, slices, height);
@@ -91,7 +118,7 @@ export class Histogram {
       known.delete(String(slice.from));
       const [left, right] = this.ends(slice);
       const tall = height(slice.share);
-      set(bar, { x: left, width: Math.max(right - left - 1, 1), y: HEIGHT - tall, height: tall });
+      set(bar, { class: slice.low === undefined ? "tail" : null, x: left, width: Math.max(right - left - 1, 1), y: HEIGHT - tall, height: tall });
     }
     for (const bar of known.values()) set(bar, { y: HEIGHT, height: 0 });
   }

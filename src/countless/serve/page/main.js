@@ -29,7 +29,7 @@ class Explorer {
     this.summary = new Summary(() => void this.check());
     /** @type {Model | null} */
     this.model = null;
-    this.answers = new Answers("");
+    this.answers = new Answers("", []);
     /** @type {Updates | null} */
     this.updates = null;
     /** @type {Map<string, AnyCard>} */
@@ -50,7 +50,6 @@ class Explorer {
       byId("guard").close();
       void this.start();
     });
-    addEventListener("popstate", () => void this.open());
     addEventListener("hashchange", () => void this.open());
   }
 
@@ -71,20 +70,23 @@ class Explorer {
     const named = readHash(location.hash);
     const name = named.model || this.names?.[0] || "";
     try {
-      if (this.model?.name !== name) await this.load(name);
+      if (this.model?.name !== name) await this.load(name, location.hash);
+      else if (named.where !== this.store.where) this.store.show(name, this.model.columns, named.where);
     } catch (error) {
       this.lost(error);
-      return;
     }
-    if (this.model && named.where !== this.store.where) this.store.show(name, this.model.columns, named.where);
   }
 
-  /** @param {string} name */
-  async load(name) {
+  /**
+   * @param {string} name
+   * @param {string} hash
+   */
+  async load(name, hash) {
     const model = await describe(name);
+    if (hash !== location.hash) return; // another one was opened meanwhile
     this.updates?.stop();
     this.model = model;
-    this.answers = new Answers(name);
+    this.answers = new Answers(name, model.columns);
     this.searches = {};
     this.drawn = new Map();
     byId("model").value = name;
@@ -102,8 +104,8 @@ class Explorer {
       failed: (column, message) => this.cards.get(column)?.fail(message),
       busy: (busy) => document.body.classList.toggle("busy", busy),
     });
-    this.find();
-    this.store.show(name, model.columns, readHash(location.hash).where);
+    this.hide();
+    this.store.show(name, model.columns, readHash(hash).where);
   }
 
   /** @param {Model} model */
@@ -167,7 +169,7 @@ class Explorer {
       this.cards.get(column.name)?.draw({
         filter,
         spread: spread ?? this.drawn.get(column.name),
-        isFresh: Boolean(spread),
+        isFresh: Boolean(spread) || isText(column),
         ghost: answers.spread(column.name, ""),
         found: search ? answers.spread(column.name, others, search) : undefined,
         isFiltered: others !== "",
@@ -175,6 +177,7 @@ class Explorer {
         before: answers.total(others),
         alone: alone ? answers.total(alone) : undefined,
         rows: model.rows,
+        zoom: answers.zooms.get(column.name) ?? null,
       });
     }
   }
@@ -195,12 +198,16 @@ class Explorer {
     }
   }
 
-  /** Hides the cards of columns that are not looked for. */
   find() {
+    this.hide();
+    if (this.updates) this.changed(this.store.view, false);
+  }
+
+  /** Hides the cards of columns that are not looked for. */
+  hide() {
     const text = byId("find").value.trim().toLowerCase();
     for (const [column, card] of this.cards) card.element.hidden = !column.toLowerCase().includes(text);
     byId("none").hidden = !this.cards.size || [...this.cards.values()].some((card) => !card.element.hidden);
-    if (this.updates && this.store.view.model) this.changed(this.store.view, false);
   }
 
   /** @param {IntersectionObserverEntry[]} entries */

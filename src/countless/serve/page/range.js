@@ -6,6 +6,7 @@ import { Histogram } from "./histogram.js";
 import { html, set } from "./dom.js";
 import { formatEdge, formatShort } from "./format.js";
 import { isBound, isDiscrete, neighbour, position } from "./literal.js";
+import { isBin } from "./zoom.js";
 
 /**
  * @typedef {import("./brush.js").Range} Range
@@ -69,11 +70,12 @@ export class RangeCard extends Card {
     const whole = shown.ghost.values.filter(isBin);
     this.edges = new Map(whole.flatMap(({ from, to }) => [from, to].map((edge) => [position(this.column.type, edge), String(edge)])));
     const range = this.rangeOf(this.filter);
+    this.histogram.zoom = shown.zoom;
     this.histogram.draw(spread.values.filter(isBin), shown.isFiltered ? whole : [], [...this.edges.keys()], range);
     const only = this.filter.orNull && !this.filter.from && !this.filter.to;
     this.element.classList.toggle("nullonly", only);
     this.brush.draw(this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? String(place))), range);
-    this.drawEnds(whole);
+    this.drawEnds(whole, shown.zoom);
     this.drawNull(spread.values.find((slice) => !isBin(slice)));
   }
 
@@ -81,11 +83,16 @@ export class RangeCard extends Card {
     if (this.shown) this.draw(this.shown);
   }
 
-  /** @param {Slice[]} whole */
-  drawEnds(whole) {
+  /**
+   * @param {Slice[]} whole
+   * @param {import("./zoom.js").Zoom | null} zoom
+   */
+  drawEnds(whole, zoom) {
     if (!whole.length) return;
-    this.first.textContent = formatEdge(whole[0].from);
-    this.last.textContent = formatEdge(whole[whole.length - 1].to);
+    const [first, last] = [whole[0].from, whole[whole.length - 1].to].map(formatEdge);
+    const [from, to] = zoom ? [zoom.from, zoom.to].map(formatEdge) : [first, last];
+    this.first.textContent = from === first ? first : `${first} … ${from}`;
+    this.last.textContent = to === last ? last : `${to} … ${last}`;
   }
 
   drawInputs() {
@@ -184,6 +191,3 @@ export class RangeCard extends Card {
     this.tell(slice && `${formatEdge(slice.from)} – ${formatEdge(slice.to)}: ${tellSlice(slice)}`);
   }
 }
-
-/** @param {Slice} slice */
-const isBin = (slice) => slice.from !== null && slice.from !== undefined;

@@ -9,7 +9,7 @@
  *
  * @typedef {string | null} Value of a category, as DuckDB prints it
  * @typedef {string | number | null} Edge of a bin
- * @typedef {{value?: Value, from?: Edge, to?: Edge, share: number, rows: number, low: number, high: number}} Slice
+ * @typedef {{value?: Value, from?: Edge, to?: Edge, share: number, rows: number, low?: number, high?: number}} Slice
  *   A value of a category, or a bin of numbers or times; NULL's bin has no edges.
  * @typedef {{values: number, share: number, rows: number}} Others
  * @typedef {{column: string, kind: string, values: Slice[], others: Others | null, counted?: boolean}} Spread
