@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ class Visitor:
         page.goto(f"http://127.0.0.1:{self.client.port}/#model={model}")
         if where is not None:
             page.goto(f"http://127.0.0.1:{self.client.port}/#model={model}&where={where}")
-        page.wait_for_selector(f"#model option[value={model}]", state="attached")
+        self.until(f"document.title.startsWith('{model} ')")
         self.settle()
 
     def settle(self) -> None:
@@ -132,10 +133,13 @@ def rows(count: float) -> str:
 
 @pytest.fixture(scope="module")
 def service(model: Path, people: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Two models: people, with their table, and pages, with a text column."""
+    """Two models: people, with their table, and pages, with text, many hosts and a few enormous sizes."""
     text = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
     table = Network(hidden=16, blocks=1, embedding=8)
-    made = fit(Source.open(pages(600)), text="url", epochs=2, network=table, text_network=text)
+    frame = pages(600)
+    frame["host"] = [f"host {math.isqrt(row)}" for row in range(600)]
+    frame["bytes"] = [row**3 // 2000 if row < 595 else 1_000_000 for row in range(600)]
+    made = fit(Source.open(frame), text="url", epochs=2, network=table, text_network=text)
     path = made.save(tmp_path_factory.mktemp("pages") / "pages.countless")
     models: dict[str, Served] = load_models([str(model), str(path)], [f"people={people}"])
     with running(models, Options()) as found:
@@ -275,6 +279,36 @@ def test_a_typed_pattern(visitor: Visitor) -> None:
     assert visitor.page.get_by_label("Pattern of url").input_value() == "a_"
     assert visitor.page.get_by_label("How url matches").input_value() == "starts"
     assert visitor.page.get_by_label("url does not match").get_attribute("aria-pressed") == "true"
+
+
+def test_a_value_of_many_is_found_and_stays_listed(visitor: Visitor) -> None:
+    visitor.open(model="pages")
+    assert "others: " in visitor.card("host").inner_text()
+    listed = visitor.told["host"]
+    visitor.page.get_by_label("Find a value of host").fill("T 1")
+    visitor.until("document.querySelectorAll('[data-column=host] li').length < 12")
+    visitor.settle()
+    found = [each.split(":")[0] for each in visitor.told["host"]]
+    assert found
+    assert all(value.startswith("host 1") for value in found)
+    hidden = next(value for value in found if not any(each.startswith(f"{value}:") for each in listed))
+    visitor.click("host", hidden)
+    visitor.expect(f"host = '{hidden}'", "pages")
+    visitor.page.get_by_label("Find a value of host").fill("")
+    visitor.until("document.querySelectorAll('[data-column=host] li').length >= 12")
+    assert visitor.option("host", hidden).get_attribute("aria-selected") == "true"
+
+
+def test_a_few_enormous_values_do_not_hide_the_others(visitor: Visitor) -> None:
+    visitor.open(model="pages")
+    bins = visitor.told["bytes"]
+    assert len(bins) > 12
+    assert bins[-1].split(":")[0].endswith(" to 1,000,000")
+    visitor.drag("bytes", 0.5, 1.0)
+    found = re.fullmatch(r"bytes >= (\d+)", visitor.where)
+    assert found, visitor.where
+    assert 0 < int(found[1]) < 110_000
+    visitor.expect(visitor.where, "pages")
 
 
 def test_a_view_is_shared_by_its_url(visitor: Visitor, visit: Callable[..., Visitor]) -> None:

@@ -226,3 +226,22 @@ def test_a_hash_names_a_model_and_a_clause(call: Call) -> None:
     where = "a = '100%&b=#c' AND \"ö\" > 1"
     assert call("state", "readHash", call("state", "hashOf", "adult", where)) == {"model": "adult", "where": where}
     assert call("state", "readHash", "") == {"model": "", "where": ""}
+
+
+def test_nearly_all_values_are_looked_at_closely(call: Call) -> None:
+    def bins(shares: dict[int, float]) -> list[dict[str, Any]]:
+        return [{"from": at, "to": at + 10, "share": share, "rows": share * 100} for at, share in shares.items()]
+
+    assert call("zoom", "zoomOf", "INTEGER", bins({0: 0.5, 10: 0.2, 20: 0.3})) is None
+    whole = bins({0: 0.005, 40: 0.6, 50: 0.385, 100: 0.01})
+    zoom = call("zoom", "zoomOf", "INTEGER", whole)
+    assert {**zoom, "bins": None} == {"bins": None, "first": 0, "from": 40, "to": 60, "last": 110}
+    assert zoom["bins"] == 32 * 110 / 20
+    null = {"from": None, "to": None, "share": 0.1, "rows": 10}
+    folded = call("zoom", "folded", "INTEGER", zoom, [*bins({0: 0.1, 10: 0.2, 50: 0.5, 100: 0.1}), null])
+    assert [(each["from"], each["to"], pytest.approx(each["share"])) for each in folded] == [
+        (0, 40, 0.3),
+        (50, 60, 0.5),
+        (60, 110, 0.1),
+        (None, None, 0.1),
+    ]

@@ -55,6 +55,7 @@ export class RangeCard extends Card {
     const label = `${this.column.name} ${end}`;
     const mode = this.column.kind === "number" ? "decimal" : "text";
     const input = html("input", { type: "text", inputmode: mode, "aria-label": label, autocomplete: "off", spellcheck: "false" });
+    input.placeholder = end === "from" ? "min" : "max";
     input.addEventListener("change", () => this.typed());
     return input;
   }
@@ -103,9 +104,7 @@ export class RangeCard extends Card {
       input.dataset.kept = input.value;
       input.classList.remove("wrong");
     }
-    this.from.placeholder = from?.strict ? "above" : "from";
     this.until.textContent = to?.strict ? "below" : "to";
-    this.to.placeholder = "to";
   }
 
   /** @param {Slice | undefined} slice */
