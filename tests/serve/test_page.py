@@ -389,6 +389,28 @@ def test_keys_select_stretch_and_clear(visitor: Visitor) -> None:
     assert visitor.where == ""
 
 
+def test_a_range_is_moved_and_stretched(visitor: Visitor) -> None:
+    visitor.drag("age", 0.3, 0.6)
+    low, high = map(int, re.findall(r"\d+", visitor.where))
+    visitor.drag("age", 0.45, 0.65)
+    moved = [int(text) for text in re.findall(r"\d+", visitor.where)]
+    assert moved[1] - moved[0] == high - low
+    assert moved[0] > low
+    upper = visitor.page.get_by_role("slider", name="age: upper end")
+    upper.focus()
+    visitor.page.keyboard.press("ArrowLeft")
+    visitor.settle()
+    stretched = [int(text) for text in re.findall(r"\d+", visitor.where)]
+    assert stretched[0] == moved[0]
+    assert stretched[1] < moved[1]
+    visitor.page.keyboard.press("Shift+ArrowLeft")
+    visitor.settle()
+    shifted = [int(text) for text in re.findall(r"\d+", visitor.where)]
+    assert shifted[1] - shifted[0] == stretched[1] - stretched[0]
+    assert shifted[0] < stretched[0]
+    visitor.expect(visitor.where)
+
+
 def test_tab_comes_to_everything(visitor: Visitor) -> None:
     stops = set()
     visitor.page.focus("#model")
@@ -433,11 +455,19 @@ def test_columns_are_found_by_name(visitor: Visitor) -> None:
     assert visitor.page.is_visible("#none")
 
 
-def test_no_card_moves_when_the_view_changes(visitor: Visitor) -> None:
-    measure = "() => [...document.querySelectorAll('.card')].map(card => JSON.stringify(card.getBoundingClientRect()))"
+@pytest.mark.parametrize("width", [380, 900, 1400])
+def test_no_card_moves_when_the_view_changes(visit: Callable[..., Visitor], width: int) -> None:
+    visitor = visit(viewport={"width": width, "height": 800})
+    visitor.open()
+    measure = """() => [...document.querySelectorAll('.card')].map(card => card.getBoundingClientRect().y + scrollY)"""
     before = visitor.page.evaluate(measure)
     visitor.click("city", "Rome")
     visitor.drag("age", 0.2, 0.4)
+    visitor.page.get_by_role("button", name="Check").click()
+    visitor.until("document.getElementById('truth').textContent !== ''")
+    visitor.write(f"{visitor.where} AND score IN (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5) AND (age % 2 = 0 OR married)")
+    assert visitor.page.evaluate(measure) == before
+    visitor.write("agee > 3")
     assert visitor.page.evaluate(measure) == before
 
 

@@ -22,7 +22,7 @@ import { formatRows, formatShare } from "./format.js";
  * @property {Spread | undefined} ghost of the whole table
  * @property {Spread | undefined} found what the card's search has found
  * @property {boolean} isFiltered whether the spread is of fewer rows than the table's
- * @property {Estimate | undefined} total of the whole view
+ * @property {Estimate | undefined} total of the whole view; this and the next two are for text
  * @property {Estimate | undefined} before the view without the column's own filter
  * @property {Estimate | undefined} alone the column's own filter and nothing else
  * @property {number} rows of the table
@@ -38,6 +38,8 @@ export class Card {
   constructor(column, actions, size) {
     this.column = column;
     this.actions = actions;
+    /** @type {Shown | undefined} */
+    this.before = undefined;
     this.about = describe(column);
     this.clear = html("button", { class: "clear", type: "button", hidden: true, "aria-label": `Clear the filter on ${column.name}` }, "×");
     this.clear.addEventListener("click", () => this.cleared());
@@ -47,6 +49,17 @@ export class Card {
     const head = html("div", { class: "head" }, title, this.note, this.clear);
     this.element = html("article", { class: `card ${size}`, "data-column": column.name, "aria-label": column.name }, head, this.body);
     this.element.addEventListener("keydown", (event) => this.escaped(event));
+  }
+
+  /**
+   * Draws, if there is anything new.
+   * @param {Shown} shown
+   */
+  update(shown) {
+    const before = this.before;
+    this.before = shown;
+    if (before && Object.entries(shown).every(([name, value]) => before[/** @type {keyof Shown} */ (name)] === value)) return;
+    this.draw(shown);
   }
 
   /** @param {Shown} shown */

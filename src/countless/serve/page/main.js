@@ -166,16 +166,16 @@ class Explorer {
       const search = this.searches[column.name];
       const spread = answers.spread(column.name, others);
       if (spread) this.drawn.set(column.name, spread);
-      this.cards.get(column.name)?.draw({
+      this.cards.get(column.name)?.update({
         filter,
         spread: spread ?? this.drawn.get(column.name),
         isFresh: Boolean(spread) || isText(column),
         ghost: answers.spread(column.name, ""),
         found: search ? answers.spread(column.name, others, search) : undefined,
         isFiltered: others !== "",
-        total: answers.total(where),
-        before: answers.total(others),
-        alone: alone ? answers.total(alone) : undefined,
+        total: isText(column) ? answers.total(where) : undefined,
+        before: isText(column) ? answers.total(others) : undefined,
+        alone: isText(column) && alone ? answers.total(alone) : undefined,
         rows: model.rows,
         zoom: answers.zooms.get(column.name) ?? null,
       });

@@ -13,6 +13,7 @@ export class Summary {
   /** @param {() => void} check */
   constructor(check) {
     this.rows = byId("rows");
+    this.line = this.rows.parentElement;
     this.told = byId("told");
     this.truth = byId("truth");
     this.ask = byId("ask");
@@ -27,6 +28,7 @@ export class Summary {
    */
   draw(model, where, estimate, truth) {
     byId("check").hidden = !model.checkable;
+    this.line.style.minWidth = `calc(${formatRows(model.rows).length}ch + 2.5rem)`; // what is beside it stays there
     this.ask.disabled = !where || Boolean(truth);
     if (!where) this.say(formatRows(model.rows), "the whole table", 1);
     else if (estimate) this.say(formatRows(estimate.rows), describe(estimate, model.rows), estimate.selectivity);
