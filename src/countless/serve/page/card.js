@@ -33,7 +33,7 @@ export class Card {
   /**
    * @param {Column} column
    * @param {Actions} actions
-   * @param {"short" | "tall"} size
+   * @param {"tiny" | "short" | "tall"} size
    */
   constructor(column, actions, size) {
     this.column = column;
@@ -75,7 +75,7 @@ export class Card {
 
   /** @param {string} message */
   fail(message) {
-    this.element.classList.add("failed");
+    this.element.classList.add("failed", "telling");
     this.note.textContent = message;
     this.note.title = message;
   }
@@ -97,7 +97,9 @@ export class Card {
 
   /** @param {string} [text] about what is pointed at; without it, about the column */
   tell(text) {
-    if (!this.element.classList.contains("failed")) this.note.textContent = text || this.about;
+    if (this.element.classList.contains("failed")) return;
+    this.note.textContent = text || this.about;
+    this.element.classList.toggle("telling", Boolean(text));
   }
 }
 

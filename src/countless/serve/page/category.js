@@ -16,6 +16,7 @@ import { isNumeric, position, timeKeyword } from "./literal.js";
 
 export const LISTED = 12; // rows of a card; the rest are folded
 const FEW = 6; // so many fit on a short card
+const FEWEST = 2; // and so many on a tiny one
 
 /** @param {Column} column */
 const valuesOf = (column) => column.distinct + (column.has_null ? 1 : 0);
@@ -26,7 +27,7 @@ export class CategoryCard extends Card {
    * @param {Actions} actions
    */
   constructor(column, actions) {
-    super(column, actions, valuesOf(column) <= FEW ? "short" : "tall");
+    super(column, actions, valuesOf(column) <= FEWEST ? "tiny" : valuesOf(column) <= FEW ? "short" : "tall");
     /** @type {Map<string, Row>} */
     this.rows = new Map();
     /** @type {Value[]} */

@@ -12,7 +12,7 @@ import { position } from "./literal.js";
  * @typedef {import("./types.js").Slice} Slice
  */
 
-const HEIGHT = 72;
+const HEIGHT = 84;
 const TAIL = 14; // the width of all that lies below, and above, of what is looked at closely
 let made = 0;
 
