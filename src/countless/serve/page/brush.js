@@ -46,7 +46,10 @@ export class Brush {
   handle(end, name) {
     const label = `${name}: ${end === "from" ? "lower" : "upper"} end of the range`;
     const handle = svg("g", { class: "handle", role: "slider", tabindex: 0, "aria-label": label, "data-end": end });
-    handle.append(svg("rect", { class: "grip", x: -7, width: 14, y: 0, height: "100%" }), svg("line", { y1: 0, y2: "100%" }));
+    handle.append(
+      svg("rect", { class: "grip", x: -7, width: 14, y: 0, height: "100%" }),
+      svg("line", { y1: 0, y2: "100%" }),
+    );
     handle.addEventListener("keydown", (event) => this.pressed(event, end));
     return handle;
   }
@@ -149,7 +152,9 @@ export class Brush {
   binAt(event) {
     const { places, x } = this.axis;
     const left = event.clientX - this.surface.getBoundingClientRect().left;
-    const at = places.findIndex((place, index) => index + 1 < places.length && x(place) <= left && left < x(places[index + 1]));
+    const at = places.findIndex(
+      (place, index) => index + 1 < places.length && x(place) <= left && left < x(places[index + 1]),
+    );
     return at < 0 ? null : [places[at], places[at + 1]];
   }
 
@@ -162,7 +167,16 @@ export class Brush {
     const last = places.length - 1;
     if (last < 1) return;
     const range = this.range ?? /** @type {Range} */ ([places[0], places[last]]);
-    const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -5, PageUp: 5, Home: -last, End: last }[event.key];
+    const by = {
+      ArrowLeft: -1,
+      ArrowDown: -1,
+      ArrowRight: 1,
+      ArrowUp: 1,
+      PageDown: -5,
+      PageUp: 5,
+      Home: -last,
+      End: last,
+    }[event.key];
     if (by === undefined) return;
     event.preventDefault();
     const moved = event.shiftKey ? this.shifted(range, by) : this.stretched(range, end, by);

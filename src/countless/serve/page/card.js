@@ -1,4 +1,4 @@
-/** What all cards have: a frame with the column's name, a line that tells about what is pointed at, and a way to clear. */
+/** What all cards have: a frame with the column's name, a note on what is pointed at, and a way to clear. */
 
 import { html } from "./dom.js";
 import { formatRows, formatShare } from "./format.js";
@@ -41,13 +41,22 @@ export class Card {
     /** @type {Shown | undefined} */
     this.before = undefined;
     this.about = describe(column);
-    this.clear = html("button", { class: "clear", type: "button", hidden: true, "aria-label": `Clear the filter on ${column.name}` }, "×");
+    this.clear = html(
+      "button",
+      { class: "clear", type: "button", hidden: true, "aria-label": `Clear the filter on ${column.name}` },
+      "×",
+    );
     this.clear.addEventListener("click", () => this.cleared());
     this.note = html("span", { class: "note" }, this.about);
     this.body = html("div", { class: "body" });
     const title = html("h2", { title: column.name }, column.name);
     const head = html("div", { class: "head" }, title, this.note, this.clear);
-    this.element = html("article", { class: `card ${size}`, "data-column": column.name, "aria-label": column.name }, head, this.body);
+    this.element = html(
+      "article",
+      { class: `card ${size}`, "data-column": column.name, "aria-label": column.name },
+      head,
+      this.body,
+    );
     this.element.addEventListener("keydown", (event) => this.escaped(event));
   }
 
@@ -58,7 +67,8 @@ export class Card {
   update(shown) {
     const before = this.before;
     this.before = shown;
-    if (before && Object.entries(shown).every(([name, value]) => before[/** @type {keyof Shown} */ (name)] === value)) return;
+    if (before && Object.entries(shown).every(([name, value]) => before[/** @type {keyof Shown} */ (name)] === value))
+      return;
     this.draw(shown);
   }
 
@@ -106,7 +116,9 @@ export class Card {
 /** @param {Column} column */
 function describe(column) {
   const type = column.type.toLowerCase().replace(" with time zone", "tz");
-  return column.kind === "text" ? "text" : `${type} · ${formatRows(column.distinct)} value${column.distinct === 1 ? "" : "s"}`;
+  return column.kind === "text"
+    ? "text"
+    : `${type} · ${formatRows(column.distinct)} value${column.distinct === 1 ? "" : "s"}`;
 }
 
 /**

@@ -32,7 +32,12 @@ export class CategoryCard extends Card {
     this.rows = new Map();
     /** @type {Value[]} */
     this.selected = [];
-    this.list = html("ul", { class: "list", role: "listbox", "aria-multiselectable": "true", "aria-label": column.name });
+    this.list = html("ul", {
+      class: "list",
+      role: "listbox",
+      "aria-multiselectable": "true",
+      "aria-label": column.name,
+    });
     this.list.addEventListener("click", (event) => this.clicked(event));
     this.list.addEventListener("keydown", (event) => this.pressed(event));
     for (const kind of ["pointerover", "focusin"]) this.list.addEventListener(kind, (event) => this.pointed(event));
@@ -43,7 +48,11 @@ export class CategoryCard extends Card {
   }
 
   searchBox() {
-    const input = html("input", { type: "search", placeholder: "Find a value", "aria-label": `Find a value of ${this.column.name}` });
+    const input = html("input", {
+      type: "search",
+      placeholder: "Find a value",
+      "aria-label": `Find a value of ${this.column.name}`,
+    });
     const search = debounced(120, () => this.actions.search(input.value.trim()));
     input.addEventListener("input", search);
     input.addEventListener("keydown", (event) => {
@@ -64,7 +73,10 @@ export class CategoryCard extends Card {
     if (!spread) return;
     const slices = this.slices(spread.values, ghost?.values ?? []);
     const shares = new Map(ghost?.values.map((slice) => [keyOf(slice), slice.share]));
-    const most = Math.max(...slices.map((slice) => Math.max(slice.share, isFiltered ? (shares.get(keyOf(slice)) ?? 0) : 0)), 1e-9);
+    const most = Math.max(
+      ...slices.map((slice) => Math.max(slice.share, isFiltered ? (shares.get(keyOf(slice)) ?? 0) : 0)),
+      1e-9,
+    );
     for (const slice of slices) {
       this.drawRow(this.row(slice), slice, most, isFiltered ? (shares.get(keyOf(slice)) ?? 0) : 0);
     }
@@ -93,7 +105,9 @@ export class CategoryCard extends Card {
     const listed = new Set([...top, ...further].map(keyOf));
     const unlisted = this.selected.filter((value) => !listed.has(keyFor(value))).map(absent);
     const all = [...top, ...further, ...unlisted];
-    const kept = new Set([...all.filter((slice) => chosen.has(keyOf(slice))), ...all].slice(0, Math.max(LISTED, chosen.size)));
+    const kept = new Set(
+      [...all.filter((slice) => chosen.has(keyOf(slice))), ...all].slice(0, Math.max(LISTED, chosen.size)),
+    );
     return all.filter((slice) => kept.has(slice));
   }
 
@@ -129,14 +143,20 @@ export class CategoryCard extends Card {
     set(row.bar, { width: percent(slice.share / most) });
     set(row.ghost, { width: percent(ghost / most), visibility: ghost ? "visible" : "hidden" });
     row.count.textContent = formatShort(slice.rows);
-    set(row.element, { "aria-selected": String(selected), "aria-label": `${formatValue(slice.value)}: ${tellSlice(slice)}` });
+    set(row.element, {
+      "aria-selected": String(selected),
+      "aria-label": `${formatValue(slice.value)}: ${tellSlice(slice)}`,
+    });
   }
 
   /** @param {Slice[]} slices */
   arrange(slices) {
     const wanted = slices.map((slice) => /** @type {Row} */ (this.rows.get(keyOf(slice))).element);
     const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
-    if (wanted.length !== this.list.children.length || wanted.some((element, place) => this.list.children[place] !== element)) {
+    if (
+      wanted.length !== this.list.children.length ||
+      wanted.some((element, place) => this.list.children[place] !== element)
+    ) {
       this.list.replaceChildren(...wanted);
       if (focused instanceof HTMLElement && wanted.includes(/** @type {HTMLLIElement} */ (focused))) focused.focus();
     }
@@ -222,7 +242,9 @@ const keyOf = (slice) => keyFor(slice.value);
  * @returns {(one: Slice, other: Slice) => number}
  */
 const byValue = (type) => (one, other) =>
-  Number(one.value === null) - Number(other.value === null) || position(type, one.value) - position(type, other.value) || 0;
+  Number(one.value === null) - Number(other.value === null) ||
+  position(type, one.value) - position(type, other.value) ||
+  0;
 
 /** @param {number} share */
 const percent = (share) => `${Math.max(share * 100, share > 0 ? 0.8 : 0).toFixed(2)}%`;

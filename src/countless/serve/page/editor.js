@@ -101,5 +101,7 @@ function underlined(piece, at, start, end, kind) {
   const cuts = [0, start - at, end - at, piece.length].map((cut) => Math.min(Math.max(cut, 0), piece.length));
   return [0, 1, 2]
     .filter((part) => cuts[part + 1] > cuts[part])
-    .map((part) => html("span", { class: part === 1 ? `${kind} wrong` : kind }, piece.slice(cuts[part], cuts[part + 1])));
+    .map((part) =>
+      html("span", { class: part === 1 ? `${kind} wrong` : kind }, piece.slice(cuts[part], cuts[part + 1])),
+    );
 }

@@ -27,7 +27,11 @@ export class Histogram {
     this.outline = svg("path", { class: "ghost" });
     const defs = svg("defs", {}, svg("clipPath", { id: clip }, this.cut));
     const drawn = svg("g", { "aria-hidden": "true" }, defs, this.bars, this.chosen, this.outline);
-    this.surface = svg("svg", { class: "histogram", height: HEIGHT, role: "group", "aria-label": `${column.name}, distribution` }, drawn);
+    this.surface = svg(
+      "svg",
+      { class: "histogram", height: HEIGHT, role: "group", "aria-label": `${column.name}, distribution` },
+      drawn,
+    );
     this.words = html("ul", { class: "sr", "aria-label": `${column.name}, rows by range` });
     this.element = html("div", { class: "plot" }, this.surface, this.words);
     /** @type {Slice[]} */
@@ -64,7 +68,9 @@ export class Histogram {
   stopsOf() {
     const width = this.drawnWidth;
     const [first, last] = [this.places[0], this.places[this.places.length - 1]];
-    const [from, to] = this.zoom ? [this.zoom.from, this.zoom.to].map((edge) => position(this.column.type, edge)) : [first, last];
+    const [from, to] = this.zoom
+      ? [this.zoom.from, this.zoom.to].map((edge) => position(this.column.type, edge))
+      : [first, last];
     /** @type {[number, number][]} */
     const stops = [[first, 0]];
     if (from > first) stops.push([from, TAIL]);
@@ -118,7 +124,13 @@ export class Histogram {
       known.delete(String(slice.from));
       const [left, right] = this.ends(slice);
       const tall = height(slice.share);
-      set(bar, { class: slice.low === undefined ? "tail" : null, x: left, width: Math.max(right - left - 1, 1), y: HEIGHT - tall, height: tall });
+      set(bar, {
+        class: slice.low === undefined ? "tail" : null,
+        x: left,
+        width: Math.max(right - left - 1, 1),
+        y: HEIGHT - tall,
+        height: tall,
+      });
     }
     for (const bar of known.values()) set(bar, { y: HEIGHT, height: 0 });
   }

@@ -87,7 +87,9 @@ export function position(type, value) {
   const text = String(value).trim();
   if (isNumeric(type)) return NUMBER.test(text) ? Number(text) : NaN;
   if (type === "TIME") return Date.parse(`1970-01-01T${text.padEnd(8, ":00")}Z`);
-  const parts = /^(-?\d{4,6}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)\d*([+-]\d\d(?::?\d\d)?|Z)?)?$/.exec(text);
+  const parts = /^(-?\d{4,6}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)\d*([+-]\d\d(?::?\d\d)?|Z)?)?$/.exec(
+    text,
+  );
   if (!parts) return NaN;
   const zone = (parts[3] ?? "Z").replace(/^([+-]\d\d)$/, "$1:00");
   return Date.parse(`${parts[1]}T${parts[2] ?? "00:00"}${zone}`);

@@ -56,7 +56,9 @@ class Explorer {
   async start() {
     try {
       const models = await listModels();
-      const options = models.map(({ name, rows }) => html("option", { value: name }, `${name} · ${formatRows(rows)} rows`));
+      const options = models.map(({ name, rows }) =>
+        html("option", { value: name }, `${name} · ${formatRows(rows)} rows`),
+      );
       byId("model").replaceChildren(...options);
       this.names = models.map(({ name }) => name);
       await this.open();
@@ -130,7 +132,8 @@ class Explorer {
    */
   card(column) {
     const actions = {
-      filter: (/** @type {any} */ filter, /** @type {any} */ options) => this.store.filter(column.name, filter, options),
+      filter: (/** @type {any} */ filter, /** @type {any} */ options) =>
+        this.store.filter(column.name, filter, options),
       settle: () => this.store.settle(),
       search: (/** @type {string} */ text) => {
         this.searches[column.name] = text;
@@ -222,7 +225,9 @@ class Explorer {
   /** @param {unknown} error */
   lost(error) {
     if (error instanceof TokenError) byId("guard").showModal();
-    this.refused(error instanceof ApiError ? error : new ApiError("the service does not answer: is it still running?", null));
+    this.refused(
+      error instanceof ApiError ? error : new ApiError("the service does not answer: is it still running?", null),
+    );
   }
 }
 

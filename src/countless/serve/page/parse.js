@@ -87,7 +87,8 @@ function conjuncts(all) {
  * @returns {Token[][]}
  */
 function unwrapped(part) {
-  if (part[0].text !== "(" || part[0].kind !== "sign" || closing(part) !== part.length - 1 || part.length < 3) return [part];
+  if (part[0].text !== "(" || part[0].kind !== "sign" || closing(part) !== part.length - 1 || part.length < 3)
+    return [part];
   const inner = part.slice(1, -1);
   return outerOr(inner) ? [part] : (conjuncts(inner) ?? [part]);
 }

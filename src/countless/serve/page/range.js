@@ -43,7 +43,11 @@ export class RangeCard extends Card {
     this.from = this.input("from");
     this.to = this.input("to");
     this.until = html("span", { class: "until" }, "to");
-    this.nulls = html("button", { class: "nulls", type: "button", "aria-pressed": "false", hidden: !column.has_null }, "NULL");
+    this.nulls = html(
+      "button",
+      { class: "nulls", type: "button", "aria-pressed": "false", hidden: !column.has_null },
+      "NULL",
+    );
     this.nulls.addEventListener("click", () => this.toggleNull());
     const axis = html("div", { class: "axis", "aria-hidden": "true" }, this.first, this.last);
     const typed = html("div", { class: "typed" }, this.from, this.until, this.to, this.nulls);
@@ -54,7 +58,13 @@ export class RangeCard extends Card {
   input(end) {
     const label = `${this.column.name} ${end}`;
     const mode = this.column.kind === "number" ? "decimal" : "text";
-    const input = html("input", { type: "text", inputmode: mode, "aria-label": label, autocomplete: "off", spellcheck: "false" });
+    const input = html("input", {
+      type: "text",
+      inputmode: mode,
+      "aria-label": label,
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     input.placeholder = end === "from" ? "min" : "max";
     input.addEventListener("change", () => this.typed());
     return input;
@@ -69,13 +79,18 @@ export class RangeCard extends Card {
     const spread = shown.spread ?? shown.ghost;
     if (!spread || !shown.ghost) return;
     const whole = shown.ghost.values.filter(isBin);
-    this.edges = new Map(whole.flatMap(({ from, to }) => [from, to].map((edge) => [position(this.column.type, edge), String(edge)])));
+    this.edges = new Map(
+      whole.flatMap(({ from, to }) => [from, to].map((edge) => [position(this.column.type, edge), String(edge)])),
+    );
     const range = this.rangeOf(this.filter);
     this.histogram.zoom = shown.zoom;
     this.histogram.draw(spread.values.filter(isBin), shown.isFiltered ? whole : [], [...this.edges.keys()], range);
     const only = this.filter.orNull && !this.filter.from && !this.filter.to;
     this.element.classList.toggle("nullonly", only);
-    this.brush.draw(this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? String(place))), range);
+    this.brush.draw(
+      this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? String(place))),
+      range,
+    );
     this.drawEnds(whole, shown.zoom);
     this.drawNull(spread.values.find((slice) => !isBin(slice)));
   }
@@ -98,8 +113,12 @@ export class RangeCard extends Card {
 
   drawInputs() {
     const { from, to } = this.filter;
-    for (const [input, bound] of /** @type {const} */ ([[this.from, from], [this.to, to]])) {
-      if (document.activeElement === input && input.value !== "" && input.dataset.kept === (bound?.text ?? "")) continue;
+    for (const [input, bound] of /** @type {const} */ ([
+      [this.from, from],
+      [this.to, to],
+    ])) {
+      if (document.activeElement === input && input.value !== "" && input.dataset.kept === (bound?.text ?? ""))
+        continue;
       input.value = bound?.text ?? "";
       input.dataset.kept = input.value;
       input.classList.remove("wrong");
@@ -111,7 +130,11 @@ export class RangeCard extends Card {
   drawNull(slice) {
     const told = slice ? tellSlice(slice) : "0 rows";
     this.nulls.textContent = `NULL ${formatShort(slice?.rows ?? 0)}`;
-    set(this.nulls, { "aria-pressed": String(this.filter.orNull), "aria-label": `${this.column.name} NULL: ${told}`, title: told });
+    set(this.nulls, {
+      "aria-pressed": String(this.filter.orNull),
+      "aria-label": `${this.column.name} NULL: ${told}`,
+      title: told,
+    });
   }
 
   /**
@@ -124,7 +147,10 @@ export class RangeCard extends Card {
     if ((!from && !to) || !places.length) return null;
     const { type } = this.column;
     const after = (/** @type {Bound} */ bound, /** @type {boolean} */ next) =>
-      position(type, next && isDiscrete(type) && isBound(this.column, bound.text) ? neighbour(type, bound.text, 1) : bound.text);
+      position(
+        type,
+        next && isDiscrete(type) && isBound(this.column, bound.text) ? neighbour(type, bound.text, 1) : bound.text,
+      );
     const low = from ? after(from, from.strict) : places[0];
     const high = to ? after(to, !to.strict) : places[places.length - 1];
     return Number.isNaN(low) || Number.isNaN(high) ? null : [low, high];

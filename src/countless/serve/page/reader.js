@@ -12,8 +12,19 @@ import { isNumeric, timeKeyword } from "./literal.js";
  * @typedef {{column: Column, filter: Filter}} Found
  */
 
-const BOUNDS = new Map([[">", "from"], [">=", "from"], ["<", "to"], ["<=", "to"]]);
-const TURNED = new Map([[">", "<"], [">=", "<="], ["<", ">"], ["<=", ">="], ["=", "="]]);
+const BOUNDS = new Map([
+  [">", "from"],
+  [">=", "from"],
+  ["<", "to"],
+  ["<=", "to"],
+]);
+const TURNED = new Map([
+  [">", "<"],
+  [">=", "<="],
+  ["<", ">"],
+  ["<=", ">="],
+  ["=", "="],
+]);
 
 /**
  * Two filters on one column as one: a lower and an upper bound are a range. Null where they are not.
@@ -74,7 +85,8 @@ export class Reader {
     const start = this.at;
     const column = this.column();
     if (column) {
-      const filter = this.isNull(column) ?? this.between(column) ?? this.in(column) ?? this.like(column) ?? this.compared(column);
+      const filter =
+        this.isNull(column) ?? this.between(column) ?? this.in(column) ?? this.like(column) ?? this.compared(column);
       return filter && { column, filter };
     }
     this.at = start;

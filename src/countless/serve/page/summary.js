@@ -58,7 +58,10 @@ export class Summary {
  */
 function describe(estimate, rows) {
   const { low, high, level } = estimate;
-  const between = formatRows(low) === formatRows(high) ? "exactly" : `${formatRows(low)} to ${formatRows(high)} at ${Math.round(level * 100)}%`;
+  const between =
+    formatRows(low) === formatRows(high)
+      ? "exactly"
+      : `${formatRows(low)} to ${formatRows(high)} at ${Math.round(level * 100)}%`;
   return `${between} · ${formatShare(estimate.selectivity)} of ${formatRows(rows)} · ${formatMs(estimate.ms)}`;
 }
 
@@ -67,5 +70,6 @@ function describe(estimate, rows) {
  * @param {Truth} truth
  */
 function compare(estimate, truth) {
-  return `truth ${formatRows(truth.rows)} · q-error ${formatFactor(qError(estimate.rows, truth.rows))} · ${formatMs(truth.ms)}`;
+  const factor = formatFactor(qError(estimate.rows, truth.rows));
+  return `truth ${formatRows(truth.rows)} · q-error ${factor} · ${formatMs(truth.ms)}`;
 }

@@ -13,7 +13,12 @@ import { formatRows, formatShare } from "./format.js";
  */
 
 /** @type {[Mode, string][]} */
-const MODES = [["contains", "contains"], ["starts", "starts with"], ["ends", "ends with"], ["like", "is like"]];
+const MODES = [
+  ["contains", "contains"],
+  ["starts", "starts with"],
+  ["ends", "ends with"],
+  ["like", "is like"],
+];
 
 export class TextCard extends Card {
   /**
@@ -23,12 +28,26 @@ export class TextCard extends Card {
   constructor(column, actions) {
     super(column, actions, "short");
     const name = column.name;
-    this.not = html("button", { class: "flag", type: "button", "aria-pressed": "false", "aria-label": `${name} does not match` }, "not");
+    this.not = html(
+      "button",
+      { class: "flag", type: "button", "aria-pressed": "false", "aria-label": `${name} does not match` },
+      "not",
+    );
     const options = MODES.map(([mode, label]) => html("option", { value: mode }, label));
     this.mode = html("select", { "aria-label": `How ${name} matches` }, ...options);
-    this.anyCase = html("button", { class: "flag", type: "button", "aria-pressed": "false", "aria-label": `${name} in any case` }, "a=A");
+    this.anyCase = html(
+      "button",
+      { class: "flag", type: "button", "aria-pressed": "false", "aria-label": `${name} in any case` },
+      "a=A",
+    );
     this.anyCase.title = "Any case";
-    this.input = html("input", { type: "text", class: "pattern", "aria-label": `Pattern of ${name}`, autocomplete: "off", spellcheck: "false" });
+    this.input = html("input", {
+      type: "text",
+      class: "pattern",
+      "aria-label": `Pattern of ${name}`,
+      autocomplete: "off",
+      spellcheck: "false",
+    });
     this.ghost = svg("rect", { class: "ghost", x: 0.5, y: 1.5, height: 13, rx: 2 });
     this.bar = svg("rect", { class: "fill", x: 0, y: 2, height: 12, rx: 2 });
     this.said = html("p", { class: "said" });
@@ -62,7 +81,13 @@ export class TextCard extends Card {
     const pressed = (/** @type {Element} */ flag) => flag.getAttribute("aria-pressed") === "true";
     const mode = /** @type {Mode} */ (this.mode.value);
     /** @type {LikeFilter} */
-    const filter = { kind: "like", mode, text: this.input.value, anyCase: pressed(this.anyCase), not: pressed(this.not) };
+    const filter = {
+      kind: "like",
+      mode,
+      text: this.input.value,
+      anyCase: pressed(this.anyCase),
+      not: pressed(this.not),
+    };
     if (JSON.stringify(filter) === this.applied) return;
     this.applied = JSON.stringify(filter);
     this.actions.filter(filter, { merge: `pattern ${this.column.name}` });
@@ -82,7 +107,10 @@ export class TextCard extends Card {
     const isKnown = filter && total && (before || !shown.isFiltered) && alone;
     const share = isKnown ? Math.min(total.rows / Math.max(before?.rows ?? rows, 1e-9), 1) : 0;
     set(this.bar, { width: `${share * 100}%` });
-    set(this.ghost, { width: `${(alone?.selectivity ?? 0) * 100}%`, visibility: isKnown && shown.isFiltered ? "visible" : "hidden" });
+    set(this.ghost, {
+      width: `${(alone?.selectivity ?? 0) * 100}%`,
+      visibility: isKnown && shown.isFiltered ? "visible" : "hidden",
+    });
     if (!filter) this.said.textContent = "Every row, until a pattern is typed.";
     else if (isKnown) {
       const whole = shown.isFiltered ? `; of the whole table ${formatShare(alone.selectivity)}` : "";

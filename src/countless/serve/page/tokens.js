@@ -24,7 +24,7 @@ const RULES = [
 export function tokens(sql) {
   /** @type {Token[]} */
   const found = [];
-  for (let at = 0; at < sql.length; ) {
+  for (let at = 0; at < sql.length;) {
     for (const [kind, rule] of RULES) {
       rule.lastIndex = at;
       const match = rule.exec(sql);
@@ -34,7 +34,13 @@ export function tokens(sql) {
       if (kind === "space") break;
       if (kind === "sign" && (raw === "'" || raw === '"')) return null;
       if (kind === "sign" && raw === "/" && sql[at] === "*") return null;
-      found.push({ kind, text: plain(kind, raw), word: kind === "name" ? raw.toUpperCase() : "", start: at - raw.length, end: at });
+      found.push({
+        kind,
+        text: plain(kind, raw),
+        word: kind === "name" ? raw.toUpperCase() : "",
+        start: at - raw.length,
+        end: at,
+      });
       break;
     }
   }
@@ -53,5 +59,8 @@ function plain(kind, raw) {
 
 /** @type {Set<string>} */
 export const KEYWORDS = new Set(
-  "AND OR NOT IN BETWEEN LIKE ILIKE ESCAPE IS NULL TRUE FALSE DATE TIME TIMESTAMP TIMESTAMPTZ INTERVAL CASE WHEN THEN ELSE END".split(" "),
+  (
+    "AND OR NOT IN BETWEEN LIKE ILIKE ESCAPE IS NULL TRUE FALSE DATE TIME TIMESTAMP TIMESTAMPTZ INTERVAL " +
+    "CASE WHEN THEN ELSE END"
+  ).split(" "),
 );

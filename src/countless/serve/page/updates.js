@@ -175,7 +175,8 @@ export class Updates {
     if (!filter) return;
     const alone = whereOf(columns, { model: view.model, filters: new Map([[column.name, filter]]), extra: [] });
     for (const where of [whereOf(columns, view, column.name), alone]) {
-      if (where && !answers.total(where)) yield async () => void (await answers.estimate(where, this.controller.signal));
+      if (where && !answers.total(where))
+        yield async () => void (await answers.estimate(where, this.controller.signal));
     }
   }
 
