@@ -239,9 +239,5 @@ def test_nearly_all_values_are_looked_at_closely(call: Call) -> None:
     assert zoom["bins"] == 32 * 110 / 20
     null = {"from": None, "to": None, "share": 0.1, "rows": 10}
     folded = call("zoom", "folded", "INTEGER", zoom, [*bins({0: 0.1, 10: 0.2, 50: 0.5, 100: 0.1}), null])
-    assert [(each["from"], each["to"], pytest.approx(each["share"])) for each in folded] == [
-        (0, 40, 0.3),
-        (50, 60, 0.5),
-        (60, 110, 0.1),
-        (None, None, 0.1),
-    ]
+    parts: list[tuple[Any, ...]] = [(each["from"], each["to"], round(each["share"], 9)) for each in folded]
+    assert parts == [(0, 40, 0.3), (50, 60, 0.5), (60, 110, 0.1), (None, None, 0.1)]
