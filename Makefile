@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 KERNEL := $(wildcard src/countless/engine/kernel_c/*)
 
-.PHONY: demo test lint types tests postgres clean
+.PHONY: demo test lint types tests postgres chromium clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
@@ -18,7 +18,7 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-tests: .venv/.dev postgres
+tests: .venv/.dev postgres chromium
 	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest  # threads that sleep while they wait: quick also beside other work
 
 # A server for the tests that ask PostgreSQL. Where it cannot be had, those tests are skipped, and say why.
@@ -28,6 +28,14 @@ postgres:
 	        && { apt-get install -y --no-install-recommends postgresql \
 	            || { apt-get update && apt-get install -y --no-install-recommends postgresql; }; }; } \
 	    || echo "no PostgreSQL server here: its tests are skipped; apt-get install postgresql brings one"
+
+# A browser for the tests of the page. Where it cannot be had, those tests are skipped, and say why.
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	    || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && export DEBIAN_FRONTEND=noninteractive \
+	        && { apt-get install -y --no-install-recommends chromium \
+	            || { apt-get update && apt-get install -y --no-install-recommends chromium; }; }; } \
+	    || echo "no browser here: the tests of the page are skipped; apt-get install chromium brings one"
 
 # Two stamps, so that the demo does not wait for the developers' tools.
 .venv/.train: pyproject.toml constraints.txt $(KERNEL) | .venv

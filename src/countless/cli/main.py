@@ -24,6 +24,7 @@ COMMANDS = {
     "complete": "Fill in what is missing in a table.",
     "evaluate": "Measure a model against true counts.",
     "diagnose": "Where does a model err, and whose error is it?",
+    "serve": "Answer questions over HTTP, with a page to ask them.",
     "info": "What does a model file hold?",
     "bench": "Measure speed, and how it grows.",
     "paper": "Run the paper's experiments on your tables.",

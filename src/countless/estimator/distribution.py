@@ -72,7 +72,7 @@ def distribution(
     columns = [schema.columns[column] for column in found.columns]
     if sort not in SORTS:
         raise QueryTypeError(f"unknown order {sort!r}: sort by {' or '.join(SORTS)}")
-    wanted = _wanted(columns, bins)
+    wanted = wanted_bins(columns, bins)
     parts = [_part(column, wanted.get(column.name)) for column in columns]
     codes, rows = found.codes, found.rows
     if any(isinstance(part, Bins) for part in parts):
@@ -99,7 +99,7 @@ def distribution(
     )
 
 
-def _wanted(columns: Sequence[Column], bins: BinsWanted | None) -> Mapping[str, int | Sequence[Any]]:
+def wanted_bins(columns: Sequence[Column], bins: BinsWanted | None) -> Mapping[str, int | Sequence[Any]]:
     """The bins of each column by its name: a number, or edges, are for all columns that can have bins."""
     if isinstance(bins, Mapping):
         names = {column.name.casefold(): column.name for column in columns}

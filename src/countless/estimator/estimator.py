@@ -23,6 +23,7 @@ from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
 from countless.estimator.completed import Completed
 from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.distribution import BinsWanted, Distribution, distribution
+from countless.estimator.distributions import distributions
 from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.estimator.facts import held_facts, without_history
@@ -192,13 +193,10 @@ class Estimator:
         The values of the first ``groups`` columns (all, if None) are told apart with the same care, however rare they
         are; those of the others as far as they matter within each.
         """
-        started = time.perf_counter()
-        question = self._compiler.compile("TRUE" if where is None else where)
+        question, total = self._counted(where)
         places = [self._compiler.column(name) for name in names_of(columns)]
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self.columns[twice[0]]}" is named twice: name each column once')
-        (found,) = self._densities([question], DEFAULT_METHOD, None)
-        total = self._estimate(question, found, DEFAULT_METHOD, _since(started))
         groups = len(places) if groups is None else groups
         return joint(self.schema, self._runtimes, question.region, total, places, groups, self._seed)
 
@@ -221,6 +219,16 @@ class Estimator:
         started = time.perf_counter()
         found = self.joint(names_of(column), where)
         return distribution(self.schema, found, self.calibration, bins, sort, started)
+
+    def distributions(
+        self, columns: Sequence[str], where: Where | None = None, *, bins: BinsWanted | None = None
+    ) -> list[Distribution]:
+        """The :meth:`distribution` of each of ``columns``, one by one, under one condition, counted once."""
+        question, total = self._counted(where)
+        places = [self._compiler.column(name) for name in names_of(columns)]
+        return distributions(
+            self.schema, self._runtimes, question.region, total, places, self.calibration, bins, self._seed
+        )
 
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
@@ -326,6 +334,13 @@ class Estimator:
                     walks.append(pool.submit(self._densities, questions, method, particles, summary, seed))
         found = (density for walk in walks for density in walk.result())
         return [(item, next(found)) if isinstance(item, Question) else item for item in read]
+
+    def _counted(self, where: Where | None) -> tuple[Question, Estimate]:
+        """What ``where`` asks, or that every row is asked for, and how many rows it keeps."""
+        started = time.perf_counter()
+        question = self._compiler.compile("TRUE" if where is None else where)
+        (found,) = self._densities([question], DEFAULT_METHOD, None)
+        return question, self._estimate(question, found, DEFAULT_METHOD, _since(started))
 
     def _densities(
         self,

@@ -11,6 +11,7 @@ BENCHMARKS = {
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "ablation": "Which ways to train make better models in equal time.",
     "workload": "What it is worth that a fit knows what will be asked.",
+    "serve": "How many requests a service answers, how soon, and whether they are right.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 

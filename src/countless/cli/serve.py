@@ -1,0 +1,81 @@
+"""``countless serve``."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+
+import click
+
+from countless.cli import show
+from countless.cli.options import Duration
+from countless.errors import MissingExtraError
+
+PORT = 8321
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless serve people.countless\n"
+    "  countless serve people.countless pages.countless --table people=people.parquet --access-log\n"
+    "  countless serve people.countless --host 0.0.0.0 --token abc"
+)
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option(
+    "--table", "tables", multiple=True, metavar="NAME=TABLE", help="The table of a model, to count in exactly."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0 is any that is free."
+)
+@click.option(
+    "--token", envvar="COUNTLESS_TOKEN", help="What requests must bring, as a bearer token  [env: COUNTLESS_TOKEN]"
+)
+@click.option("--no-auth", is_flag=True, help="Let anyone ask who can reach the address.")
+@click.option("--cors", multiple=True, metavar="ORIGIN", help="Let pages from there ask, such as https://example.org.")
+@click.option("--access-log", is_flag=True, help="Write a line of JSON about each request to standard error.")
+@click.option("--timeout", type=Duration(), default="10s", show_default=True, help="The time for a request.")
+def serve(
+    models: Sequence[str],
+    tables: Sequence[str],
+    host: str,
+    port: int,
+    token: str | None,
+    no_auth: bool,
+    cors: Sequence[str],
+    access_log: bool,
+    timeout: float,
+) -> int:
+    """Answer questions about model files over HTTP, and show a page that asks them.
+
+    A model goes by the name of its file, or by another as in NAME=MODEL. Without --host only this machine can ask.
+    """
+    try:
+        from countless.serve.app import Options
+        from countless.serve.models import load_models
+        from countless.serve.server import address, is_loopback, leave, listen, run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("countless"):
+            raise
+        raise MissingExtraError("the service needs more packages: pip install 'countless[serve]'") from None
+    if token is not None and no_auth:
+        raise click.UsageError("give either --token or --no-auth")
+    if token == "":
+        raise click.UsageError("the token is empty: give one that nobody guesses")
+    if token is None and not no_auth and not is_loopback(host):
+        raise click.UsageError(f"others can reach {host}: give a --token that they must bring, or --no-auth")
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    served = load_models(models, tables)
+    listening = listen(host, port)
+    options = Options(token, is_loopback(host) and not no_auth, timeout, cors=tuple(cors), access_log=access_log)
+
+    def ready() -> None:
+        for model in served.values():
+            columns = show.plural(len(model.estimator.columns), "column")
+            click.echo(f"{model.name}: {model.estimator.rows:,} rows, {columns}", err=True)
+        click.echo(f"serving at {address(listening)}", err=True)
+
+    ended = run(served, listening, options, ready)
+    click.echo("stopped", err=True)
+    return leave(ended)

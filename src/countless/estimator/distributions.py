@@ -1,0 +1,35 @@
+"""The distributions of several columns, each alone, among the rows of one condition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from countless.data.schema import Schema
+from countless.engine.runtimes import Runtimes
+from countless.estimator.calibration import Calibration
+from countless.estimator.distribution import BinsWanted, Distribution, distribution, wanted_bins
+from countless.estimator.estimate import Estimate
+from countless.estimator.joint import joint
+from countless.region import Region
+
+
+def distributions(
+    schema: Schema,
+    runtimes: Runtimes,
+    region: Region,
+    total: Estimate,
+    columns: Sequence[int],
+    calibration: Calibration,
+    bins: BinsWanted | None,
+    seed: int,
+) -> list[Distribution]:
+    """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``."""
+    wanted = wanted_bins([schema.columns[column] for column in columns], bins)
+    found = []
+    for column in columns:
+        started = time.perf_counter()
+        spread = joint(schema, runtimes, region, total, [column], 1, seed)
+        own = {name: wanted[name] for name in (schema.columns[column].name,) if name in wanted}
+        found.append(distribution(schema, spread, calibration, own, "rows", started))
+    return found

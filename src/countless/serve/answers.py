@@ -1,0 +1,162 @@
+"""What a model answers to a request, as plain data. All the work is here; the service runs it in threads."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from countless.data.frame import Frame
+from countless.data.schema import Column, Schema
+from countless.errors import CountlessError, QueryTooLargeError
+from countless.estimator.estimate import Estimate
+from countless.serve import limits
+from countless.serve.cards import card, searched
+from countless.serve.functions import refused
+from countless.serve.models import Served, kind_of
+from countless.serve.refusals import RefusalError, told, too_long
+from countless.serve.requests import (
+    Asked,
+    CheckRequest,
+    DistributionRequest,
+    EstimateRequest,
+    QueryRequest,
+    SampleRequest,
+)
+
+ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "ms")
+SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
+TOGETHER = 64  # clauses that are answered before it is seen whether someone still waits
+Wanted = Callable[[], bool]  # whether someone still waits
+Answer = Callable[[Served, Any, Wanted], dict[str, Any]]
+
+
+def estimate(served: Served, asked: EstimateRequest, wanted: Wanted) -> dict[str, Any]:
+    """How many rows match; of several clauses, one that cannot be answered gives its error."""
+    if isinstance(asked.where, str):
+        return {"estimates": [plain(served.estimator.estimate(_allowed(asked.where)))]}
+    found: list[dict[str, Any]] = []
+    for first in range(0, len(asked.where), TOGETHER):
+        if not wanted():
+            raise too_long("too long")
+        found += _estimates(served, asked.where[first : first + TOGETHER])
+    return {"estimates": found}
+
+
+def distribution(served: Served, asked: DistributionRequest, wanted: Wanted) -> dict[str, Any]:
+    """A card for each column."""
+    schema = served.estimator.schema
+    sought = searched(schema, asked)
+    known = [column for name in asked.columns if (column := _column(schema, name)) is not None]
+    bins = {column.name: asked.bins for column in known if kind_of(column) in ("number", "time")}
+    found = served.estimator.distributions(asked.columns, _condition(asked.where), bins=bins)
+    cards = [card(column, each, asked.top, sought.get(column.name)) for column, each in zip(known, found, strict=True)]
+    return {"total": plain(found[0].total), "cards": cards}
+
+
+def query(served: Served, asked: QueryRequest, wanted: Wanted) -> dict[str, Any]:
+    """The result of a SELECT."""
+    found = served.estimator.query(_allowed(asked.sql), intervals=asked.intervals)
+    if len(found) > limits.RESULT_ROWS:
+        raise QueryTooLargeError(
+            f"the result has {len(found):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"
+        )
+    return _table(found) | {
+        "count": plain(found.count),
+        "disagreement": found.disagreement,
+        "left_out_rows": found.left_out_rows,
+    }
+
+
+def sample(served: Served, asked: SampleRequest, wanted: Wanted) -> dict[str, Any]:
+    """Rows that the model would write."""
+    found = served.estimator.sample(asked.count, where=_condition(asked.where), seed=asked.seed)
+    return _table(found) | {"effective_size": found.effective_size, "exact": found.exact}
+
+
+def check(served: Served, asked: CheckRequest, wanted: Wanted) -> dict[str, Any]:
+    """How many rows of the table match."""
+    if served.table is None:
+        raise RefusalError(
+            404,
+            "NoTableError",
+            f'"{served.name}" was started without its table: start the service with --table {served.name}=TABLE',
+        )
+    return {"rows": served.table.count(_allowed(asked.where))}
+
+
+def answered(answer: Answer, served: Served, asked: Asked, wanted: Wanted) -> bytes:
+    """The answer as JSON, with the milliseconds that it took."""
+    started = time.perf_counter()
+    found = answer(served, asked, wanted)
+    found["ms"] = (time.perf_counter() - started) * 1e3
+    return to_json(found)
+
+
+def to_json(data: Any) -> bytes:
+    """JSON in UTF-8."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode()
+
+
+def plain(found: Estimate) -> dict[str, Any]:
+    """An estimate as plain data."""
+    return {name: getattr(found, name) for name in ESTIMATE}
+
+
+def cell(value: Any) -> Any:
+    """A value of a table as JSON has it: what it cannot hold, or others would misread, becomes text.
+
+    >>> cell(float("inf")), cell(2**60), cell(True), cell(None), cell(1.5)
+    ('inf', '1152921504606846976', True, None, 1.5)
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        return str(value)
+    return value
+
+
+def finite(data: Any) -> Any:
+    """Plain data in which every number is one that JSON has."""
+    if isinstance(data, dict):
+        return {name: finite(value) for name, value in data.items()}
+    return list(map(finite, data)) if isinstance(data, list | tuple) else cell(data)
+
+
+def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:
+    errors = [refused(clause) for clause in clauses]
+    asked = [clause for clause, error in zip(clauses, errors, strict=True) if error is None]
+    answers = iter(served.estimator.answer_many(asked, threads=1))
+    lines = []
+    for clause, error in zip(clauses, errors, strict=True):
+        answer = error or next(answers)
+        if isinstance(answer, CountlessError):
+            lines.append({"where": clause, "error": told(answer)})
+        else:
+            lines.append(plain(answer))
+    return lines
+
+
+def _column(schema: Schema, name: str) -> Column | None:
+    place = schema.find(name)
+    return None if place is None else schema.columns[place]
+
+
+def _allowed(sql: str) -> str:
+    error = refused(sql)
+    if error is not None:
+        raise error
+    return sql
+
+
+def _condition(where: str | None) -> str | None:
+    return None if where is None else _allowed(where)
+
+
+def _table(found: Frame) -> dict[str, Any]:
+    return {
+        "columns": [{"name": name, "type": kind} for name, kind in zip(found.names, found.types, strict=True)],
+        "rows": [list(map(cell, row)) for row in found.rows],
+    }

@@ -1,0 +1,234 @@
+"""The service as an application: which request gets which answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from countless._version import __version__
+from countless.errors import CountlessError
+from countless.serve import answers, limits, replies, requests
+from countless.serve.guards import FAILURE, Application, Guarded, Wrapped
+from countless.serve.kept import Kept
+from countless.serve.models import Served
+from countless.serve.page_files import INDEX, PageFile, page_files
+from countless.serve.refusals import RefusalError, told
+from countless.serve.work import Work
+
+JSON = "application/json"
+SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+REFUSALS: dict[int, str] = {
+    400: "The body is not JSON.",
+    401: "The token is missing or wrong.",
+    403: "The request is not for this machine by name.",
+    404: "There is no such model, or it has no table to count in.",
+    408: "The answer, or the request itself, took too long.",
+    413: "The body is too large.",
+    422: "The body is not as it should be, or what it asks cannot be answered.",
+    429: "Too many requests are waiting.",
+}
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the service behaves. ``local`` says that without a token requests must be for this machine by name."""
+
+    token: str | None = None
+    local: bool = True
+    seconds: float = 10.0
+    threads: int | None = None
+    waiting: int = limits.WAITING
+    cors: tuple[str, ...] = ()
+    access_log: bool = False
+
+
+class Service:
+    """Models, and the threads that ask them. Counting in tables has a thread of its own, and is not kept."""
+
+    def __init__(self, models: Mapping[str, Served], options: Options) -> None:
+        self.models = dict(models)
+        self.kept = Kept(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
+        threads = options.threads or os.cpu_count() or 1
+        self._engine = Work(threads, options.waiting, options.seconds, self.kept)
+        self._tables = Work(1, options.waiting, options.seconds)
+        self._facts = {name: answers.to_json(answers.finite(served.facts())) for name, served in self.models.items()}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work."""
+        return self._engine.busy or self._tables.busy
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._engine.close()
+        self._tables.close()
+
+    def facts(self, name: str) -> bytes:
+        """All about the model called ``name``."""
+        return self._facts[self.served(name).name]
+
+    def served(self, name: str) -> Served:
+        """The model called ``name``."""
+        if name not in self.models:
+            raise RefusalError(
+                404, "UnknownModelError", f'no model is called "{name}": there are {", ".join(self.models)}'
+            )
+        return self.models[name]
+
+    async def ask(self, name: str, answer: answers.Answer, asked: requests.Asked) -> Response:
+        """What the model called ``name`` answers."""
+        served = self.served(name)
+        work = self._tables if answer is answers.check else self._engine
+        key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
+        body, kept = await work.answer(key, lambda wanted: answers.answered(answer, served, asked, wanted))
+        return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
+
+
+def make_app(service: Service, options: Options) -> Application:
+    """The application with all that stands around it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Countless",
+        summary="Questions about tables, answered from models of them.",
+        description="If the service was started with a token, what lies below /v1/ needs Authorization: Bearer TOKEN.",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        telemetry=SILENT,
+    )
+    app.add_exception_handler(CountlessError, _unanswerable)
+    app.add_exception_handler(RefusalError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _failed)
+    _add_facts(app, service)
+    _add_questions(app, service)
+    _add_page(app, page_files())
+    guarded: Application = Guarded(app, options.token, options.local and options.token is None, options.seconds)
+    if options.cors:
+        guarded = CORSMiddleware(
+            guarded,
+            allow_origins=options.cors,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    return Wrapped(guarded, options.access_log)
+
+
+def _add_facts(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", response_model=replies.Health)
+    async def health() -> dict[str, Any]:
+        """Whether the service is there."""
+        return {"status": "ok", "models": len(service.models), "version": __version__}
+
+    @app.get("/v1/models", response_model=replies.Models, responses=RESPONSES)
+    async def models() -> dict[str, Any]:
+        """Every model that is served."""
+        return {"models": [served.line for served in service.models.values()]}
+
+    @app.get("/v1/models/{name}", response_model=replies.Model, responses=RESPONSES)
+    async def model(name: str) -> Response:
+        """A model in full: its columns, its training, and how its error bars were made."""
+        return Response(service.facts(name), media_type=JSON)
+
+
+def _add_questions(app: FastAPI, service: Service) -> None:
+    @app.post("/v1/models/{name}/estimate", response_model=replies.Estimates, responses=RESPONSES)
+    async def estimate(name: str, asked: requests.EstimateRequest) -> Response:
+        """How many rows match a clause, or each of several."""
+        return await service.ask(name, answers.estimate, asked)
+
+    @app.post("/v1/models/{name}/distribution", response_model=replies.Distributions, responses=RESPONSES)
+    async def distribution(name: str, asked: requests.DistributionRequest) -> Response:
+        """Which values columns have among the rows of a condition, and how many rows each."""
+        return await service.ask(name, answers.distribution, asked)
+
+    @app.post("/v1/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
+    async def query(name: str, asked: requests.QueryRequest) -> Response:
+        """The result of a SELECT with aggregates."""
+        return await service.ask(name, answers.query, asked)
+
+    @app.post("/v1/models/{name}/sample", response_model=replies.Sampled, responses=RESPONSES)
+    async def sample(name: str, asked: requests.SampleRequest) -> Response:
+        """Rows that the model would write."""
+        return await service.ask(name, answers.sample, asked)
+
+    @app.post("/v1/models/{name}/check", response_model=replies.Checked, responses=RESPONSES)
+    async def check(name: str, asked: requests.CheckRequest) -> Response:
+        """How many rows of the table match, exactly."""
+        return await service.ask(name, answers.check, asked)
+
+
+def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return Response(files[INDEX].content, media_type=files[INDEX].media_type)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        return Response(files[name].content, media_type=files[name].media_type)
+
+
+def _problem(status: int, error: CountlessError | RefusalError) -> Response:
+    return Response(answers.to_json({"error": told(error)}), status, media_type=JSON)
+
+
+async def _unanswerable(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CountlessError)
+    return _problem(422, error)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusalError)
+    return _problem(error.status, error)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return _problem(400, RefusalError(400, "RequestError", f"the body is not JSON: {first['ctx']['error']}"))
+    place = ".".join(str(part) for part in first["loc"][1:] if part not in ("clause", "list"))
+    return _problem(422, RefusalError(422, "RequestError", f"{place}: {first['msg']}" if place else str(first["msg"])))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _problem(500, FAILURE)
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {
+        400: "the body is not JSON in UTF-8",
+        404: f"there is nothing at {request.url.path}",
+        405: f"{request.method} is not for {request.url.path}",
+    }
+    kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
+    message = words.get(error.status_code, str(error.detail))
+    return _problem(error.status_code, RefusalError(error.status_code, kind, message))

@@ -1,0 +1,75 @@
+"""A column's distribution as a card: the most frequent values and the rest, or bins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from countless.data.schema import Column, Schema
+from countless.errors import UnsupportedQueryError
+from countless.estimator.distribution import NUMBERS, Distribution
+from countless.estimator.values import is_numeric
+from countless.serve.models import kind_of
+from countless.serve.requests import DistributionRequest
+
+
+def card(column: Column, found: Distribution, top: int, search: str | None) -> dict[str, Any]:
+    """The card of ``column``, of which at most ``top`` values are told, and only those that contain ``search``."""
+    kind = kind_of(column)
+    values, others = (_bins(column, found), None) if kind in ("number", "time") else _values(found, top, search)
+    return {
+        "column": column.name,
+        "kind": kind,
+        "values": values,
+        "others": others,
+        "disagreement": found.disagreement,
+        "counted": found.counted,
+    }
+
+
+def searched(schema: Schema, asked: DistributionRequest) -> dict[str, str]:
+    """What is looked for, by its column: one of those asked for, and a category."""
+    places = {schema.find(name) for name in asked.columns}
+    found = {}
+    for name, text in asked.search.items():
+        place = schema.find(name)
+        if place is None or place not in places:
+            raise UnsupportedQueryError(f'"{name}" is searched but not among the columns: add it to them')
+        if kind_of(schema.columns[place]) != "category":
+            raise UnsupportedQueryError(f'"{name}" is shown in bins, which have no values to search: leave search out')
+        found[schema.columns[place].name] = text.casefold()
+    return found
+
+
+def _bins(column: Column, found: Distribution) -> list[dict[str, Any]]:
+    numeric = is_numeric(column.type)
+    lows, highs, *numbers = found.columns
+    return [
+        {"from": _edge(low, numeric), "to": _edge(high, numeric), **_numbers(each)}
+        for low, high, *each in zip(lows, highs, *numbers, strict=True)
+    ]
+
+
+def _edge(text: str | None, numeric: bool) -> float | str | None:
+    """A number as a number; a whole one without a fraction."""
+    if text is None or not numeric:
+        return text
+    return int(text) if text.lstrip("-").isdecimal() else float(text)
+
+
+def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    texts, *numbers = found.columns
+    rows = [
+        {"value": text, **_numbers(each)}
+        for text, *each in zip(texts, *numbers, strict=True)
+        if search is None or (text is not None and search in text.casefold())
+    ]
+    rest = rows[top:]
+    if not rest:
+        return rows, None
+    others = {"values": len(rest), **{name: sum(row[name] for row in rest) for name in ("share", "rows")}}
+    return rows[:top], others
+
+
+def _numbers(each: Sequence[float]) -> dict[str, float]:
+    return dict(zip(NUMBERS, each, strict=True))

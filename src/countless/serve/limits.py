@@ -1,0 +1,17 @@
+"""How much one request may ask for."""
+
+from __future__ import annotations
+
+BODY_BYTES = 1_000_000
+CLAUSES = 1_000  # in one request
+CLAUSE_LENGTH = 20_000  # characters, of a SELECT too
+COLUMNS = 100  # of one request for distributions
+BINS = 1_000
+TOP = 1_000  # values of a category
+NAME_LENGTH = 1_000  # characters of a column's name, or of what is looked for
+SAMPLE_ROWS = 10_000
+RESULT_ROWS = 10_000  # of a query
+SEED = 2**63 - 1
+WAITING = 1_000  # requests that are worked on, or wait to be
+KEPT_ANSWERS = 10_000
+KEPT_BYTES = 64_000_000

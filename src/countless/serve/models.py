@@ -1,0 +1,128 @@
+"""The models that are served, loaded once, and the tables that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from countless.data.schema import Column, Schema
+from countless.data.types import TEXT, TIMES
+from countless.errors import CountlessError, ModelFileError
+from countless.estimator.estimator import Estimator
+from countless.estimator.values import is_numeric
+from countless.serve.tables import CheckedTable
+
+FEW = 12  # values of numbers and times that are told one by one, as categories are
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model by its name, and its table if rows can be counted in it."""
+
+    name: str
+    estimator: Estimator
+    table: CheckedTable | None
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The model in short, as plain data."""
+        schema = self.estimator.schema
+        return {
+            "name": self.name,
+            "rows": schema.rows,
+            "columns": len(schema.names),
+            "texts": len(schema.texts),
+            "checkable": self.table is not None,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """The model in full, as plain data."""
+        held = self.estimator.info()
+        return {
+            "name": self.name,
+            "rows": held["rows"],
+            "checkable": self.table is not None,
+            "columns": _columns(self.estimator.schema),
+            "left_out": held["left_out"],
+            "training": held["training"],
+            "interval": held["interval"],
+        }
+
+
+def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, Served]:
+    """The models of ``files``, each a path or ``name=path``, by name; ``tables`` are ``name=path`` of some of them."""
+    paths: dict[str, Path] = {}
+    for given in files:
+        name, path = _named(given)
+        if name in paths:
+            raise CountlessError(
+                f'two models are called "{name}": name one of them, as in {name}2={path}, to tell them apart'
+            )
+        paths[name] = path
+    if not paths:
+        raise CountlessError("there is no model to serve: name a model file")
+    sources = _tables(tables, paths)
+    served = {}
+    for name, path in paths.items():
+        estimator = _loaded(path)
+        table = CheckedTable(sources[name], estimator.schema) if name in sources else None
+        served[name] = Served(name, estimator, table)
+    return served
+
+
+def kind_of(column: Column) -> str:
+    """How a column is shown: its values one by one (category), in bins (number, time), or not at all (text)."""
+    if column.type == TEXT and column.grid is not None:
+        return "text"
+    if column.distinct > FEW or column.grid is not None:
+        if is_numeric(column.type):
+            return "number"
+        if column.type in TIMES:
+            return "time"
+    return "category"
+
+
+def _columns(schema: Schema) -> list[dict[str, Any]]:
+    def line(column: Any, kind: str, binned: bool) -> dict[str, Any]:
+        return {
+            "name": column.name,
+            "type": column.type,
+            "kind": kind,
+            "distinct": column.distinct,
+            "has_null": column.has_null,
+            "binned": binned,
+        }
+
+    columns = [line(column, kind_of(column), column.grid is not None) for column in schema.columns]
+    return columns + [line(text, "text", False) for text in schema.texts]
+
+
+def _named(given: str) -> tuple[str, Path]:
+    """The name and the path of a model: its own, or what stands before an equals sign."""
+    name, separator, path = given.partition("=")
+    if separator and name and path and "/" not in name and not Path(given).exists():
+        return name, Path(path)
+    return Path(given).stem, Path(given)
+
+
+def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        name, _, path = item.partition("=")
+        if not path:
+            raise CountlessError(f"{item}: a table is given as NAME=TABLE, with the name of its model")
+        if name not in models:
+            raise CountlessError(f'no model is called "{name}": there are {", ".join(models)}')
+        found[name] = path
+    return found
+
+
+def _loaded(path: Path) -> Estimator:
+    try:
+        return Estimator.load(path)
+    except ModelFileError as error:
+        if str(path) in str(error):
+            raise
+        raise ModelFileError(f"{path}: {error}") from None

@@ -1,0 +1,234 @@
+/** The page: a model's columns as cards, and what happens when one of them is touched. */
+
+import { Answers, ApiError, describe, keepToken, listModels, TokenError } from "./api.js";
+import { CategoryCard } from "./category.js";
+import { whereOf } from "./clause.js";
+import { byId, debounced, html } from "./dom.js";
+import { Editor } from "./editor.js";
+import { formatRows } from "./format.js";
+import { RangeCard } from "./range.js";
+import { hashOf, readHash, Store } from "./state.js";
+import { Summary } from "./summary.js";
+import { TextCard } from "./text.js";
+import { Updates } from "./updates.js";
+
+/**
+ * @typedef {import("./types.js").Column} Column
+ * @typedef {import("./types.js").Model} Model
+ * @typedef {import("./types.js").View} View
+ * @typedef {CategoryCard | RangeCard | TextCard} AnyCard
+ */
+
+/** @param {Column} column */
+const isText = (column) => column.kind === "text";
+
+class Explorer {
+  constructor() {
+    this.store = new Store((view, live) => this.changed(view, live));
+    this.editor = new Editor({ edit: (where) => this.store.edit(where) });
+    this.summary = new Summary(() => void this.check());
+    /** @type {Model | null} */
+    this.model = null;
+    this.answers = new Answers("", []);
+    /** @type {Updates | null} */
+    this.updates = null;
+    /** @type {Map<string, AnyCard>} */
+    this.cards = new Map();
+    /** @type {Set<string>} */
+    this.seen = new Set();
+    /** @type {Record<string, string>} */
+    this.searches = {};
+    /** @type {Map<string, import("./types.js").Spread>} */
+    this.drawn = new Map(); // stays until the next is known
+    this.sight = new IntersectionObserver((entries) => this.sighted(entries), { rootMargin: "80px" });
+    this.sizes = new ResizeObserver(debounced(60, () => this.cards.forEach((card) => card.resize())));
+    byId("find").addEventListener("input", () => this.find());
+    byId("model").addEventListener("change", () => (location.hash = hashOf(byId("model").value, "")));
+    byId("bring").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+      event.preventDefault();
+      keepToken(byId("token").value.trim());
+      byId("guard").close();
+      void this.start();
+    });
+    addEventListener("hashchange", () => void this.open());
+  }
+
+  async start() {
+    try {
+      const models = await listModels();
+      const options = models.map(({ name, rows }) =>
+        html("option", { value: name }, `${name} · ${formatRows(rows)} rows`),
+      );
+      byId("model").replaceChildren(...options);
+      this.names = models.map(({ name }) => name);
+      await this.open();
+    } catch (error) {
+      this.lost(error);
+    }
+  }
+
+  /** Shows what the URL says. */
+  async open() {
+    const named = readHash(location.hash);
+    const name = named.model || this.names?.[0] || "";
+    try {
+      if (this.model?.name !== name) await this.load(name, location.hash);
+      else if (named.where !== this.store.where) this.store.show(name, this.model.columns, named.where);
+    } catch (error) {
+      this.lost(error);
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} hash
+   */
+  async load(name, hash) {
+    const model = await describe(name);
+    if (hash !== location.hash) return; // another one was opened meanwhile
+    this.updates?.stop();
+    this.model = model;
+    this.answers = new Answers(name, model.columns);
+    this.searches = {};
+    this.drawn = new Map();
+    byId("model").value = name;
+    document.title = `${name} · Countless`;
+    this.lay(model);
+    this.updates = new Updates({
+      columns: model.columns,
+      answers: this.answers,
+      isSpread: (column) => !isText(column),
+      seen: () => this.seen,
+      shown: () => new Set([...this.cards].filter(([, card]) => !card.element.hidden).map(([column]) => column)),
+      searches: () => this.searches,
+      draw: (view) => this.draw(view),
+      refused: (error) => this.refused(error),
+      failed: (column, message) => this.cards.get(column)?.fail(message),
+      busy: (busy) => document.body.classList.toggle("busy", busy),
+    });
+    this.hide();
+    this.store.show(name, model.columns, readHash(hash).where);
+  }
+
+  /** @param {Model} model */
+  lay(model) {
+    this.sight.disconnect();
+    this.sizes.disconnect();
+    this.seen.clear();
+    this.cards = new Map(model.columns.map((column) => [column.name, this.card(column)]));
+    const elements = [...this.cards.values()].map((card) => card.element);
+    byId("cards").replaceChildren(...elements);
+    for (const element of elements) {
+      const box = element.getBoundingClientRect();
+      if (box.top < innerHeight) this.seen.add(element.dataset.column ?? "");
+      this.sight.observe(element);
+    }
+    if (elements.length) this.sizes.observe(byId("cards"));
+  }
+
+  /**
+   * @param {Column} column
+   * @returns {AnyCard}
+   */
+  card(column) {
+    const actions = {
+      filter: (/** @type {any} */ filter, /** @type {any} */ options) =>
+        this.store.filter(column.name, filter, options),
+      settle: () => this.store.settle(),
+      search: (/** @type {string} */ text) => {
+        this.searches[column.name] = text;
+        this.changed(this.store.view, false);
+      },
+    };
+    if (isText(column)) return new TextCard(column, actions);
+    return column.kind === "category" ? new CategoryCard(column, actions) : new RangeCard(column, actions);
+  }
+
+  /**
+   * @param {View} view
+   * @param {boolean} live
+   */
+  changed(view, live) {
+    this.editor.show(this.store.where);
+    this.updates?.request(view, live);
+  }
+
+  /**
+   * Shows what is known of a view.
+   * @param {View} view
+   */
+  draw(view) {
+    const { model, answers } = this;
+    if (!model) return;
+    const where = whereOf(model.columns, view);
+    this.summary.draw(model, where, answers.total(where), answers.truth(where));
+    for (const column of model.columns) {
+      const filter = view.filters.get(column.name);
+      const others = whereOf(model.columns, view, column.name);
+      const alone = filter && whereOf(model.columns, { ...view, filters: new Map([[column.name, filter]]), extra: [] });
+      const search = this.searches[column.name];
+      const spread = answers.spread(column.name, others);
+      if (spread) this.drawn.set(column.name, spread);
+      this.cards.get(column.name)?.update({
+        filter,
+        spread: spread ?? this.drawn.get(column.name),
+        isFresh: Boolean(spread) || isText(column),
+        ghost: answers.spread(column.name, ""),
+        found: search ? answers.spread(column.name, others, search) : undefined,
+        isFiltered: others !== "",
+        total: isText(column) ? answers.total(where) : undefined,
+        before: isText(column) ? answers.total(others) : undefined,
+        alone: isText(column) && alone ? answers.total(alone) : undefined,
+        rows: model.rows,
+        zoom: answers.zooms.get(column.name) ?? null,
+      });
+    }
+  }
+
+  /** @param {ApiError | null} error */
+  refused(error) {
+    this.editor.refuse(error);
+    document.body.classList.toggle("refused", Boolean(error));
+  }
+
+  async check() {
+    const where = this.store.where;
+    try {
+      await this.answers.check(where);
+      if (where === this.store.where) this.draw(this.store.view);
+    } catch (error) {
+      this.summary.refuse(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  find() {
+    this.hide();
+    if (this.updates) this.changed(this.store.view, false);
+  }
+
+  /** Hides the cards of columns that are not looked for. */
+  hide() {
+    const text = byId("find").value.trim().toLowerCase();
+    for (const [column, card] of this.cards) card.element.hidden = !column.toLowerCase().includes(text);
+    byId("none").hidden = !this.cards.size || [...this.cards.values()].some((card) => !card.element.hidden);
+  }
+
+  /** @param {IntersectionObserverEntry[]} entries */
+  sighted(entries) {
+    for (const { target, isIntersecting } of entries) {
+      const column = /** @type {HTMLElement} */ (target).dataset.column ?? "";
+      if (isIntersecting) this.seen.add(column);
+      else this.seen.delete(column);
+    }
+  }
+
+  /** @param {unknown} error */
+  lost(error) {
+    if (error instanceof TokenError) byId("guard").showModal();
+    this.refused(
+      error instanceof ApiError ? error : new ApiError("the service does not answer: is it still running?", null),
+    );
+  }
+}
+
+void new Explorer().start();

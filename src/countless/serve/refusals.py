@@ -1,0 +1,33 @@
+"""Requests that get no answer: the status and the words that they get instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from countless.errors import CountlessError, QueryError
+
+
+class RefusalError(Exception):
+    """A request that is refused, for a reason that lies in the request or in how the service was started."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+
+
+def too_long(time: str) -> RefusalError:
+    """The refusal of a question whose answer takes such a ``time``."""
+    return RefusalError(
+        408, "TimeoutError", f"the answer takes {time}: ask for less, or start the service with a longer --timeout"
+    )
+
+
+def told(error: CountlessError | RefusalError) -> dict[str, Any]:
+    """What is wrong, as plain data: the first line of what the command line prints, and the spot if it is known."""
+    if isinstance(error, RefusalError):
+        return {"message": error.message, "kind": error.kind, "span": None}
+    span = list(error.span) if isinstance(error, QueryError) and error.span is not None else None
+    message = error.message if isinstance(error, QueryError) else str(error)
+    return {"message": message.split("\n", 1)[0], "kind": type(error).__name__, "span": span}

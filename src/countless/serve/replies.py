@@ -1,0 +1,195 @@
+"""What is answered. These describe the answers in the OpenAPI document; tests hold the answers to them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Kind = Literal["category", "number", "time", "text"]
+
+
+class Reply(BaseModel):
+    """An answer: all its fields are told."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(Reply):
+    """Why there is no answer: the text of the command line, and the half-open range of characters at fault."""
+
+    message: str
+    kind: str = Field(description="The name of the error in Python.")
+    span: tuple[int, int] | None
+
+
+class Refused(Reply):
+    """The body of every answer whose status is 400 or more."""
+
+    error: Problem
+
+
+class Health(Reply):
+    """The service is there."""
+
+    status: Literal["ok"]
+    models: int
+    version: str
+
+
+class ModelLine(Reply):
+    """A model in short."""
+
+    name: str
+    rows: int
+    columns: int = Field(description="Columns that can be asked about, text included.")
+    texts: int
+    checkable: bool = Field(description="Whether the service was started with the model's table.")
+
+
+class Models(Reply):
+    """Every model that is served."""
+
+    models: list[ModelLine]
+
+
+class ColumnLine(Reply):
+    """A column, and how it is shown."""
+
+    name: str
+    type: str
+    kind: Kind
+    distinct: int
+    has_null: bool
+    binned: bool = Field(description="Whether it has too many values to be told one by one.")
+
+
+class LeftOutLine(Reply):
+    """A column of the table that the model does not hold."""
+
+    name: str
+    type: str
+    reason: str
+
+
+class Model(Reply):
+    """A model in full."""
+
+    name: str
+    rows: int
+    checkable: bool
+    columns: list[ColumnLine]
+    left_out: list[LeftOutLine]
+    training: dict[str, Any]
+    interval: dict[str, Any]
+
+
+class Estimated(Reply):
+    """An estimated number of rows, its error bar, and whether the model's own answer was computed without sampling."""
+
+    where: str
+    rows: float
+    low: float
+    high: float
+    level: float
+    selectivity: float
+    exact: bool
+    ms: float
+
+
+class Unanswered(Reply):
+    """A clause of several that cannot be answered."""
+
+    where: str
+    error: Problem
+
+
+class Estimates(Reply):
+    """One for each clause, in their order."""
+
+    estimates: list[Estimated | Unanswered]
+    ms: float
+
+
+class Share(Reply):
+    """A part of the condition's rows."""
+
+    share: float
+    rows: float
+    low: float
+    high: float
+
+
+class ValueShare(Share):
+    """The rows that have a value, as DuckDB prints it; null is NULL."""
+
+    value: str | None
+
+
+class BinShare(Share):
+    """The rows between two edges, of the last bin with both; numbers, or times as DuckDB prints them; null is NULL."""
+
+    from_: float | str | None = Field(alias="from")
+    to: float | str | None
+
+
+class Others(Reply):
+    """The values that are not told one by one."""
+
+    values: int
+    share: float
+    rows: float
+
+
+class Card(Reply):
+    """A column's values among the rows of the condition."""
+
+    column: str
+    kind: Literal["category", "number", "time"]
+    values: list[ValueShare] | list[BinShare]
+    others: Others | None
+    disagreement: float = Field(description="By how much values and count differed before they were made to add up.")
+    counted: bool = Field(description="Whether the rows are the table's own, not estimates.")
+
+
+class Distributions(Reply):
+    """How many rows the condition keeps, and a card for each column."""
+
+    total: Estimated
+    cards: list[Card]
+    ms: float
+
+
+class NamedType(Reply):
+    """A column of a result."""
+
+    name: str
+    type: str
+
+
+class Result(Reply):
+    """The rows of a query, with the names and types that DuckDB gives them."""
+
+    columns: list[NamedType]
+    rows: list[list[Any]]
+    count: Estimated
+    disagreement: float
+    left_out_rows: float
+    ms: float
+
+
+class Sampled(Reply):
+    """Rows that the model would write; they are worth so many independent ones."""
+
+    columns: list[NamedType]
+    rows: list[list[Any]]
+    effective_size: float
+    exact: bool
+    ms: float
+
+
+class Checked(Reply):
+    """How many rows of the table match, exactly."""
+
+    rows: int
+    ms: float

@@ -1,0 +1,118 @@
+"""The service as a process that listens, until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import uvicorn
+
+from countless.errors import CountlessError
+from countless.serve.app import Options, Service, make_app
+from countless.serve.models import Served
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+INTERRUPTED = 130
+BACKLOG = 1024  # connections that wait to be taken
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at which requests can wait from now on; port 0 is any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named for asyncio's sake, which else lets the end of an answer wait for an acknowledgement.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or error
+        raise CountlessError(f"cannot listen at {host}:{port}: {reason}; choose another --host or --port") from None
+    return listening
+
+
+def address(listening: socket.socket) -> str:
+    """Where a browser finds what listens there."""
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+class Ended(NamedTuple):
+    """How the service ended: its exit code, and whether a thread is still at work for a request that was refused."""
+
+    code: int
+    busy: bool
+
+
+def run(models: Mapping[str, Served], listening: socket.socket, options: Options, ready: Callable[[], None]) -> Ended:
+    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before.
+
+    ``ready`` is called when requests are answered.
+    """
+    service = Service(models, options)
+    server = make_server(service, options)
+    server.ready = ready
+    heard: list[int] = []  # a signal comes once more when all is over
+    before = {number: signal.signal(number, lambda *now: heard.append(now[0])) for number in SIGNALS}
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        listening.close()
+    return Ended(INTERRUPTED if signal.SIGINT in heard else 0, service.busy)
+
+
+def leave(ended: Ended) -> int:
+    """The exit code; but if a thread is at work for nobody, which Python would wait for, the process ends here."""
+    if ended.busy:
+        sys.stderr.flush()
+        os._exit(ended.code)
+    return ended.code
+
+
+class Server(uvicorn.Server):
+    """Tells when it is ready."""
+
+    ready: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self.ready()
+
+
+def make_server(service: Service, options: Options) -> Server:
+    """The server of a service, which is yet to be run."""
+    config = uvicorn.Config(
+        make_app(service, options),
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=math.ceil(options.seconds) + 1,
+    )
+    return Server(config)

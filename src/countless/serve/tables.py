@@ -1,0 +1,51 @@
+"""Tables whose rows are counted, exactly, in a DuckDB that reaches nothing else."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from sqlglot import exp
+
+from countless.data.datasets import EMBEDDED
+from countless.data.scan import quote_path
+from countless.data.schema import Schema
+from countless.data.source import Source
+from countless.errors import SourceError
+from countless.query.compile import Compiler
+from countless.query.parse import parse
+from countless.query.predicate import DIALECT
+
+
+class CheckedTable:
+    """A table on disk that has the columns of a model. To be used by one thread at a time."""
+
+    def __init__(self, path: str, schema: Schema) -> None:
+        if path in EMBEDDED and not Path(path).is_file():
+            path = str(EMBEDDED[path]())
+        self._source = Source.open(Path(path).absolute())
+        known = {name.casefold() for name, _ in self._source.columns()}
+        missing = [name for name in schema.names if name.casefold() not in known]
+        if missing:
+            raise SourceError(f'{path} has no column "{missing[0]}": give the table that the model was fitted to')
+        self._lock(path)
+        self._compiler = Compiler(schema)
+
+    def count(self, where: str) -> int:
+        """How many rows match ``where``; what a model would refuse is refused with the same error."""
+        self._compiler.compile(where)
+        condition = parse(where).transform(_unqualified).sql(dialect=DIALECT, comments=False)
+        return self._source.counts([condition])[0]
+
+    def _lock(self, path: str) -> None:
+        """Let what is asked reach no other file, nor the network, nor settings."""
+        whole = Path(path).absolute()
+        files = [str(whole), *glob.glob(str(whole), recursive=True)]
+        self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
+        self._source.run("SET enable_external_access = false")
+        self._source.run("SET lock_configuration = true")
+
+
+def _unqualified(node: exp.Expr) -> exp.Expr:
+    """A column without the name of its table, which may be any."""
+    return exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node

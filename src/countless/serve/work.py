@@ -1,0 +1,102 @@
+"""Answers are computed in threads, so that the service hears other requests meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from countless.serve.kept import Kept
+from countless.serve.refusals import RefusalError, too_long
+
+Compute = Callable[[Callable[[], bool]], bytes]
+
+
+@dataclass
+class _Job:
+    waiting: int = 0  # requests
+    future: Future[bytes] = field(default_factory=Future)
+
+    def wanted(self) -> bool:
+        return self.waiting > 0
+
+
+class Work:
+    """So many ``threads``, and at most ``most`` different questions that they work on or that wait for them.
+
+    Equal questions that are asked at the same time are answered together. A request waits ``seconds`` for its answer;
+    a question that nobody waits for any more is dropped, unless it is worked on: then its answer is kept, if any are.
+    """
+
+    def __init__(self, threads: int, most: int, seconds: float, kept: Kept | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="countless-serve")
+        self._most = most
+        self._seconds = seconds
+        self._kept = kept
+        self._jobs: dict[str, _Job] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work."""
+        return any(job.future.running() for job in list(self._jobs.values()))
+
+    async def answer(self, asked: str, compute: Compute) -> tuple[bytes, bool]:
+        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before.
+
+        It is told how to see whether someone still waits for it; if not, it may raise an error instead.
+        """
+        if self._kept is not None and (kept := self._kept.get(asked)) is not None:
+            return kept, True
+        job = self._jobs.get(asked)
+        if job is None:
+            job = self._start(asked, compute)
+        else:
+            job.waiting += 1
+        future = asyncio.wrap_future(job.future)
+        future.add_done_callback(_seen)
+        try:
+            done, _ = await asyncio.wait([future], timeout=self._seconds)
+            if not done:
+                raise too_long(f"longer than {self._seconds:g} s")
+            return future.result(), False
+        finally:
+            job.waiting -= 1
+            if not job.waiting and job.future.cancel():
+                self._jobs.pop(asked, None)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, asked: str, compute: Compute) -> _Job:
+        if len(self._jobs) >= self._most:
+            raise RefusalError(429, "TooManyRequestsError", "too many requests are waiting: try again later")
+        loop = asyncio.get_running_loop()
+        job = self._jobs[asked] = _Job(waiting=1)
+        job.future = self._pool.submit(self._computed, asked, compute, job.wanted)
+        job.future.add_done_callback(lambda future: _on(loop, self._forget, asked, job))
+        return job
+
+    def _computed(self, asked: str, compute: Compute, wanted: Callable[[], bool]) -> bytes:
+        answer = compute(wanted)
+        if self._kept is not None:
+            self._kept.put(asked, answer)
+        return answer
+
+    def _forget(self, asked: str, job: _Job) -> None:
+        if self._jobs.get(asked) is job:
+            del self._jobs[asked]
+
+
+def _seen(future: asyncio.Future[bytes]) -> None:
+    """Take note of an error that nobody waits for."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[[str, _Job], None], asked: str, job: _Job) -> None:
+    """Call in the loop's thread, unless the service has ended meanwhile."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, asked, job)
