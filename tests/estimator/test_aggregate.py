@@ -108,7 +108,7 @@ def statements(draw: st.DrawFn) -> tuple[str, int, bool]:
     return f"{sql} ORDER BY {places} LIMIT 3 OFFSET 1" if ordered else sql, len(groups), ordered
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS, asked=st.lists(statements(), min_size=5, max_size=5))
 def test_exact_spreads_give_what_duckdb_finds(rows: list[Any], asked: list[tuple[str, int, bool]]) -> None:
     relation = table_of(rows)

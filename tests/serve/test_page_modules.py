@@ -151,12 +151,13 @@ def test_a_clause_counts_the_same_beside_another_filter(call: Call, written: str
 
 
 def test_keywords_are_quoted_where_they_have_to_be(call: Call) -> None:
-    words = [word for (word,) in connect().execute("SELECT DISTINCT keyword_name FROM duckdb_keywords()").fetchall()]
+    connection = connect()
+    words = [word for (word,) in connection.execute("SELECT DISTINCT keyword_name FROM duckdb_keywords()").fetchall()]
     for word in words:
         name = call("literal", "quoteName", word)
         condition = parse(f"({name} IN (1) OR {name} IS NULL) AND {name} BETWEEN 1 AND 2 AND {name} >= 1")
         assert {column.name for column in condition.find_all(exp.Column)} == {word}
-        connect().execute(f"SELECT 1 FROM (SELECT 1 AS {name}) WHERE {name} IN (1) AND {name} BETWEEN 1 AND 2")
+        connection.execute(f"SELECT 1 FROM (SELECT 1 AS {name}) WHERE {name} IN (1) AND {name} BETWEEN 1 AND 2")
 
 
 @pytest.mark.parametrize(
