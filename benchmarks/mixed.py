@@ -1,6 +1,6 @@
 """Questions about columns and text together, beside the truth and beside products of the two.
 
-.venv/bin/python benchmarks/mixed.py TABLE.parquet MODEL.countless [--queries 300] [--seeds 5] [-o results.json]
+.venv/bin/python benchmarks/mixed.py TABLE.parquet MODEL.countless [--queries 300] [--seeds 5] [--contexts 16] [-o FILE]
 
 Every query takes 1 to 3 filters on columns and a pattern from one random row, so that a row at least matches. There are
 two products: of the *true* shares of the two parts, which is the best that independence can do, and of the model's.
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from countless.data.source import Source
+from countless.engine import mixed
 from countless.estimator.estimate import q_error
 from countless.estimator.estimator import Estimator
 from countless.workload import both_clauses
@@ -28,6 +29,7 @@ PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 def main() -> None:
     options = _options()
+    mixed.CONTEXTS = options.contexts
     model, source = Estimator.load(options.model), Source.open(str(options.table))
     asked = [
         query for seed in range(options.seeds) for query in both_clauses(model.schema, source, options.queries, seed)
@@ -54,6 +56,7 @@ def main() -> None:
         "rows": model.rows,
         "queries": len(asked),
         "seeds": options.seeds,
+        "contexts": options.contexts,
         "calibrated": bool(model.calibration.queries),
         "true_rows": {"p50": float(np.median(whole)), "p5": float(np.percentile(whole, 5))},
         "latency_ms": {"p50": _at(times, 50), "p95": _at(times, 95)},
@@ -109,6 +112,7 @@ def _options() -> Any:
     parser.add_argument("model", type=Path)
     parser.add_argument("--queries", type=int, default=300, help="of each seed")
     parser.add_argument("--seeds", type=int, default=5, help="from 0 on")
+    parser.add_argument("--contexts", type=int, default=mixed.CONTEXTS, help="rows in which text is read, at most")
     parser.add_argument("-o", "--output", type=Path)
     return parser.parse_args()
 
