@@ -219,3 +219,21 @@ class TestCheckpoints:
         assert same(trained, run(epochs=2))
         assert "No space left on device; training goes on without it" in caplog.text
         assert list(tmp_path.iterdir()) == []
+
+
+def test_training_goes_on_from_given_weights() -> None:
+    options = TrainOptions(batch=100, epochs=3, learning_rate=0.01)
+    before = fitted(codes(), options)
+    slow = TrainOptions(batch=100, epochs=1, learning_rate=1e-6)
+    after = train(ColumnsTask(codes(), SPEC, slow, start=before.arrays), slow)
+    assert not same(before, after)
+    for name, array in before.arrays.items():
+        np.testing.assert_allclose(after.arrays[name], array, atol=1e-3, err_msg=name)
+
+
+def test_windows_of_a_file_are_learned_as_well_as_rows_in_memory() -> None:
+    options = TrainOptions(batch=100, epochs=15, learning_rate=0.01)
+    task = ColumnsTask(codes(), SPEC, options)
+    task.window = 500
+    trained = train(task, options)
+    assert trained.report["unmasked_bits"] == pytest.approx(2 + np.log2(3), abs=0.1)

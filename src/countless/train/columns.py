@@ -17,7 +17,7 @@ from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
 from countless.train.masking import WORKLOAD_FROM, Masking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 from countless.train.options import TrainOptions
-from countless.train.task import BITS, Inputs
+from countless.train.task import BITS, Inputs, start_from
 
 EVALUATION_BATCH = 2_048
 
@@ -29,10 +29,11 @@ class ColumnsTask:
     """Learns the rows of ``codes`` (rows, positions).
 
     ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
-    these sets.
+    these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
     """
 
     unit = "row"
+    window: int | None = None
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class ColumnsTask:
         options: TrainOptions,
         network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
         asked: Mapping[tuple[int, ...], float] | None = None,
+        start: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         self.spec = spec
         self.rows = len(codes)
@@ -58,9 +60,12 @@ class ColumnsTask:
                 self._model.start_smooth(options.smooth)
         self._loss: Loss = FastLoss(self._model) if isinstance(self._model, ResMADE) else _plain_loss(self._model)
         self._mask_codes = torch.tensor(spec.sizes)
-        self._model.start_from_marginals(
-            [np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)]
-        )
+        if start is not None:
+            start_from(self._model, start)
+        else:
+            self._model.start_from_marginals(
+                [np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)]
+            )
 
     @property
     def model(self) -> nn.Module:

@@ -20,7 +20,9 @@ from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
 from countless.train.interrupt import Interrupt
 from countless.train.options import CLOCKS, TrainOptions
+from countless.train.order import order_of
 from countless.train.task import BITS, Inputs, Task, stream
+from countless.train.team import Team
 
 logger = logging.getLogger(__name__)
 
@@ -64,17 +66,21 @@ def train(
     resume: bool = False,
     stopped: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    team: Team | None = None,
 ) -> Trained:
     """Fit the task's model to its rows.
 
     With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
     that file if it exists. Ctrl-C ends the run after the current step with the best weights so far; ``stopped`` ends it
     before the first.
+
+    Several processes may train as a ``team``, each of which calls this with the same task and options: the batches are
+    then shared out, and all end with the same weights. The first of them measures and keeps checkpoints.
     """
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
-    run = _Run(task, options, fingerprint, checkpoint)
+    run = _Run(task, options, fingerprint, checkpoint, team or Team())
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
     with Interrupt() as interrupt:
@@ -90,8 +96,8 @@ def train(
 class _Run:
     """One training run: everything that changes while it goes on, and that a checkpoint must hold."""
 
-    def __init__(self, task: Task, options: TrainOptions, fingerprint: str, path: Path | None) -> None:
-        self.task, self.options, self.path = task, options, path
+    def __init__(self, task: Task, options: TrainOptions, fingerprint: str, path: Path | None, team: Team) -> None:
+        self.task, self.options, self.path, self.team = task, options, path, team
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
         self.identity = {
@@ -101,15 +107,15 @@ class _Run:
             "threads": torch.get_num_threads(),
         }
 
-        shuffled = torch.randperm(task.rows, generator=stream(options.seed, 0))
         held_out = min(HELD_OUT_MOST, int(task.rows * options.held_out)) if task.rows >= HELD_OUT_FROM else 0
-        self.held_out, self.rows = shuffled[:held_out], shuffled[held_out:]
-        self.probe = self.rows[:PROBE_ROWS]
-        self.steps = math.ceil(len(self.rows) / self.batch)
+        self.order = order_of(task.rows, held_out, self.batch, task.window, stream(options.seed, 0))
+        self.held_out, self.steps = self.order.held_out, self.order.steps
+        self.probe = self.order.first(PROBE_ROWS)
 
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
 
         self.warned = False
+        self.generator: torch.Generator
         self.epoch = self.step = self.updates = 0
         self.seconds = self.epoch_bits = 0.0
         self.clock = CLOCKS[options.clock]
@@ -135,10 +141,7 @@ class _Run:
         since_save = time.monotonic()
         recent: list[tuple[float, int]] = [(self.seconds, self.updates)]
         while self.step < self.steps and not self.finished and not interrupt.requested:
-            self._train_step()
-            now = self.clock()
-            self.seconds += now - self.mark
-            self.mark = now
+            self._agree(self._train_step(), interrupt)
             recent = [*recent[-50:], (self.seconds, self.updates)]
             if on_progress is not None:
                 on_progress(self._progress(recent))
@@ -158,7 +161,7 @@ class _Run:
         rows only tell how much of that would carry over to rows it has not seen.
         """
         epoch = self.updates / self.steps
-        if self.history and self.history[-1]["epoch"] == epoch:
+        if not self.team.leads or (self.history and self.history[-1]["epoch"] == epoch):
             return
         train_bits = self._bits(self.probe, "as trained")
         entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
@@ -180,7 +183,7 @@ class _Run:
             "masked_bits": last.get("masked_bits"),
             "unmasked_bits": last.get("unmasked_bits"),
             "held_out_rows": len(self.held_out),
-            "train_rows": len(self.rows),
+            "train_rows": self.order.rows,
             "seconds": round(self.seconds, 1),
             "rows_per_second": round(self.updates * self.batch / self.seconds) if self.seconds else None,
             "parameters": sum(p.numel() for p in self.model.parameters()),
@@ -192,7 +195,7 @@ class _Run:
 
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. A full disk must not cost what was learned so far."""
-        if self.path is None:
+        if self.path is None or not self.team.leads:
             return
         groups = {
             "model": self.model.state_dict(),
@@ -229,26 +232,45 @@ class _Run:
         self.model.load_state_dict(saved.group("model"))
         self.best = saved.group("best")
         restore_optimizer(self.optimizer, saved.group("adam"))
-        self.generator.set_state(saved.group("random")["state"])
+        if self.team.leads:
+            self.generator.set_state(saved.group("random")["state"])
+        else:
+            self.generator = stream(self.options.seed, self.epoch + 1, self.team.rank, self.updates)
 
     def _start_epoch(self) -> None:
         """Each epoch has its own generator, so that any epoch can be entered without replaying the others."""
         self.generator = stream(self.options.seed, self.epoch + 1)
-        self.order = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
+        self.order.start(self.generator)
+        if not self.team.leads:  # the same rows, but other masks
+            self.generator = stream(self.options.seed, self.epoch + 1, self.team.rank)
         self.step, self.epoch_bits = 0, 0.0
 
-    def _train_step(self) -> None:
-        chosen = self.order[self.step * self.batch : (self.step + 1) * self.batch]
+    def _train_step(self) -> float:
+        """Learn from a batch. Its bits are those of our share of it."""
+        batch = self.order.batch(self.step)
+        share = self.team.share(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        loss = self.task.loss(chosen, self.generator, self.fraction)
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        bits = 0.0
+        if len(share):
+            loss = self.task.loss(share, self.generator, self.fraction) * (len(share) / len(batch))
+            loss.backward()  # type: ignore[no-untyped-call]
+            bits = loss.item() * BITS
+        self.team.add_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
         self.step += 1
         self.updates += 1
-        self.epoch_bits += loss.item() * BITS
+        return bits
+
+    def _agree(self, bits: float, interrupt: Interrupt) -> None:
+        """What a team must think alike of: the bits of the step, the time that has passed, and whether to stop."""
+        now = self.clock()
+        bits, seconds, requests = self.team.summed(bits, self.seconds + now - self.mark, interrupt.requested)
+        self.epoch_bits += bits
+        self.seconds, self.mark = seconds / self.team.size, now
+        interrupt.requested = requests > 0
 
     def _bits(self, rows: Tensor, inputs: Inputs) -> float:
         """Bits per unit, always with the same masks."""

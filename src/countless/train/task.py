@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ class Task(Protocol):
     rows: int
     epochs: int | None  # passes over the rows; None when only the time budget ends the run
     batch: int  # rows per step
+    window: int | None  # rows that are gone through together, since they lie in a file; None when all are in memory
 
     @property
     def spec(self) -> ModelSpec | TextSpec:
@@ -53,10 +55,15 @@ class Task(Protocol):
         ...
 
 
+def start_from(model: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Give ``model`` the weights that another of the same description had, by their names in a model file."""
+    model.load_state_dict({name: torch.from_numpy(array.astype(np.float32)) for name, array in arrays.items()})
+
+
 BITS = 1.0 / float(np.log(2.0))
 
 
-def stream(seed: int, number: int) -> torch.Generator:
-    """An independent stream of random numbers for each (seed, number)."""
-    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+def stream(seed: int, *numbers: int) -> torch.Generator:
+    """An independent stream of random numbers for each seed and numbers."""
+    mixed = int(np.random.SeedSequence([seed, *numbers]).generate_state(1, np.uint64)[0])
     return torch.Generator().manual_seed(mixed & (2**63 - 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from countless.spec import TEXT_MASKINGS, ModelSpec, TextSpec
 from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
-from countless.train.task import BITS, Inputs
+from countless.train.task import BITS, Inputs, start_from
 
 DEFAULT_SYMBOLS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (1, 20)
@@ -57,9 +58,11 @@ class TextTask:
     A model with a context learns each string with its row's ``codes`` (rows, positions), of which random columns are
     masked: from none to all of them. ``groups`` has the number of positions of each column. What follows a gap at once
     is then drawn too, a few gaps of random lengths for each string: in a context it has no distribution to count.
+    ``start`` has the weights to go on from, by their names in a model file; by default they are random.
     """
 
     unit = "character"
+    window: int | None = None
 
     def __init__(
         self,
@@ -69,6 +72,7 @@ class TextTask:
         masking: str = "prefix",
         codes: NDArray[Any] | None = None,
         groups: tuple[int, ...] = (),
+        start: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         if masking not in TEXT_MASKINGS:
             raise TrainingError(f"unknown masking of text {masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
@@ -91,6 +95,8 @@ class TextTask:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             self._model = Transformer(spec)
+        if start is not None:
+            start_from(self._model, start)
 
     @property
     def model(self) -> nn.Module:

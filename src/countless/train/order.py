@@ -1,0 +1,108 @@
+"""In which order rows are trained on, and which are held out."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from countless.train.task import stream
+
+
+class Order(Protocol):
+    """The rows of a table: some are held out, the others are gone through in batches, in another order each epoch."""
+
+    held_out: Tensor
+    rows: int  # that are trained on
+    steps: int  # batches of an epoch
+
+    def first(self, count: int) -> Tensor:
+        """Some rows that are trained on, always the same."""
+        ...
+
+    def start(self, generator: torch.Generator) -> None:
+        """Begin an epoch."""
+        ...
+
+    def batch(self, step: int) -> Tensor:
+        """The rows of a step of this epoch."""
+        ...
+
+
+def order_of(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> Order:
+    """The order for rows in memory, or for a file in whose windows of so many rows one should stay for a while."""
+    if window is None:
+        return Shuffled(rows, held_out, batch, generator)
+    return Windowed(rows, held_out, batch, window)
+
+
+class Shuffled:
+    """Rows in memory: any of them may come next.
+
+    >>> order = Shuffled(10, held_out=2, batch=3, generator=stream(0, 0))
+    >>> order.start(stream(0, 1))
+    >>> seen = torch.cat([order.held_out, *(order.batch(step) for step in range(order.steps))])
+    >>> sorted(seen.tolist())
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+
+    def __init__(self, rows: int, held_out: int, batch: int, generator: torch.Generator) -> None:
+        shuffled = torch.randperm(rows, generator=generator)
+        self.held_out, self._trained_on = shuffled[:held_out], shuffled[held_out:]
+        self.rows, self._batch = rows - held_out, batch
+        self.steps = math.ceil(self.rows / batch)
+        self._order = self._trained_on
+
+    def first(self, count: int) -> Tensor:
+        return self._trained_on[:count]
+
+    def start(self, generator: torch.Generator) -> None:
+        self._order = self._trained_on[torch.randperm(self.rows, generator=generator)]
+
+    def batch(self, step: int) -> Tensor:
+        return self._order[step * self._batch : (step + 1) * self._batch]
+
+
+class Windowed:
+    """Rows of a file, which were shuffled when they were written.
+
+    An epoch goes through its windows in a random order, and through the rows of each in a random order: what is read
+    lies together, and nothing is held that grows with the table. The last window, which may be smaller, comes last.
+
+    >>> order = Windowed(11, held_out=2, batch=2, window=4)
+    >>> order.start(stream(0, 1))
+    >>> [sorted(order.batch(step).tolist()) for step in range(order.steps)][-1]
+    [10]
+    >>> sorted(torch.cat([order.batch(step) for step in range(order.steps)]).tolist())
+    [2, 3, 4, 5, 6, 7, 8, 9, 10]
+    """
+
+    def __init__(self, rows: int, held_out: int, batch: int, window: int) -> None:
+        self.held_out = torch.arange(held_out)
+        self.rows, self._batch = rows - held_out, batch
+        self._steps_of_window = max(1, window // batch)
+        self._window = self._steps_of_window * batch
+        self.steps = math.ceil(self.rows / batch)
+        self._seed, self._windows = 0, torch.arange(0)
+        self._current, self._order = -1, torch.arange(0)
+
+    def first(self, count: int) -> Tensor:
+        return torch.arange(len(self.held_out), len(self.held_out) + min(count, self.rows))
+
+    def start(self, generator: torch.Generator) -> None:
+        self._seed = int(torch.randint(2**31, (), generator=generator))
+        whole, rest = divmod(self.rows, self._window)
+        last = [torch.tensor([whole])] if rest else []
+        self._windows = torch.cat([torch.randperm(whole, generator=generator), *last])
+        self._current = -1
+
+    def batch(self, step: int) -> Tensor:
+        place, within = divmod(step, self._steps_of_window)
+        window = int(self._windows[place])
+        if window != self._current:
+            first = window * self._window
+            rows = torch.randperm(min(self._window, self.rows - first), generator=stream(self._seed, window))
+            self._current, self._order = window, rows + first + len(self.held_out)
+        return self._order[within * self._batch : (within + 1) * self._batch]
