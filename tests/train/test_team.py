@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch.distributed as dist
@@ -34,8 +35,8 @@ def member(rank: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=MEMBERS)
     team = ProcessGroup()
     found, steps = trained(folder, team)
-    told = np.array([step.train_bits for step in steps])
-    np.savez(folder / f"{rank}.npz", told=told, led=np.array(team.leads), **found.arrays)
+    told: dict[str, Any] = {"told": [step.train_bits for step in steps], "led": team.leads, **found.arrays}
+    np.savez(folder / f"{rank}.npz", **told)
     dist.destroy_process_group()
 
 
