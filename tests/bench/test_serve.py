@@ -23,6 +23,8 @@ def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
     facts = json.loads(done.out.splitlines()[-1])
     assert facts == json.loads(out.read_text(encoding="utf-8"))
     assert facts["requests"] > 8
+    assert (facts["cards"], facts["refreshes"]) == (5, 50)
+    assert 0 < facts["cards_ms_p50"] <= facts["cards_ms_p99"]
     assert (facts["wrong"], facts["refused"], facts["lost"], facts["exit_code"]) == (0, 0, 0, 0)
     assert facts["kept"] > 0
     assert "computed_ms_p50" in facts

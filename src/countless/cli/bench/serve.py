@@ -41,8 +41,9 @@ def serve(
 ) -> int:
     """Measure how a service of MODEL holds out.
 
-    Starts countless serve on this machine and asks it random questions, many at once. Every answer is compared with the
-    library's; the exit code is 1 if one differs, or if a request is refused or lost.
+    Starts countless serve on this machine, asks it for the cards of all columns as its page does, and then random
+    questions, many at once. Every answer to these is compared with the library's; the exit code is 1 if one differs,
+    or if a request is refused or lost.
     """
     options = Options(clients, seconds, clauses, seed=seed)
     show.progress().print(f"asking for {seconds:g} s with {show.plural(clients, 'client')} ...")
@@ -57,6 +58,8 @@ def serve(
 
 def _show(facts: dict[str, Any]) -> None:
     console = show.results()
+    cards = ", ".join(f"p{place} {facts[f'cards_ms_p{place}']:.0f} ms" for place in PLACES)
+    console.print(f"cards     {cards} of the service's time for all {facts['cards']}, {facts['refreshes']} times")
     kept = f"{facts['kept']:,} answers had been kept"
     console.print(f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {kept}")
     for name, words in (("ms", "latency   "), ("computed_ms", "computed  ")):
