@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from countless import Estimator
+from countless.engine import later
+from countless.engine.spread import Part, part
 from countless.errors import QueryTypeError, UnknownColumnError
 from countless.estimator.distribution import BinsWanted
 
@@ -18,9 +22,30 @@ def test_they_are_what_each_is_alone(estimator: Estimator, where: str | None, bi
     for column, each in zip(COLUMNS, found, strict=True):
         own = {name: bins[name] for name in bins if name.lower() == column} if isinstance(bins, dict) else bins
         alone = estimator.distribution(column, where, bins=own)
-        assert (each.names, each.types, each.columns) == (alone.names, alone.types, alone.columns)
-        assert (each.disagreement, each.exact, each.counted) == (alone.disagreement, alone.exact, alone.counted)
+        assert (each.names, each.types, each.exact, each.counted) == (
+            alone.names,
+            alone.types,
+            alone.exact,
+            alone.counted,
+        )
+        for one, other in zip(each.columns, alone.columns, strict=True):
+            assert one == (pytest.approx(other, rel=1e-5) if isinstance(one[0], float) else other)
+        assert each.disagreement == pytest.approx(alone.disagreement, abs=1e-5)
         assert each.total.rows == alone.total.rows
+
+
+def test_columns_after_the_evidence_share_a_walk(estimator: Estimator) -> None:
+    """The people's order is their columns': what is asked about age leaves all others to one walk."""
+    walks: list[Any] = []
+
+    def walked(*asked: Any) -> Part:
+        walks.append(asked)
+        return part(*asked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(later, "part", walked)
+        estimator.distributions(COLUMNS, "age IN (20, 30, 40) AND city <> 'Oslo'")
+    assert [[axis.column for axis in axes] for _, _, axes, _, _ in walks] == [[0], [1]]
 
 
 def test_the_condition_is_counted_once(estimator: Estimator) -> None:

@@ -65,17 +65,26 @@ def spread(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int
 
     The values of the first ``groups`` axes are carried along apart from each other; those of the others within each.
     """
-    parts = [_counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed) for box in region.boxes]
-    names = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
-    masses = np.concatenate([np.empty(0), *(part[1] for part in parts)])
+    return summed([part(runtimes, box, axes, groups, seed) for box in region.boxes], axes)
+
+
+Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their masses, whether exact, whether counted
+
+
+def part(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
+    """What one box contributes."""
+    return counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed)
+
+
+def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> Spread:
+    """All boxes together, which are disjoint."""
+    names = np.concatenate([np.empty(0, dtype=np.int64), *(each[0] for each in parts)])
+    masses = np.concatenate([np.empty(0), *(each[1] for each in parts)])
     combinations, places = np.unique(names, return_inverse=True)
     sums: FloatArray = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
     found = np.flatnonzero(sums)
     codes = np.stack(np.unravel_index(combinations[found], [axis.size for axis in axes]), axis=1)
-    return Spread(codes, sums[found], all(part[2] for part in parts), all(part[3] for part in parts))
-
-
-Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their masses, whether exact, whether counted
+    return Spread(codes, sums[found], all(each[2] for each in parts), all(each[3] for each in parts))
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
@@ -162,8 +171,8 @@ def with_axes(box: Box, axes: Sequence[Axis]) -> Box:
     return Box((*own.values(), *listed), box.texts)
 
 
-def _counted(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> Part | None:
-    """The same from counts, if they tell it: of one column or two, each value by itself."""
+def counted(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> Part | None:
+    """A box's part from counts, if they tell it: of one column or two, each value by itself."""
     if runtimes.counts is None or box.texts:
         return None
     asked = with_axes(box, axes)

@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 
 from countless.data.schema import Schema
+from countless.engine.later import spreads
 from countless.engine.runtimes import Runtimes
 from countless.estimator.calibration import Calibration
 from countless.estimator.distribution import BinsWanted, Distribution, distribution, wanted_bins
 from countless.estimator.estimate import Estimate
-from countless.estimator.joint import joint
+from countless.estimator.joint import axes_of, joined
 from countless.region import Region
 
 
@@ -26,10 +27,11 @@ def distributions(
 ) -> list[Distribution]:
     """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``."""
     wanted = wanted_bins([schema.columns[column] for column in columns], bins)
+    started = time.perf_counter()
+    axes = axes_of(schema, columns)
     found = []
-    for column in columns:
-        started = time.perf_counter()
-        spread = joint(schema, runtimes, region, total, [column], 1, seed)
-        own = {name: wanted[name] for name in (schema.columns[column].name,) if name in wanted}
-        found.append(distribution(schema, spread, calibration, own, "rows", started))
+    for axis, spread in zip(axes, spreads(runtimes, region, axes, seed), strict=True):
+        own = {name: wanted[name] for name in (schema.columns[axis.column].name,) if name in wanted}
+        joint = joined(region, total, [axis], spread)
+        found.append(distribution(schema, joint, calibration, own, "rows", started))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.data.schema import Schema
 from countless.engine.runtimes import Runtimes
-from countless.engine.spread import Axis, spread
+from countless.engine.spread import Axis, Spread, spread
 from countless.errors import UnsupportedQueryError
 from countless.estimator.calibration import Shape
 from countless.estimator.estimate import Estimate
@@ -50,12 +50,17 @@ def joint(
     axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
         raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
-    found = spread(runtimes, region, axes, groups, seed)
+    return joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
+
+
+def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: Spread) -> Joint:
+    """What ``found`` says of the rows of ``region``, of which there are ``total``."""
     mass = float(found.masses.sum())
     rows = found.masses * (total.rows / mass if mass > 0 else 0.0)
     disagreement = mass / total.selectivity - 1.0 if total.selectivity > 0 else 0.0
     shape = _shape(region, axes)
-    return Joint(tuple(columns), found.codes, rows, total, disagreement, found.exact, found.counted, shape)
+    columns = tuple(axis.column for axis in axes)
+    return Joint(columns, found.codes, rows, total, disagreement, found.exact, found.counted, shape)
 
 
 def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
