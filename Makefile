@@ -19,7 +19,7 @@ types: .venv/.dev
 	$(BIN)/mypy
 
 tests: .venv/.dev postgres chromium
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/pytest  # threads that sleep while they wait: quick also beside other work
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile  # a process for each core, with one thread
 
 # A server for the tests that ask PostgreSQL. Where it cannot be had, those tests are skipped, and say why.
 postgres:
