@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from uuid import uuid4
 import duckdb
 from numpy.typing import NDArray
 
+from countless.data.arrow import Vector, batches
 from countless.data.datasets import EMBEDDED
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.scan import scan_file
@@ -115,6 +117,17 @@ class Source:
         """The same by columns, each a NumPy array (a masked one where there are NULLs)."""
         return self._query(sql, lambda result: result.fetchnumpy())
 
+    def batches(self, sql: str) -> Iterator[list[Vector]]:
+        """The same by columns, some rows at a time. Nothing else may be asked of the source in the meantime."""
+
+        with _told_errors():
+            if self._connection is not None:
+                relation = self._connection.sql(sql)
+            else:
+                relation = None if self._relation is None else self._relation.query(self.name, sql)
+            assert relation is not None
+            yield from batches(relation)
+
     def count(self) -> int:
         """The number of rows."""
         return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
@@ -133,19 +146,11 @@ class Source:
         return Source(name, self._connection, None, self.advice, self.notice)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
-        try:
+        with _told_errors():
             if self._connection is not None:
                 return fetch(self._connection.execute(sql))
             assert self._relation is not None
             return fetch(self._relation.query(self.name, sql))
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
-        except duckdb.Error as error:
-            raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
-        except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
-            if "interrupted" not in str(error):
-                raise
-            raise KeyboardInterrupt from None
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""
@@ -159,6 +164,21 @@ class Source:
             cases = ", ".join(f"count(CASE WHEN {clause}\nTHEN 1 END)" for clause in clauses[first : first + batch])
             counts.extend(int(count) for count in self.rows(f"SELECT {cases} FROM {self.table}")[0])
         return counts
+
+
+@contextmanager
+def _told_errors() -> Iterator[None]:
+    """DuckDB's errors as ours."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
+    except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from None
 
 
 def connect() -> duckdb.DuckDBPyConnection:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.data.alphabet import read_text
-from countless.data.digits import to_digits
 from countless.data.domains import Domains
+from countless.data.encoder import CHANGED, Encoder
 from countless.data.papers import Advice
 from countless.data.quantiles import CELLS, read_grid
-from countless.data.schema import LeftOut, Schema
+from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
-from countless.data.text import Strings
+from countless.data.text import Strings, symbol_type
 from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import DataError, EmptyTableError
 
@@ -28,6 +28,7 @@ LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column 
 MOST_LENGTH = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
+VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
 
 
@@ -103,51 +104,99 @@ class Table:
     def encode(
         cls, source: Any, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
     ) -> Table:
-        """Read ``source`` and replace every value by its code.
+        """Read ``source`` and replace every value by its code; the rows keep its order.
 
-        DuckDB finds the distinct values and joins them back, so no more of the raw table is in memory than it
-        streams through.
+        DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
+        few batches.
         """
         tell = on_stage or (lambda stage: None)
         source = Source.open(source)
-        tell("counting distinct values")
-        options = (options or EncodeOptions()).advised(source.advice)
-        rows, candidates, left_out = _candidates(source, options)
-        if not candidates:
-            reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
-            raise EmptyTableError(f"no column is left to model ({reasons})")
-        tell("reading domains")
-        small = {candidate.name: candidate.type for candidate in candidates if not candidate.far_too_many}
-        columns, texts = [], []
-        with Domains(source, small) as domains:
-            counts = domains.counts()
-            for candidate in candidates:
-                many = candidate.far_too_many or _too_many(candidate.type, counts[candidate.name], rows, options)
-                if candidate.is_text(many):
-                    texts.append(candidate)
-                elif many:
-                    most_cells = min(CELLS, options.max_distinct)
-                    columns.append(read_grid(source, candidate.name, candidate.type, most_cells))
-                else:
-                    columns.append(domains.column(candidate.name))
-            tell("encoding rows")
-            encoded = domains.encode(columns) if columns else ()
-        codes = tuple(
-            digit for column, code in zip(columns, encoded, strict=True) for digit in to_digits(code, column.radices)
+        schema = read_schema(source, options, tell)
+        tell("encoding rows")
+        return cls.filled(schema, Encoder(source, schema))
+
+    @classmethod
+    def filled(cls, schema: Schema, encoder: Encoder) -> Table:
+        """The table of this schema, all in memory."""
+        codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
+        strings = tuple(
+            Strings(
+                np.empty((schema.rows, text.length + 1), dtype=symbol_type(text)), np.empty(schema.rows, dtype=np.int32)
+            )
+            for text in schema.texts
         )
-        if any(len(code) != rows for code in codes):
-            raise DataError("the table changed while it was read: fit again when nothing writes to it")
-        read = [read_text(source, text.name, text.type, options.max_length, tell) for text in texts]
-        schema = Schema(rows, tuple(columns), tuple(left_out), tuple(column for column, _ in read))
-        return cls(schema, codes, tuple(strings for _, strings in read))
+        done = 0
+        for batch in encoder.batches():
+            end = done + batch.rows
+            if end > schema.rows:
+                raise DataError(CHANGED)
+            for code, part in zip(codes, batch.codes, strict=True):
+                code[done:end] = part
+            for whole, some in zip(strings, batch.strings, strict=True):
+                whole.symbols[done:end], whole.lengths[done:end] = some.symbols, some.lengths
+            done = end
+        if done != schema.rows:
+            raise DataError(CHANGED)
+        return cls(schema, codes, strings)
+
+
+def read_schema(
+    source: Source, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
+) -> Schema:
+    """The columns of ``source`` with their domains, grids and alphabets."""
+    tell = on_stage or (lambda stage: None)
+    tell("counting distinct values")
+    options = (options or EncodeOptions()).advised(source.advice)
+    rows, candidates, left_out = _candidates(source, options)
+    if not candidates:
+        reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
+        raise EmptyTableError(f"no column is left to model ({reasons})")
+    tell("reading domains")
+    found = _small_columns(source, candidates, rows, options)
+    columns, texts = [], []
+    for candidate in candidates:
+        small = found.get(candidate.name)
+        if small is not None:
+            columns.append(small)
+        elif candidate.is_text(True):
+            tell(f"reading the alphabet of {candidate.name}")
+            texts.append(read_text(source, candidate.name, candidate.type, rows, options.max_length))
+        else:
+            tell(f"reading the grid of {candidate.name}")
+            columns.append(read_grid(source, candidate.name, candidate.type, min(CELLS, options.max_distinct)))
+    return Schema(rows, tuple(columns), tuple(left_out), tuple(texts))
+
+
+def _small_columns(
+    source: Source, candidates: list[_Candidate], rows: int, options: EncodeOptions
+) -> dict[str, Column]:
+    """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
+    groups: list[dict[str, _Candidate]] = [{}]
+    values = 0
+    for candidate in candidates:
+        if candidate.far_too_many or candidate.is_text(False):
+            continue
+        if values + candidate.about > VALUES_AT_ONCE and groups[-1]:
+            groups.append({})
+            values = 0
+        groups[-1][candidate.name] = candidate
+        values += candidate.about
+    found = {}
+    for group in filter(None, groups):
+        with Domains(source, {name: candidate.type for name, candidate in group.items()}) as domains:
+            for name, count in domains.counts().items():
+                if not _too_many(group[name].type, count, rows, options):
+                    found[name] = domains.column(name)
+    return found
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A column to model, the type it is modelled in, and whether an estimate says that it has far too many values."""
+    """A column to model, the type it is modelled in, and whether it seems to have far too many values."""
 
     name: str
     type: str
+    about: int  # how many values it has, about
     far_too_many: bool
     mean_length: float | None = None  # of a column of strings
     text: bool | None = None  # whether to model it character by character, if the options say so
@@ -187,7 +236,7 @@ def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[_Cand
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
             if forced.get(name) and modelled != TEXT:
                 raise DataError(f'--text names "{name}", which is {kind}: only strings can be modelled as text')
-            candidates.append(_Candidate(name, modelled, count > limit, mean_length, forced.get(name)))
+            candidates.append(_Candidate(name, modelled, int(count), count > limit, mean_length, forced.get(name)))
     return int(rows), candidates, left_out
 
 
