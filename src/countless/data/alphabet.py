@@ -31,12 +31,16 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
     length = min(length, max(1, longest))
     counts = np.zeros(POINTS, dtype=np.int64)
     cut = beyond = 0
+    done = 0
     for (strings,) in source.batches(f"SELECT {value} FROM {source.table}"):
         found = Characters.of(strings)
         over = found.lengths[found.lengths > length] - length
         cut, beyond = cut + len(over), beyond + int(over.sum())
         own = np.bincount(found.cut(length), minlength=1)
         counts[: len(own)] += own
+        done += len(strings)
+        if source.watch is not None:
+            source.watch.at(done / rows)
     characters, rare = _alphabet({chr(point): int(counts[point]) for point in np.flatnonzero(counts)}, rows)
     return TextColumn(
         name=name,

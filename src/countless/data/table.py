@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.arrays import IntArray
 from countless.data.alphabet import read_text
+from countless.data.blocks import BLOCK_ROWS, blocks
+from countless.data.digits import from_digits
 from countless.data.domains import Domains
 from countless.data.encoder import CHANGED, Encoder
 from countless.data.papers import Advice
+from countless.data.progress import Meter, Reading
 from countless.data.quantiles import CELLS, read_grid
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
@@ -64,37 +68,90 @@ class EncodeOptions:
 
 
 @dataclass(frozen=True, eq=False)
+class Mapped:
+    """That the codes of a table lie in files, in random order.
+
+    ``matrix`` has all of them, (rows, positions), if there are columns besides text. They are read in windows of
+    ``window`` rows. ``digest`` tells them from others.
+    """
+
+    matrix: NDArray[Any] | None
+    window: int
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """An encoded table: for every position, one code per row, in the smallest unsigned type that holds it.
 
-    ``strings`` has the symbols of each of the schema's text columns.
+    ``strings`` has the symbols of each of the schema's text columns. If the table is ``mapped``, all of that lies in
+    files (:mod:`countless.data.mapped`).
     """
 
     schema: Schema
     codes: tuple[NDArray[Any], ...]
     strings: tuple[Strings, ...] = ()
+    mapped: Mapped | None = None
 
     @property
     def rows(self) -> int:
         return self.schema.rows
 
+    @property
+    def window(self) -> int | None:
+        """How many rows to read together, if they are in files."""
+        return None if self.mapped is None else self.mapped.window
+
     def matrix(self) -> NDArray[Any]:
         """The codes as one (rows, positions) array in the smallest signed type that training can index with."""
+        if self.mapped is not None and self.mapped.matrix is not None:
+            return self.mapped.matrix
         widest = max(self.schema.sizes)
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
 
-    def column_codes(self) -> list[NDArray[np.int64]]:
-        """One code per row of every column, whatever its number of positions."""
-        found = []
-        for index, column in enumerate(self.schema.columns):
-            digits = [self.codes[position].astype(np.int64) for position in self.schema.positions(index)]
-            found.append(np.ravel_multi_index(digits, column.radices))
+    def blocks(self) -> Iterator[list[IntArray]]:
+        """One code per row of every column, whatever its number of positions; some rows at a time."""
+        if self.mapped is not None and self.mapped.matrix is not None:
+            parts = (tuple(block.T) for block in blocks(self.mapped.matrix))
+        else:
+            parts = (
+                tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
+                for first in range(0, len(self.codes[0]), BLOCK_ROWS)
+            )
+        positions = [self.schema.positions(index) for index in range(len(self.schema.columns))]
+        for part in parts:
+            yield [
+                from_digits(tuple(part[position] for position in own), column.radices)
+                for own, column in zip(positions, self.schema.columns, strict=True)
+            ]
+
+    def counts(self) -> list[IntArray]:
+        """How many rows have each code of every column."""
+        found = [np.zeros(column.size, dtype=np.int64) for column in self.schema.columns]
+        for block in self.blocks():
+            for counts, codes in zip(found, block, strict=True):
+                counts += np.bincount(codes, minlength=len(counts))
         return found
+
+    def sampled(self, rows: int, seed: int) -> Table:
+        """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
+        if rows >= self.rows:
+            return self
+        if self.mapped is not None:
+            matrix = None if self.mapped.matrix is None else self.mapped.matrix[:rows]
+            strings = tuple(Strings(each.symbols[:rows], each.lengths[:rows]) for each in self.strings)
+            mapped = Mapped(matrix, self.mapped.window, f"{self.mapped.digest}-{rows}")
+            return Table(self.schema, tuple(code[:rows] for code in self.codes), strings, mapped)
+        chosen = np.sort(np.random.default_rng(seed).choice(self.rows, size=rows, replace=False, shuffle=False))
+        strings = tuple(Strings(each.symbols[chosen], each.lengths[chosen]) for each in self.strings)
+        return Table(self.schema, tuple(code[chosen] for code in self.codes), strings)
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the schema and every code: two tables with the same one train alike."""
+        if self.mapped is not None:
+            return self.mapped.digest
         digest = hashlib.blake2b(repr(self.schema.to_json()).encode(), digest_size=16)
         for code in (*self.codes, *(strings.symbols for strings in self.strings)):
             digest.update(np.ascontiguousarray(code).data)
@@ -102,22 +159,21 @@ class Table:
 
     @classmethod
     def encode(
-        cls, source: Any, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
+        cls,
+        source: Any,
+        options: EncodeOptions | None = None,
+        on_stage: Callable[[str], None] = lambda stage: None,
+        on_reading: Callable[[Reading], None] = lambda reading: None,
     ) -> Table:
         """Read ``source`` and replace every value by its code; the rows keep its order.
 
         DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
         few batches.
         """
-        tell = on_stage or (lambda stage: None)
         source = Source.open(source)
-        schema = read_schema(source, options, tell)
-        tell("encoding rows")
-        return cls.filled(schema, Encoder(source, schema))
-
-    @classmethod
-    def filled(cls, schema: Schema, encoder: Encoder) -> Table:
-        """The table of this schema, all in memory."""
+        schema = read_schema(source, options, on_stage, on_reading)
+        on_stage("encoding rows")
+        meter = Meter(on_reading, schema.rows)
         codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
         strings = tuple(
             Strings(
@@ -126,7 +182,7 @@ class Table:
             for text in schema.texts
         )
         done = 0
-        for batch in encoder.batches():
+        for batch in Encoder(source, schema).batches():
             end = done + batch.rows
             if end > schema.rows:
                 raise DataError(CHANGED)
@@ -135,23 +191,38 @@ class Table:
             for whole, some in zip(strings, batch.strings, strict=True):
                 whole.symbols[done:end], whole.lengths[done:end] = some.symbols, some.lengths
             done = end
+            meter.at(done / schema.rows)
         if done != schema.rows:
             raise DataError(CHANGED)
         return cls(schema, codes, strings)
 
 
 def read_schema(
-    source: Source, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
+    source: Source,
+    options: EncodeOptions | None = None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
 ) -> Schema:
     """The columns of ``source`` with their domains, grids and alphabets."""
-    tell = on_stage or (lambda stage: None)
-    tell("counting distinct values")
+
+    def tell(stage: str, rows: int | None = None) -> None:
+        on_stage(stage)
+        source.watch = Meter(on_reading, rows)
+
     options = (options or EncodeOptions()).advised(source.advice)
+    try:
+        return _read_schema(source, options, tell)
+    finally:
+        source.watch = None
+
+
+def _read_schema(source: Source, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+    tell("counting distinct values")
     rows, candidates, left_out = _candidates(source, options)
     if not candidates:
         reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
         raise EmptyTableError(f"no column is left to model ({reasons})")
-    tell("reading domains")
+    tell("reading domains", rows)
     found = _small_columns(source, candidates, rows, options)
     columns, texts = [], []
     for candidate in candidates:
@@ -159,10 +230,10 @@ def read_schema(
         if small is not None:
             columns.append(small)
         elif candidate.is_text(True):
-            tell(f"reading the alphabet of {candidate.name}")
+            tell(f"reading the alphabet of {candidate.name}", rows)
             texts.append(read_text(source, candidate.name, candidate.type, rows, options.max_length))
         else:
-            tell(f"reading the grid of {candidate.name}")
+            tell(f"reading the grid of {candidate.name}", rows)
             columns.append(read_grid(source, candidate.name, candidate.type, min(CELLS, options.max_distinct)))
     return Schema(rows, tuple(columns), tuple(left_out), tuple(texts))
 
