@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.arrays import BoolArray
+from countless.arrays import BoolArray, IntArray
 from countless.data.table import Table as Encoded
 from countless.estimator.aggregate import answered
 from countless.estimator.calibration import Calibration, Shape
@@ -19,6 +19,11 @@ from countless.query.outer import Outer
 from countless.query.predicate import Where
 
 
+def column_codes(table: Encoded) -> list[IntArray]:
+    """One code per row of every column."""
+    return [np.concatenate(codes) for codes in zip(*table.blocks(), strict=True)]
+
+
 class ExactTable:
     """A table that is asked as an estimator is."""
 
@@ -26,7 +31,7 @@ class ExactTable:
         self.encoded = Encoded.encode(source)
         self.schema = self.encoded.schema
         self.asked: list[tuple[str, ...]] = []  # the columns of every joint
-        self._codes = self.encoded.column_codes()
+        self._codes = column_codes(self.encoded)
         self._compiler = Compiler(self.schema)
         self._outer = Outer(self.schema)
 

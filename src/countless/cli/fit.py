@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from countless.cli import show
-from countless.cli.fitting import checkpoint_of, checkpoints_left, fit_and_save
-from countless.cli.options import Duration, Names
+from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save
+from countless.cli.options import Amount, Duration, Names
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
+from countless.errors import DataError
 from countless.estimator.fit import DTYPES
 from countless.estimator.learning import BY_ENTROPY, EVEN, TEXT_PRESETS, Network
 from countless.spec import RESMADE, TEXT_MASKINGS
@@ -23,6 +24,7 @@ from countless.store import is_model
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
     "  countless fit people.parquet -o people.countless --workload queries.sql\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
+    "  countless fit 'events/*.parquet' -o events.countless --memory 2GB\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
@@ -35,7 +37,7 @@ from countless.store import is_model
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
 )
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint that a stopped fit left beside the model file.")
+@click.option("--resume", is_flag=True, help="Go on from what a stopped fit left beside the model file.")
 @click.option("--masking", default="uniform", show_default=True, help="Input masking: uniform, none, or a probability.")
 @click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002; of text 0.003]")
 @click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 512]")
@@ -116,6 +118,17 @@ from countless.store import is_model
     "of training is about their columns.",
 )
 @click.option(
+    "--memory",
+    type=Amount(),
+    help="Take no more memory than this, such as 2GB, however large the table: its codes go to a folder beside the "
+    "model file, and training reads them from there.",
+)
+@click.option(
+    "--sample-rows",
+    type=click.IntRange(min=1),
+    help="Train on so many random rows; exact counts and error bars are still those of all.",
+)
+@click.option(
     "--dtype",
     type=click.Choice(DTYPES),
     default=DTYPES[0],
@@ -149,6 +162,8 @@ def fit(
     text_masking: str,
     summary: bool,
     workload: Path | None,
+    memory: int | None,
+    sample_rows: int | None,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
@@ -164,6 +179,11 @@ def fit(
     """
     console = show.progress()
     left = checkpoints_left(output)
+    kept = codes_of(output)
+    if kept.exists():
+        if resume and memory is None:
+            raise DataError(f"the fit that left {kept} had a --memory: give it again, or fit without --resume")
+        left.append(kept)
     names = " and ".join(map(str, left))
     if left and resume:
         console.print(f"going on from {names}")
@@ -197,6 +217,8 @@ def fit(
         text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
         summary=summary,
         workload=workload,
+        memory=memory,
+        sample_rows=sample_rows,
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

@@ -14,6 +14,8 @@ from rich.table import Table
 
 from countless.bench.memory import peak_memory
 from countless.cli.show import asked_for, characters, duration, error_bars, plural, size, storage
+from countless.data.codes import remove
+from countless.data.progress import Reading
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
 from countless.errors import ModelFileError
@@ -93,6 +95,11 @@ class FitView(Listener):
         )
         self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
 
+    def reading(self, reading: Reading) -> None:
+        speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
+        text = f"{speed}{duration(reading.seconds_left)} left"
+        self._show(reading.fraction, text, f"{100 * reading.fraction:3.0f}%  {text}")
+
     def calibrating(self, done: int, total: int) -> None:
         self._show(done / total, f"{done}/{total} queries", None)
 
@@ -105,22 +112,31 @@ class FitView(Listener):
 
 
 def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
-    """Fit ``table``, shown on ``console``, and write ``output``. The checkpoint stays only if training was stopped."""
+    """Fit ``table``, shown on ``console``, and write ``output``.
+
+    The checkpoint, and the folder of codes if there is one, stay only if the fit was stopped.
+    """
     _require_writable(output)
-    checkpoint = checkpoint_of(output)
+    checkpoint, codes = checkpoint_of(output), codes_of(output)
     with FitView(console) as view:
-        estimator = fit(table, checkpoint=checkpoint, resume=resume, listener=view, **options)
+        estimator = fit(table, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:
         for left in checkpoints_left(output):
             left.unlink(missing_ok=True)
+        remove(codes)
     return estimator
 
 
 def checkpoint_of(output: Path) -> Path:
     """Where training towards ``output`` keeps its state."""
     return output.with_name(output.name + ".checkpoint")
+
+
+def codes_of(output: Path) -> Path:
+    """Where a fit of ``output`` with limited memory keeps the table's codes."""
+    return output.with_name(output.name + ".codes")
 
 
 def checkpoints_left(output: Path) -> list[Path]:

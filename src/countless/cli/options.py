@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from countless.data.memory import Memory
 from countless.engine.methods import METHODS
 from countless.engine.text.density import TEXT_METHODS
+from countless.errors import DataError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE)
@@ -31,6 +33,20 @@ class Duration(click.ParamType[float]):
         if total <= 0:
             self.fail(f"{value!r} is not a time: write 90s, 5m or 1h30m", param, ctx)
         return total
+
+
+class Amount(click.ParamType[int]):
+    """An amount of memory such as ``2GB``, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return Memory.read(str(value)).total
+        except DataError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Names(click.ParamType[tuple[str, ...]]):

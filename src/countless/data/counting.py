@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
-from countless.data.digits import from_digits
 from countless.data.pairs import MOST_BUCKETS, MOST_MEMBERS, Pairs, smallest
 from countless.data.schema import Column
 from countless.data.table import Table
@@ -22,24 +22,21 @@ MOST_BYTES = 1_000_000  # that the tables of pairs have in a file, about
 def count_pairs(table: Table, most_bytes: int = MOST_BYTES) -> Pairs:
     """The counts of every column but text, and of the pairs that tell most for their size, if not all fit."""
     schema = table.schema
-    codes = [
-        from_digits(tuple(table.codes[position] for position in schema.positions(index)), column.radices)
-        for index, column in enumerate(schema.columns)
-    ]
-    counts = [np.bincount(each, minlength=column.size) for each, column in zip(codes, schema.columns, strict=True)]
+    counts = table.counts()
     members = _members(counts)
     starts = _starts([counts[index] for index in members], [schema.columns[index] for index in members])
-    inside = []
-    for index, own in zip(members, starts, strict=True):
-        bucket = np.repeat(np.arange(len(own)), np.diff(own, append=len(counts[index])))
-        inside.append(bucket.astype(np.uint16)[codes[index]])
-    tables = {}
-    for one in range(len(members)):
-        begun = inside[one].astype(np.int64)
-        for two in range(one + 1, len(members)):
-            width = len(starts[two])
-            cells = np.bincount(begun * width + inside[two], minlength=len(starts[one]) * width)
-            tables[one, two] = smallest(cells.reshape(-1, width))
+    buckets = [
+        np.repeat(np.arange(len(own)), np.diff(own, append=len(counts[index])))
+        for index, own in zip(members, starts, strict=True)
+    ]
+    pairs = list(combinations(range(len(members)), 2))
+    cells = {(one, two): np.zeros(len(starts[one]) * len(starts[two]), dtype=np.int64) for one, two in pairs}
+    for codes in table.blocks():
+        inside = [bucket[codes[index]] for index, bucket in zip(members, buckets, strict=True)]
+        for one, two in pairs:
+            found = cells[one, two]
+            found += np.bincount(inside[one] * len(starts[two]) + inside[two], minlength=len(found))
+    tables = {(one, two): smallest(cells[one, two].reshape(-1, len(starts[two]))) for one, two in pairs}
     chosen = _chosen(tables, most_bytes)
     return Pairs(schema.rows, tuple(counts), tuple(members), tuple(starts), chosen)
 

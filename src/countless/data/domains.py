@@ -1,13 +1,7 @@
-"""The distinct values of columns, and the codes of rows that follow from them."""
+"""The distinct values of columns."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from countless.data.quantiles import cell_code
 from countless.data.schema import Column
 from countless.data.source import Source
 from countless.data.types import quote_identifier
@@ -45,28 +39,6 @@ class Domains:
         values = tuple(str(text) for (text,) in texts if text is not None)
         return Column(name, self.types[name], values, has_null=len(values) < len(texts))
 
-    def encode(self, columns: list[Column]) -> tuple[NDArray[Any], ...]:
-        """One scan that joins every column with its domain, or bisects its grid; rows keep the source's order.
-
-        Joins of many rows do not, so that every row has its place with it.
-        """
-        place = quote_identifier(f"{self.source.name}_place")  # no column of the source is called that
-        selected, joins = [f"rows.{place} AS place"], []
-        for index, column in enumerate(columns):
-            if column.grid is None:
-                code = f"d{index}.code"
-                joins.append(
-                    f"LEFT JOIN ({self._codes(column.name)}) AS d{index} "
-                    f"ON {self._value(column.name)} IS NOT DISTINCT FROM d{index}.value"
-                )
-            else:
-                code = cell_code(column, f"CAST(rows.{quote_identifier(column.name)} AS {column.type})")
-            selected.append(f"CAST({code} AS {_code_type(column.size)}) AS c{index}")
-        placed = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
-        result = self.source.arrays(f"SELECT {', '.join(selected)} FROM ({placed}) AS rows {' '.join(joins)}")
-        order = np.argsort(np.ma.getdata(result["place"]))
-        return tuple(np.ma.getdata(result[f"c{index}"])[order] for index in range(len(columns)))
-
     def _value(self, name: str) -> str:
         """The column's value in the type it is modelled in."""
         return f"CAST(rows.{quote_identifier(name)} AS {self.types[name]})"
@@ -75,7 +47,3 @@ class Domains:
         """The column's values and their codes."""
         values = f"SELECT unnest(c{list(self.types).index(name)}) AS value FROM {self.table}"
         return f"SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) - 1 AS code FROM ({values})"
-
-
-def _code_type(size: int) -> str:
-    return "UTINYINT" if size <= 2**8 else "USMALLINT" if size <= 2**16 else "UINTEGER"

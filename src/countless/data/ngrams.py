@@ -7,7 +7,7 @@ the least of its two parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.data.blocks import blocks
 from countless.data.packing import packed, unpacked
 from countless.errors import ModelFileError
 
@@ -157,7 +158,7 @@ def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
     for length in range(1, LONGEST_GRAM + 1):
         merged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         pending: list[tuple[IntArray, IntArray]] = []
-        for block in _blocks(symbols):
+        for block in blocks(symbols, ROWS_AT_ONCE):
             found, rows = _distinct(block, characters, length)
             if length > 1:  # an n-gram has no more rows than its parts
                 whole = _places(codes[-1], found // characters)[1]
@@ -173,14 +174,9 @@ def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
         kept = [rows >= threshold for rows in counts]
         codes = [each[keep] for each, keep in zip(codes, kept, strict=True)]
         counts = [each[keep] for each, keep in zip(counts, kept, strict=True)]
-    null = int((symbols[:, 0] == characters + 3).sum()) if len(symbols) else 0
-    cut = int((symbols[:, -1] == characters + 2).sum()) if len(symbols) else 0
+    null = sum(int((block[:, 0] == characters + 3).sum()) for block in blocks(symbols))
+    cut = sum(int((block[:, -1] == characters + 2).sum()) for block in blocks(symbols))
     return NGrams(characters, len(symbols), null, cut, threshold, tuple(codes), tuple(counts))
-
-
-def _blocks(symbols: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    for first in range(0, len(symbols), ROWS_AT_ONCE):
-        yield symbols[first : first + ROWS_AT_ONCE]
 
 
 def _distinct(symbols: NDArray[Any], characters: int, length: int) -> tuple[IntArray, IntArray]:

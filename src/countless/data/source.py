@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +16,11 @@ from uuid import uuid4
 import duckdb
 from numpy.typing import NDArray
 
+from countless.data.arrow import Vector, batches
 from countless.data.datasets import EMBEDDED
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
-from countless.data.scan import scan_file
+from countless.data.progress import Meter, Watch
+from countless.data.scan import quote_path, scan_file
 from countless.data.types import quote_identifier
 from countless.errors import SourceError
 
@@ -31,6 +35,7 @@ class Source:
     """A table that can be queried in SQL under the name :attr:`table`, without being copied.
 
     Of a table that is known, :attr:`advice` says how to fit it, and :attr:`notice` what is unusual about the file.
+    While there is a :attr:`watch`, it is told how far each statement is.
 
     >>> import duckdb
     >>> source = Source.open(duckdb.sql("SELECT range AS n FROM range(3)"))
@@ -45,8 +50,11 @@ class Source:
         relation: duckdb.DuckDBPyRelation | None,
         advice: Advice | None = None,
         notice: str | None = None,
+        files: tuple[str, ...] = (),
     ) -> None:
         self.name = name
+        self.files = files
+        self.watch: Meter | None = None
         self.advice = advice or Advice()
         self.notice = notice
         self.table = quote_identifier(name)
@@ -72,7 +80,7 @@ class Source:
             path = os.fspath(source)
             if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
                 raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(NAMES)})")
-            return cls(name, _viewed(name, f"SELECT * FROM {scan_file(path)}", path), None)
+            return cls(name, _viewed(name, f"SELECT * FROM {scan_file(path)}", path), None, files=_files(path))
         connection = connect()
         try:
             connection.register(name, source)
@@ -101,7 +109,7 @@ class Source:
         facts = path.stat()
         select, notice = _selection(data, path.resolve(), check_rows, facts.st_size, facts.st_mtime_ns)
         name = new_name()
-        return cls(name, _viewed(name, select, str(path)), None, data.advice, notice)
+        return cls(name, _viewed(name, select, str(path)), None, data.advice, notice, (str(path),))
 
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing."""
@@ -114,6 +122,17 @@ class Source:
     def arrays(self, sql: str) -> dict[str, NDArray[Any]]:
         """The same by columns, each a NumPy array (a masked one where there are NULLs)."""
         return self._query(sql, lambda result: result.fetchnumpy())
+
+    def batches(self, sql: str) -> Iterator[list[Vector]]:
+        """The same by columns, some rows at a time. Nothing else may be asked of the source in the meantime."""
+
+        with _told_errors():
+            if self._connection is not None:
+                relation: duckdb.DuckDBPyRelation | None = self._connection.sql(sql)
+            else:
+                relation = None if self._relation is None else self._relation.query(self.name, sql)
+            assert relation is not None
+            yield from batches(relation)
 
     def count(self) -> int:
         """The number of rows."""
@@ -133,19 +152,32 @@ class Source:
         return Source(name, self._connection, None, self.advice, self.notice)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:
-        try:
+        with _told_errors(), self._watched():
             if self._connection is not None:
                 return fetch(self._connection.execute(sql))
             assert self._relation is not None
             return fetch(self._relation.query(self.name, sql))
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
-        except duckdb.Error as error:
-            raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
-        except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
-            if "interrupted" not in str(error):
-                raise
-            raise KeyboardInterrupt from None
+
+    def _watched(self) -> AbstractContextManager[None]:
+        connection = self._connection
+        if self.watch is None or connection is None:
+            return nullcontext()
+        return Watch(lambda: float(connection.query_progress()), self.watch)
+
+    def limit(self, memory: int, spill: str) -> None:
+        """Let DuckDB take no more memory, and use the folder ``spill`` beyond; a relation's own settings are kept."""
+        if self._connection is not None:
+            self.run(f"SET memory_limit = '{memory // 10**6}MB'")
+            self.run(f"SET temp_directory = {quote_path(spill)}")
+
+    def fingerprint(self) -> str:
+        """What tells this table from others: of files their names, sizes and times, else a sum over all rows."""
+        if self.files:
+            facts = [(file, Path(file).stat()) for file in self.files]
+            return repr([(file, fact.st_size, fact.st_mtime_ns) for file, fact in facts])
+        columns = self.columns()
+        hashes = f"sum(hash({', '.join(quote_identifier(name) for name, _ in columns)}))"
+        return repr([columns, self.rows(f"SELECT count(*), {hashes}::VARCHAR FROM {self.table}")])
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""
@@ -161,6 +193,21 @@ class Source:
         return counts
 
 
+@contextmanager
+def _told_errors() -> Iterator[None]:
+    """DuckDB's errors as ours."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
+    except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from None
+
+
 def connect() -> duckdb.DuckDBPyConnection:
     """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
 
@@ -169,7 +216,8 @@ def connect() -> duckdb.DuckDBPyConnection:
     threads = os.environ.get("COUNTLESS_THREADS", "")
     connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET enable_progress_bar = true")  # a watch asks for it; nothing is printed
+    connection.execute("SET enable_progress_bar_print = false")
     return connection
 
 
@@ -182,6 +230,12 @@ def first_line(error: BaseException) -> str:
     if len(lines) > 2 and lines[1].startswith("Original Line:"):
         return f"{lines[0]}: {lines[2]}"
     return lines[0]
+
+
+def _files(path: str) -> tuple[str, ...]:
+    """The files that ``path`` names, in full: a pattern names several, in order."""
+    found = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
+    return tuple(str(Path(file).resolve()) for file in found)
 
 
 def new_name() -> str:

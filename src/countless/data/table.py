@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.arrays import IntArray
 from countless.data.alphabet import read_text
-from countless.data.digits import to_digits
+from countless.data.blocks import BLOCK_ROWS, blocks
+from countless.data.digits import from_digits
 from countless.data.domains import Domains
+from countless.data.encoder import CHANGED, Encoder
 from countless.data.papers import Advice
+from countless.data.progress import Meter, Reading
 from countless.data.quantiles import CELLS, read_grid
-from countless.data.schema import LeftOut, Schema
+from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
-from countless.data.text import Strings
+from countless.data.text import Strings, symbol_type
 from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import DataError, EmptyTableError
 
@@ -28,6 +32,7 @@ LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column 
 MOST_LENGTH = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
+VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
 
 
@@ -63,37 +68,90 @@ class EncodeOptions:
 
 
 @dataclass(frozen=True, eq=False)
+class Mapped:
+    """That the codes of a table lie in files, in random order.
+
+    ``matrix`` has all of them, (rows, positions), if there are columns besides text. They are read in windows of
+    ``window`` rows. ``digest`` tells them from others.
+    """
+
+    matrix: NDArray[Any] | None
+    window: int
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """An encoded table: for every position, one code per row, in the smallest unsigned type that holds it.
 
-    ``strings`` has the symbols of each of the schema's text columns.
+    ``strings`` has the symbols of each of the schema's text columns. If the table is ``mapped``, all of that lies in
+    files (:mod:`countless.data.mapped`).
     """
 
     schema: Schema
     codes: tuple[NDArray[Any], ...]
     strings: tuple[Strings, ...] = ()
+    mapped: Mapped | None = None
 
     @property
     def rows(self) -> int:
         return self.schema.rows
 
+    @property
+    def window(self) -> int | None:
+        """How many rows to read together, if they are in files."""
+        return None if self.mapped is None else self.mapped.window
+
     def matrix(self) -> NDArray[Any]:
         """The codes as one (rows, positions) array in the smallest signed type that training can index with."""
+        if self.mapped is not None and self.mapped.matrix is not None:
+            return self.mapped.matrix
         widest = max(self.schema.sizes)
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
 
-    def column_codes(self) -> list[NDArray[np.int64]]:
-        """One code per row of every column, whatever its number of positions."""
-        found = []
-        for index, column in enumerate(self.schema.columns):
-            digits = [self.codes[position].astype(np.int64) for position in self.schema.positions(index)]
-            found.append(np.ravel_multi_index(digits, column.radices))
+    def blocks(self) -> Iterator[list[IntArray]]:
+        """One code per row of every column, whatever its number of positions; some rows at a time."""
+        if self.mapped is not None and self.mapped.matrix is not None:
+            parts = (tuple(block.T) for block in blocks(self.mapped.matrix))
+        else:
+            parts = (
+                tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
+                for first in range(0, len(self.codes[0]), BLOCK_ROWS)
+            )
+        positions = [self.schema.positions(index) for index in range(len(self.schema.columns))]
+        for part in parts:
+            yield [
+                from_digits(tuple(part[position] for position in own), column.radices)
+                for own, column in zip(positions, self.schema.columns, strict=True)
+            ]
+
+    def counts(self) -> list[IntArray]:
+        """How many rows have each code of every column."""
+        found = [np.zeros(column.size, dtype=np.int64) for column in self.schema.columns]
+        for block in self.blocks():
+            for counts, codes in zip(found, block, strict=True):
+                counts += np.bincount(codes, minlength=len(counts))
         return found
+
+    def sampled(self, rows: int, seed: int) -> Table:
+        """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
+        if rows >= self.rows:
+            return self
+        if self.mapped is not None:
+            matrix = None if self.mapped.matrix is None else self.mapped.matrix[:rows]
+            strings = tuple(Strings(each.symbols[:rows], each.lengths[:rows]) for each in self.strings)
+            mapped = Mapped(matrix, self.mapped.window, f"{self.mapped.digest}-{rows}")
+            return Table(self.schema, tuple(code[:rows] for code in self.codes), strings, mapped)
+        chosen = np.sort(np.random.default_rng(seed).choice(self.rows, size=rows, replace=False, shuffle=False))
+        strings = tuple(Strings(each.symbols[chosen], each.lengths[chosen]) for each in self.strings)
+        return Table(self.schema, tuple(code[chosen] for code in self.codes), strings)
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the schema and every code: two tables with the same one train alike."""
+        if self.mapped is not None:
+            return self.mapped.digest
         digest = hashlib.blake2b(repr(self.schema.to_json()).encode(), digest_size=16)
         for code in (*self.codes, *(strings.symbols for strings in self.strings)):
             digest.update(np.ascontiguousarray(code).data)
@@ -101,53 +159,115 @@ class Table:
 
     @classmethod
     def encode(
-        cls, source: Any, options: EncodeOptions | None = None, on_stage: Callable[[str], None] | None = None
+        cls,
+        source: Any,
+        options: EncodeOptions | None = None,
+        on_stage: Callable[[str], None] = lambda stage: None,
+        on_reading: Callable[[Reading], None] = lambda reading: None,
     ) -> Table:
-        """Read ``source`` and replace every value by its code.
+        """Read ``source`` and replace every value by its code; the rows keep its order.
 
-        DuckDB finds the distinct values and joins them back, so no more of the raw table is in memory than it
-        streams through.
+        DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
+        few batches.
         """
-        tell = on_stage or (lambda stage: None)
         source = Source.open(source)
-        tell("counting distinct values")
-        options = (options or EncodeOptions()).advised(source.advice)
-        rows, candidates, left_out = _candidates(source, options)
-        if not candidates:
-            reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
-            raise EmptyTableError(f"no column is left to model ({reasons})")
-        tell("reading domains")
-        small = {candidate.name: candidate.type for candidate in candidates if not candidate.far_too_many}
-        columns, texts = [], []
-        with Domains(source, small) as domains:
-            counts = domains.counts()
-            for candidate in candidates:
-                many = candidate.far_too_many or _too_many(candidate.type, counts[candidate.name], rows, options)
-                if candidate.is_text(many):
-                    texts.append(candidate)
-                elif many:
-                    most_cells = min(CELLS, options.max_distinct)
-                    columns.append(read_grid(source, candidate.name, candidate.type, most_cells))
-                else:
-                    columns.append(domains.column(candidate.name))
-            tell("encoding rows")
-            encoded = domains.encode(columns) if columns else ()
-        codes = tuple(
-            digit for column, code in zip(columns, encoded, strict=True) for digit in to_digits(code, column.radices)
+        schema = read_schema(source, options, on_stage, on_reading)
+        on_stage("encoding rows")
+        meter = Meter(on_reading, schema.rows)
+        codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
+        strings = tuple(
+            Strings(
+                np.empty((schema.rows, text.length + 1), dtype=symbol_type(text)), np.empty(schema.rows, dtype=np.int32)
+            )
+            for text in schema.texts
         )
-        if any(len(code) != rows for code in codes):
-            raise DataError("the table changed while it was read: fit again when nothing writes to it")
-        read = [read_text(source, text.name, text.type, options.max_length, tell) for text in texts]
-        schema = Schema(rows, tuple(columns), tuple(left_out), tuple(column for column, _ in read))
-        return cls(schema, codes, tuple(strings for _, strings in read))
+        done = 0
+        for batch in Encoder(source, schema).batches():
+            end = done + batch.rows
+            if end > schema.rows:
+                raise DataError(CHANGED)
+            for code, part in zip(codes, batch.codes, strict=True):
+                code[done:end] = part
+            for whole, some in zip(strings, batch.strings, strict=True):
+                whole.symbols[done:end], whole.lengths[done:end] = some.symbols, some.lengths
+            done = end
+            meter.at(done / schema.rows)
+        if done != schema.rows:
+            raise DataError(CHANGED)
+        return cls(schema, codes, strings)
+
+
+def read_schema(
+    source: Source,
+    options: EncodeOptions | None = None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
+) -> Schema:
+    """The columns of ``source`` with their domains, grids and alphabets."""
+
+    def tell(stage: str, rows: int | None = None) -> None:
+        on_stage(stage)
+        source.watch = Meter(on_reading, rows)
+
+    options = (options or EncodeOptions()).advised(source.advice)
+    try:
+        return _read_schema(source, options, tell)
+    finally:
+        source.watch = None
+
+
+def _read_schema(source: Source, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+    tell("counting distinct values")
+    rows, candidates, left_out = _candidates(source, options)
+    if not candidates:
+        reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
+        raise EmptyTableError(f"no column is left to model ({reasons})")
+    tell("reading domains", rows)
+    found = _small_columns(source, candidates, rows, options)
+    columns, texts = [], []
+    for candidate in candidates:
+        small = found.get(candidate.name)
+        if small is not None:
+            columns.append(small)
+        elif candidate.is_text(True):
+            tell(f"reading the alphabet of {candidate.name}", rows)
+            texts.append(read_text(source, candidate.name, candidate.type, rows, options.max_length))
+        else:
+            tell(f"reading the grid of {candidate.name}", rows)
+            columns.append(read_grid(source, candidate.name, candidate.type, min(CELLS, options.max_distinct)))
+    return Schema(rows, tuple(columns), tuple(left_out), tuple(texts))
+
+
+def _small_columns(
+    source: Source, candidates: list[_Candidate], rows: int, options: EncodeOptions
+) -> dict[str, Column]:
+    """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
+    groups: list[dict[str, _Candidate]] = [{}]
+    values = 0
+    for candidate in candidates:
+        if candidate.far_too_many or candidate.is_text(False):
+            continue
+        if values + candidate.about > VALUES_AT_ONCE and groups[-1]:
+            groups.append({})
+            values = 0
+        groups[-1][candidate.name] = candidate
+        values += candidate.about
+    found = {}
+    for group in filter(None, groups):
+        with Domains(source, {name: candidate.type for name, candidate in group.items()}) as domains:
+            for name, count in domains.counts().items():
+                if not _too_many(group[name].type, count, rows, options):
+                    found[name] = domains.column(name)
+    return found
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A column to model, the type it is modelled in, and whether an estimate says that it has far too many values."""
+    """A column to model, the type it is modelled in, and whether it seems to have far too many values."""
 
     name: str
     type: str
+    about: int  # how many values it has, about
     far_too_many: bool
     mean_length: float | None = None  # of a column of strings
     text: bool | None = None  # whether to model it character by character, if the options say so
@@ -187,7 +307,7 @@ def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[_Cand
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
             if forced.get(name) and modelled != TEXT:
                 raise DataError(f'--text names "{name}", which is {kind}: only strings can be modelled as text')
-            candidates.append(_Candidate(name, modelled, count > limit, mean_length, forced.get(name)))
+            candidates.append(_Candidate(name, modelled, int(count), count > limit, mean_length, forced.get(name)))
     return int(rows), candidates, left_out
 
 

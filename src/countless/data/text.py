@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.automaton import Letters
+from countless.data.characters import Characters
 from countless.errors import ModelFileError
 
 MOST_RARE = 1_000  # rare characters that are told apart in a pattern; the others are one nameless letter
@@ -104,23 +105,49 @@ class Strings:
     lengths: NDArray[np.int32]  # symbols of each row, the last one included
 
 
+class Alphabet:
+    """Turns the strings of a text column into symbols.
+
+    >>> column = TextColumn("t", "VARCHAR", "ab", 3, True, 9, (("é", 1),), (5, 5))
+    >>> Alphabet(column).encode(Characters.of_texts(["ab", "abab", "é", "", None])).symbols.tolist()
+    [[0, 1, 3, 3], [0, 1, 0, 4], [2, 3, 3, 3], [3, 3, 3, 3], [5, 3, 3, 3]]
+    """
+
+    def __init__(self, column: TextColumn) -> None:
+        self.length = column.length
+        count = len(column.characters)
+        self.unknown, self.end, self.cut, self.null = range(count, count + AFTER_CHARACTERS)
+        self.dtype = symbol_type(column)
+        points = np.array([ord(character) for character in column.characters], dtype=np.int64)
+        self._symbols = np.full(max(256, int(points.max(initial=0)) + 1), self.unknown, dtype=self.dtype)
+        self._symbols[points] = np.arange(count)
+
+    def encode(self, strings: Characters) -> Strings:
+        """The symbols of every string."""
+        symbols = np.full((len(strings.lengths), self.length + 1), self.end, dtype=self.dtype)
+        lengths = np.minimum(strings.lengths, self.length).astype(np.int32)
+        symbols[np.arange(self.length + 1) < lengths[:, None]] = self._told(strings.cut(self.length))
+        symbols[strings.lengths > self.length, self.length] = self.cut
+        symbols[~strings.present, 0] = self.null
+        return Strings(symbols, lengths + 1)
+
+    def _told(self, points: NDArray[Any]) -> NDArray[Any]:
+        if points.dtype == np.uint8 or points.max(initial=0) < len(self._symbols):
+            return self._symbols.take(points)
+        told: NDArray[Any] = self._symbols[np.minimum(points, len(self._symbols) - 1)]
+        told[points >= len(self._symbols)] = self.unknown
+        return told
+
+
+def symbol_type(column: TextColumn) -> np.dtype[Any]:
+    """The smallest type that holds every symbol of the column."""
+    return np.dtype(np.uint8 if len(column.characters) + AFTER_CHARACTERS <= 2**8 else np.uint16)
+
+
 def encode(column: TextColumn, texts: list[str | None]) -> Strings:
     """The symbols of ``texts``.
 
-    >>> column = TextColumn("t", "VARCHAR", "ab", 3, True, 9, (("é", 1),), (5, 5))
-    >>> encode(column, ["ab", "abab", "é", "", None]).symbols.tolist()
-    [[0, 1, 3, 3], [0, 1, 0, 4], [2, 3, 3, 3], [3, 3, 3, 3], [5, 3, 3, 3]]
+    >>> encode(TextColumn("t", "VARCHAR", "ab", 3, True, 9, (), (5, 5)), ["ab", "é"]).lengths.tolist()
+    [3, 2]
     """
-    count, length = len(column.characters), column.length
-    unknown, end, cut, null = range(count, count + AFTER_CHARACTERS)
-    symbols = np.full((len(texts), length + 1), end, dtype=np.uint8 if null < 2**8 else np.uint16)
-    lengths = np.array([min(length, len(text)) if text is not None else 0 for text in texts], dtype=np.int32)
-    points = np.frombuffer("".join(text[:length] for text in texts if text).encode("utf-32-le"), dtype=np.uint32)
-    alphabet = np.array([ord(character) for character in column.characters], dtype=np.uint32)
-    places = np.searchsorted(alphabet, points)
-    known = places < count
-    known[known] = alphabet[places[known]] == points[known]
-    symbols[np.arange(length + 1) < lengths[:, None]] = np.where(known, places, unknown)
-    symbols[[text is not None and len(text) > length for text in texts], length] = cut
-    symbols[[text is None for text in texts], 0] = null
-    return Strings(symbols, lengths + 1)
+    return Alphabet(column).encode(Characters.of_texts(texts))

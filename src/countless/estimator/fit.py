@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from countless.data.memory import Memory
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, Table
+from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
+from countless.estimator.encoding import encoded
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
@@ -70,9 +72,12 @@ def fit(
     max_distinct: int = MAX_DISTINCT,
     dtype: str = DTYPES[0],
     workload: Workload | None = None,
+    memory: str | int | None = None,
+    sample_rows: int | None = None,
     calibrate: bool = True,
     training: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    codes: str | os.PathLike[str] | None = None,
     resume: bool = False,
     listener: Listener | None = None,
 ) -> Estimator:
@@ -102,6 +107,11 @@ def fit(
     lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
     filter together.
 
+    With ``memory``, such as ``"2GB"``, no more is taken, however large the table: its codes are written to the folder
+    ``codes``, which ``resume=True`` goes on with, or to one that is removed afterwards, and read from there
+    (docs/scaling.md). ``sample_rows`` is how many random rows to train on; domains, exact counts and error bars are
+    those of all rows nevertheless.
+
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     """
     try:
@@ -119,6 +129,9 @@ def fit(
     chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     options = options.changed(training or {})
+    if sample_rows is not None and sample_rows < 1:
+        raise TrainingError("--sample-rows must be at least 1")
+    limit = None if memory is None else Memory.read(memory)
     clauses = None if workload is None else read_clauses(workload)
     source = Source.open(source)
     encode = EncodeOptions(
@@ -129,26 +142,29 @@ def fit(
         _names(no_text),
         max_length,
     )
-    table = Table.encode(source, encode, listener.stage)
-    schema = table.schema
-    listener.table(schema)
-    asked = None
-    if clauses is not None:
-        asked = asked_columns(schema, clauses)
-        listener.workload(asked)
-    if budget is not None:
-        options = replace(options, budget=budget / (len(schema.texts) + bool(schema.columns)))
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    learner = Learner(
-        table, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
-    )
-    found, report = learner.models(summary)
-    if not calibrate:
-        return Estimator(schema, found, report=report)
-    stopped = "stopped early, calibrating before the model is kept"
-    listener.stage(stopped if report["interrupted"] else "calibrating")
-    return _calibrated(source, Estimator(schema, found, report=report), seed, listener)
+    with encoded(source, encode, limit, None if codes is None else Path(codes), seed, resume, listener) as table:
+        schema = table.schema
+        listener.table(schema)
+        asked = None
+        if clauses is not None:
+            asked = asked_columns(schema, clauses)
+            listener.workload(asked)
+        if budget is not None:
+            share = budget / (len(schema.texts) + bool(schema.columns))
+            options, text_options = (replace(each, budget=share) for each in (options, text_options))
+        sample = table if sample_rows is None else table.sampled(sample_rows, seed)
+        learner = Learner(
+            table, sample, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
+        )
+        found, report = learner.models(summary)
+        raw = Estimator(schema, found, report=report)
+        if not calibrate:
+            return raw
+        stopped = "stopped early, calibrating before the model is kept"
+        listener.stage(stopped if report["interrupted"] else "calibrating")
+        return _calibrated(source, raw, seed, listener)
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless import store
+from countless.data.blocks import counted
 from countless.data.counting import count_pairs
 from countless.data.ngrams import count_ngrams
+from countless.data.progress import Reading
 from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.data.text import TextColumn
@@ -42,6 +44,9 @@ class Listener:
 
     def training(self, progress: Progress) -> None:
         """A training step was made."""
+
+    def reading(self, reading: Reading) -> None:
+        """A pass over the table has gone on."""
 
     def calibrating(self, done: int, total: int) -> None:
         """A calibration query was answered."""
@@ -131,9 +136,13 @@ class Network:
 
 @dataclass(frozen=True)
 class Learner:
-    """Learns the columns of a table, and each of its text columns."""
+    """Learns the columns of a table, and each of its text columns.
+
+    It counts the rows of ``table`` and trains on those of ``sample``, which are the same, or some of them.
+    """
 
     table: Table
+    sample: Table
     options: TrainOptions
     text_options: TrainOptions
     network: Network
@@ -156,17 +165,17 @@ class Learner:
         schema, network, text_network = self.table.schema, self.network, self.text_network
         found: dict[str, store.StoredModel] = {}
         report: dict[str, Any] = {"interrupted": False, "texts": {}}
-        matrix = self.table.matrix() if schema.columns else None
+        matrix, window = self.sample.matrix() if schema.columns else None, self.sample.window
         if matrix is not None:
             self.listener.stage("training")
-            options = self.options.ended(self.table.rows)
-            sizes = network.sizes(self.table.rows, options.budget)
+            options = self.options.ended(len(matrix))
+            sizes = network.sizes(len(matrix), options.budget)
             orders = self.orders.positions(self.table)
             spec = ModelSpec(schema.sizes, *sizes, orders, schema.groups, network.kind).narrowed()
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
                 spec = with_units_by_entropy(spec, matrix)
             asked = None if self.asked is None else self.asked.sets
-            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make(), asked)
+            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make(), asked, window=window)
             found[COLUMNS_MODEL], columns_report = self._learned(task, options, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
             if self.asked is not None:
@@ -174,10 +183,12 @@ class Learner:
             if summary:
                 self.listener.stage("counting pairs of columns")
                 found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table).arrays())
-        for index, (column, strings) in enumerate(zip(schema.texts, self.table.strings, strict=True)):
+        for index, (column, strings) in enumerate(zip(schema.texts, self.sample.strings, strict=True)):
             self.listener.stage(f"training on the text of {column.name}")
             text_spec = text_network.spec(column, schema.sizes)
-            text = TextTask(strings, text_spec, self.text_options, text_network.masking, matrix, schema.groups)
+            text = TextTask(
+                strings, text_spec, self.text_options, text_network.masking, matrix, schema.groups, window=window
+            )
             name = text_model(index)
             found[name], report["texts"][column.name] = self._learned(
                 text, self.text_options, name, report["interrupted"]
@@ -185,7 +196,7 @@ class Learner:
             report["interrupted"] |= report["texts"][column.name]["interrupted"]
             if summary:
                 self.listener.stage(f"counting n-grams of {column.name}")
-                counts = count_ngrams(strings.symbols, len(column.characters))
+                counts = count_ngrams(self.table.strings[index].symbols, len(column.characters))
                 found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
         return found, report
 
@@ -197,7 +208,7 @@ class Learner:
         trained = train(
             task,
             options,
-            fingerprint=self.table.fingerprint,
+            fingerprint=self.sample.fingerprint,
             checkpoint=None if self.checkpoint is None else checkpoint_of(self.checkpoint, name),
             resume=self.resume,
             stopped=stopped,
@@ -213,7 +224,8 @@ def with_units_by_entropy(spec: ModelSpec, matrix: NDArray[Any]) -> ModelSpec:
     """``spec`` with more hidden units of the degrees at which positions tell more."""
     if len(spec.sizes) < 3:
         return spec
-    bits = np.array([entropy(np.bincount(matrix[:, position])) for position in spec.orders[0]])
+    counts = counted(matrix, spec.sizes)
+    bits = np.array([entropy(counts[position]) for position in spec.orders[0]])
     wanted = (bits[:-1] + bits[1:]) / 2 + LEAST_BITS
     edges = np.rint(np.cumsum(wanted) / wanted.sum() * spec.hidden).astype(int)
     return replace(spec, units=tuple(np.diff(edges, prepend=0).tolist()))

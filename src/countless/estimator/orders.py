@@ -59,7 +59,7 @@ class Orders:
         """The orders of the table's positions; those of a column stay together. There are no two alike."""
         schema = table.schema
         if self.by:
-            bits = np.array([entropy(np.bincount(code)) for code in table.column_codes()])
+            bits = np.array([entropy(counts) for counts in table.counts()])
             columns = np.argsort(-bits if self.by == FALLING else bits, kind="stable")
             return (tuple(position for column in columns for position in schema.positions(int(column))),)
         return tuple(

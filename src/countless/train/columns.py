@@ -11,12 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from countless.data.blocks import counted
 from countless.models.fast import FastLoss
 from countless.models.network import ColumnsNetwork
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
 from countless.train.masking import WORKLOAD_FROM, Masking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 from countless.train.options import TrainOptions
+from countless.train.stored import stored
 from countless.train.task import BITS, Inputs, start_from
 
 EVALUATION_BATCH = 2_048
@@ -30,10 +32,10 @@ class ColumnsTask:
 
     ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
     these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
+    ``window`` is how many rows to read together, if the codes lie in a file.
     """
 
     unit = "row"
-    window: int | None = None
 
     def __init__(
         self,
@@ -43,13 +45,14 @@ class ColumnsTask:
         network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
         asked: Mapping[tuple[int, ...], float] | None = None,
         start: Mapping[str, NDArray[Any]] | None = None,
+        window: int | None = None,
     ) -> None:
-        self.spec = spec
+        self.spec, self.window = spec, window
         self.rows = len(codes)
         self.epochs = options.epochs_for(self.rows)
         self.batch = options.batch_for(self.rows)
         self.identity = {"spec": spec.to_json(), "workload": _named(asked) if asked else None}
-        self._codes = torch.from_numpy(codes)
+        self._codes = stored(codes, window)
         self._masking: Masking = parse_masking(options.masking)
         columns = len(spec.groups)
         self._late_masking = WorkloadMasking(self._masking, asked, columns) if asked else self._masking
@@ -63,9 +66,7 @@ class ColumnsTask:
         if start is not None:
             start_from(self._model, start)
         else:
-            self._model.start_from_marginals(
-                [np.bincount(codes[:, p], minlength=size) for p, size in enumerate(spec.sizes)]
-            )
+            self._model.start_from_marginals(counted(codes, spec.sizes))
 
     @property
     def model(self) -> nn.Module:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from countless.data.blocks import blocks
 from countless.data.text import Strings
 from countless.errors import TrainingError
 from countless.models.transformer import Transformer
@@ -19,6 +20,7 @@ from countless.spec import TEXT_MASKINGS, ModelSpec, TextSpec
 from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
+from countless.train.stored import stored
 from countless.train.task import BITS, Inputs, start_from
 
 DEFAULT_SYMBOLS_SEEN = 20_000_000
@@ -58,11 +60,11 @@ class TextTask:
     A model with a context learns each string with its row's ``codes`` (rows, positions), of which random columns are
     masked: from none to all of them. ``groups`` has the number of positions of each column. What follows a gap at once
     is then drawn too, a few gaps of random lengths for each string: in a context it has no distribution to count.
-    ``start`` has the weights to go on from, by their names in a model file; by default they are random.
+    ``start`` has the weights to go on from, by their names in a model file; by default they are random. ``window`` is
+    how many rows to read together, if they lie in files.
     """
 
     unit = "character"
-    window: int | None = None
 
     def __init__(
         self,
@@ -73,12 +75,13 @@ class TextTask:
         codes: NDArray[Any] | None = None,
         groups: tuple[int, ...] = (),
         start: Mapping[str, NDArray[Any]] | None = None,
+        window: int | None = None,
     ) -> None:
         if masking not in TEXT_MASKINGS:
             raise TrainingError(f"unknown masking of text {masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
-        self.spec, self.masking = spec, masking
+        self.spec, self.masking, self.window = spec, masking, window
         self.rows = len(strings.symbols)
-        mean = float(strings.lengths.mean())
+        mean = sum(float(block.sum()) for block in blocks(strings.lengths)) / self.rows
         least, most = TOKENS_PER_STEP
         tokens = min(most, max(least, mean * self.rows / STEPS))
         self.batch = options.batch or max(8, round(tokens / mean))
@@ -86,10 +89,10 @@ class TextTask:
         if options.epochs is None and options.budget is None:
             fewest, many = DEFAULT_EPOCHS
             self.epochs = min(many, max(fewest, round(DEFAULT_SYMBOLS_SEEN / (mean * self.rows))))
-        self._row = Rows(spec, codes, groups, self.rows) if spec.context else None
+        self._row = Rows(spec, codes, groups, self.rows, window) if spec.context else None
         self.identity = {"spec": spec.to_json(), "text_masking": masking, "groups": list(groups)}
-        self._symbols = torch.from_numpy(strings.symbols.astype(np.int16))
-        self._lengths = torch.from_numpy(strings.lengths.astype(np.int64))
+        self._symbols = stored(strings.symbols, window, np.int16)
+        self._lengths = stored(strings.lengths, window, np.int64)
         self._after_gaps = _after_gaps(strings, spec)
         self._half = half_precision_pays()
         with torch.random.fork_rng(devices=[]):
@@ -214,11 +217,13 @@ class TextTask:
 class Rows:
     """The codes of every row, of which some are seen."""
 
-    def __init__(self, spec: TextSpec, codes: NDArray[Any] | None, groups: tuple[int, ...], rows: int) -> None:
+    def __init__(
+        self, spec: TextSpec, codes: NDArray[Any] | None, groups: tuple[int, ...], rows: int, window: int | None
+    ) -> None:
         if codes is None or codes.shape != (rows, len(spec.context)):
             raise TrainingError(f"a text model with a context needs {len(spec.context)} codes of each of {rows} rows")
         self._spec = ModelSpec(spec.context, groups=groups)
-        self._codes, self._mask = torch.from_numpy(codes), torch.tensor(spec.context)
+        self._codes, self._mask = stored(codes, window), torch.tensor(spec.context)
         self._masking = UniformMasking(everything=True)
 
     def whole(self, rows: Tensor) -> Tensor:
@@ -235,8 +240,9 @@ def _after_gaps(strings: Strings, spec: TextSpec) -> Tensor:
     """The share of rows that have each symbol at each place; of a string that ended before, END."""
     rows = len(strings.symbols)
     counts = np.zeros((spec.length + 1, spec.symbols))
-    for place in range(spec.length + 1):
-        present = strings.symbols[strings.lengths > place, place]
-        counts[place] = np.bincount(present, minlength=spec.symbols)
-        counts[place, spec.end] += rows - len(present)
+    for symbols, lengths in zip(blocks(strings.symbols), blocks(strings.lengths), strict=True):
+        for place in range(spec.length + 1):
+            present = symbols[lengths > place, place]
+            counts[place] += np.bincount(present, minlength=spec.symbols)
+            counts[place, spec.end] += len(symbols) - len(present)
     return torch.from_numpy(counts / rows).float()

@@ -1,0 +1,54 @@
+"""Arrays gone through some rows at a time, whether they are in memory or in a file."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray
+
+BLOCK_ROWS = 1 << 17
+
+
+def blocks(array: NDArray[Any], rows: int = BLOCK_ROWS) -> Iterator[NDArray[Any]]:
+    """The rows of ``array``, some at a time. Those of a file are copies, and its pages are given back."""
+    mapped = mapping_of(array)
+    for first in range(0, len(array), rows):
+        part = array[first : first + rows]
+        if mapped is None:
+            yield part
+        else:
+            copy = np.array(part)
+            give_back(mapped)
+            yield copy
+
+
+def counted(matrix: NDArray[Any], sizes: Sequence[int]) -> list[IntArray]:
+    """How many rows have each symbol, of as many as there are at every position.
+
+    >>> [counts.tolist() for counts in counted(np.array([[0, 2], [1, 2]]), (2, 3))]
+    [[1, 1], [0, 0, 2]]
+    """
+    found = [np.zeros(size, dtype=np.int64) for size in sizes]
+    for block in blocks(matrix):
+        for position, counts in enumerate(found):
+            counts += np.bincount(block[:, position], minlength=len(counts))
+    return found
+
+
+def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
+    """The file that the array lies in, if it is one."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
+
+
+def give_back(mapped: mmap.mmap) -> None:
+    """Let go of a file's pages, which count as memory of this process while they are held."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)

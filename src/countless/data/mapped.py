@@ -1,0 +1,116 @@
+"""Tables larger than memory: their codes go to a folder, in random order, and are read from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless._version import __version__
+from countless.data.codes import CodesFolder
+from countless.data.encoder import CHANGED, Encoded, Encoder
+from countless.data.memory import Memory
+from countless.data.progress import Meter, Reading
+from countless.data.source import Source
+from countless.data.table import EncodeOptions, Mapped, Table, read_schema
+from countless.errors import DataError
+
+LEAST_WINDOW = 1 << 14  # rows
+
+
+def encode_mapped(
+    source: Source,
+    options: EncodeOptions,
+    path: Path,
+    memory: Memory,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
+) -> Table:
+    """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
+
+    With ``resume``, what an earlier pass has left there is used: the domains, and the chunks and parts that are whole.
+    """
+    options = options.advised(source.advice)
+    fingerprint = _fingerprint(source, options, seed)
+    if resume and path.exists():
+        folder = CodesFolder.open(path, fingerprint)
+    else:
+        schema = read_schema(source, options, on_stage, on_reading)
+        folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
+    _write_chunks(source, folder, on_stage, on_reading)
+    _write_parts(folder, on_stage, on_reading)
+    return mapped_table(folder, memory)
+
+
+def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
+    """The table of a finished folder, to be trained on in windows that ``memory`` has room for."""
+    window = max(LEAST_WINDOW, memory.block // folder.row_bytes // 2)
+    matrix = folder.matrix() if folder.schema.sizes else None
+    codes = () if matrix is None else tuple(matrix[:, position] for position in range(matrix.shape[1]))
+    return Table(folder.schema, codes, folder.strings(), Mapped(matrix, window, folder.digest()))
+
+
+def _fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
+    facts = json.dumps([__version__, source.fingerprint(), asdict(options), seed])
+    return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
+
+
+def _write_chunks(
+    source: Source, folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]
+) -> None:
+    """Encode the rows from the first chunk that is missing on."""
+    missing = folder.missing_chunks()
+    if not missing:
+        return
+    on_stage("encoding rows")
+    index, rows = (missing[0] if source.files else 0), folder.schema.rows  # who knows in which order others come again
+    done = index * folder.chunk_rows
+    meter = Meter(on_reading, rows, done / rows)
+    records = np.empty(folder.rows_of(index), dtype=folder.record)
+    filled = 0
+    for batch in Encoder(source, folder.schema).batches(done):
+        used = 0
+        while used < batch.rows:
+            if index == folder.chunks:
+                raise DataError(CHANGED)
+            count = min(batch.rows - used, len(records) - filled)
+            _fill(records[filled : filled + count], batch, used)
+            used, filled, done = used + count, filled + count, done + count
+            if filled == len(records):
+                folder.write_chunk(index, records)
+                index, filled = index + 1, 0
+                records = records[: folder.rows_of(index)] if index < folder.chunks else records
+        meter.at(done / rows)
+    if index != folder.chunks:
+        raise DataError(CHANGED)
+
+
+def _fill(records: NDArray[Any], batch: Encoded, first: int) -> None:
+    """Put the rows of a batch from the one at ``first`` on into records."""
+    chosen = slice(first, first + len(records))
+    for position, codes in enumerate(batch.codes):
+        records["codes"][:, position] = codes[chosen]
+    for place, strings in enumerate(batch.strings):
+        records[f"text{place}"] = strings.symbols[chosen]
+        records[f"length{place}"] = strings.lengths[chosen]
+
+
+def _write_parts(folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]) -> None:
+    """Shuffle the parts that are missing."""
+    missing = [index for index in range(folder.parts) if not folder.has_part(index)]
+    if missing:
+        on_stage("shuffling rows")
+        meter = Meter(on_reading, folder.schema.rows, 1 - len(missing) / folder.parts)
+        for done, index in enumerate(missing, folder.parts - len(missing) + 1):
+            folder.write_part(index)
+            meter.at(done / folder.parts)
+    folder.tidy()

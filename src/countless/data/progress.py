@@ -1,0 +1,56 @@
+"""How far a pass over a table is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+EVERY = 0.25  # seconds between two looks
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where a pass over the rows stands; the rows a second are not known before the table's are counted."""
+
+    fraction: float
+    rows_per_second: float | None
+    seconds_left: float
+
+
+class Meter:
+    """Times a pass over ``rows`` rows, and tells ``heard`` where it stands."""
+
+    def __init__(self, heard: Callable[[Reading], None], rows: int | None = None, begun: float = 0.0) -> None:
+        self._heard, self._rows, self._begun = heard, rows, begun
+        self._started = time.monotonic()
+
+    def at(self, fraction: float) -> None:
+        """So much of the pass is over; what was done before it began takes no time."""
+        seconds = max(1e-9, time.monotonic() - self._started)
+        done = max(0.0, fraction - self._begun)
+        speed = None if self._rows is None else done * self._rows / seconds
+        self._heard(Reading(min(1.0, fraction), speed, seconds * (1.0 - fraction) / max(done, 1e-9)))
+
+
+class Watch:
+    """Looks at ``progress``, a percentage or something negative, while the body runs, and tells a meter."""
+
+    def __init__(self, progress: Callable[[], float], meter: Meter) -> None:
+        self._progress, self._meter = progress, meter
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(EVERY):
+            percentage = self._progress()
+            if percentage > 0:
+                self._meter.at(percentage / 100)
