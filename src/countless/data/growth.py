@@ -158,14 +158,14 @@ def _grown_values(column: Column, rows: Source, has_null: bool) -> tuple[Column,
 def _sized(column: Column, values: tuple[str, ...], has_null: bool, grid: Grid | None) -> Column:
     """With as many positions as before: the leading digit grows. More than that is refused."""
     size = (len(values) if grid is None else grid.cells) + has_null
-    leading, *others = column.radices
+    others = column.radices[1:]
     within = math.prod(others)
     if size > (MOST_SYMBOLS if not others else MOST_GROWTH * column.size) and size > column.size:
         raise DataError(
             f'"{column.name}" grows from {column.size:,} codes to {size:,}, more than its place in the model can take: '
             f"{FIT_AGAIN}"
         )
-    radices = (max(1, math.ceil(size / within)), *others)
+    radices = (math.ceil(size / within), *others)
     return replace(column, values=values, has_null=has_null, radices=radices, grid=grid)
 
 
