@@ -116,6 +116,13 @@ from countless.store import is_model
     "of training is about their columns.",
 )
 @click.option(
+    "--keep-rows",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Keep so many random rows in the file, whole, for countless update to learn along with new ones.",
+)
+@click.option(
     "--dtype",
     type=click.Choice(DTYPES),
     default=DTYPES[0],
@@ -149,6 +156,7 @@ def fit(
     text_masking: str,
     summary: bool,
     workload: Path | None,
+    keep_rows: int,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
@@ -197,6 +205,7 @@ def fit(
         text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
         summary=summary,
         workload=workload,
+        keep_rows=keep_rows,
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

@@ -106,7 +106,7 @@ class FitView(Listener):
 
 def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
     """Fit ``table``, shown on ``console``, and write ``output``. The checkpoint stays only if training was stopped."""
-    _require_writable(output)
+    require_writable(output)
     checkpoint = checkpoint_of(output)
     with FitView(console) as view:
         estimator = fit(table, checkpoint=checkpoint, resume=resume, listener=view, **options)
@@ -128,7 +128,7 @@ def checkpoints_left(output: Path) -> list[Path]:
     return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
 
 
-def _require_writable(output: Path) -> None:
+def require_writable(output: Path) -> None:
     """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
     if output.is_dir():
         raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")

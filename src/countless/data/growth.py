@@ -69,10 +69,11 @@ class Growth:
         return found
 
 
-def conformed(source: Source, schema: Schema) -> Source:
+def conformed(source: Source, schema: Schema, strict: bool = True) -> Source:
     """The rows with the model's columns, under its names and in its types, kept in a table of their own.
 
-    A column that is missing, or a value that its type does not hold, is an error.
+    A column that is missing, or a value that its type does not hold, is an error; unless ``strict``, such a value is
+    NULL.
     """
     types = dict(source.columns())
     held = [(column.name, column.type) for column in schema.columns]
@@ -92,7 +93,7 @@ def conformed(source: Source, schema: Schema) -> Source:
     if not count:
         raise EmptyTableError("there are no new rows: nothing changes")
     for (name, kind), value in zip(held, found, strict=True):
-        if value is not None:
+        if strict and value is not None:
             raise DataError(f'"{name}" has a value that is no {kind}, as the model has it: {value!r}; {FIT_AGAIN}')
     return source.selected(f"SELECT {', '.join(selected)} FROM {source.table} AS rows")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from countless.engine.density import Density
 from countless.errors import CountlessError
@@ -12,6 +14,30 @@ from countless.estimator.wanted import whole
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import Where
+
+MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
+FEW = 16  # and at least so many: to hand over fewer costs more than it saves
+
+
+def answers(
+    compiler: Compiler, walk: Callable[[list[Question]], list[Density]], asked: Sequence[Where], threads: int | None
+) -> list[tuple[Question, Density] | CountlessError]:
+    """What each clause asks and its density, or its error: walked together, while the next ones are read."""
+    threads = threads or os.cpu_count() or 1
+    size = min(MANY, max(FEW, len(asked) // (2 * threads)))
+    reader = Batch(compiler) if len(asked) > FEW else compiler
+    read: list[Question | CountlessError] = []
+    walks: list[Future[list[Density]]] = []
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, len(asked), size):
+            read += (some := [_understood(reader, where) for where in asked[first : first + size]])
+            questions = [question for question in some if isinstance(question, Question)]
+            if len(asked) <= FEW:
+                walks.append(_done(walk(questions)))
+            else:
+                walks.append(pool.submit(walk, questions))
+    found = (density for each in walks for density in each.result())
+    return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
 
 def estimate_of(
@@ -56,15 +82,14 @@ def is_certain(question: Question, found: Density) -> bool:
     return question.certain and all(answer.counted for answer in found.answers)
 
 
-def done(result: list[Density]) -> Future[list[Density]]:
+def _done(result: list[Density]) -> Future[list[Density]]:
     """What a thread would have found."""
     future: Future[list[Density]] = Future()
     future.set_result(result)
     return future
 
 
-def understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
-    """What a clause asks, or why nobody can tell."""
+def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
     try:
         return reader.compile(where)
     except CountlessError as error:

@@ -6,9 +6,8 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from countless import store
 from countless._version import __version__
@@ -19,7 +18,7 @@ from countless.engine.density import Density, densities
 from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
-from countless.estimator.answering import done, estimate_of, is_certain, today, understood
+from countless.estimator.answering import answers, estimate_of, is_certain, today
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
 from countless.estimator.completed import Completed
 from countless.estimator.completion import CompletionOptions, complete
@@ -35,14 +34,14 @@ from countless.estimator.parts import made_ready
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.estimator.wanted import names_of, whole
-from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.outer import Outer
 from countless.query.predicate import ColumnReference, Predicate, Where
 
+if TYPE_CHECKING:
+    from countless.estimator.checking import Check
+
 DEFAULT_METHOD = "particles"
-MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
-FEW = 16  # and at least so many: to hand over fewer costs more than it saves
 
 
 class Estimator:
@@ -334,6 +333,19 @@ class Estimator:
         effort = Effort(epochs, budget, learning_rate, seed)
         return update(self, self._models, self._runtimes, rows, replay, effort, listener)
 
+    def check(
+        self, table: Any, *, sample: int | None = 100_000, queries: int = 200, threshold: float = 0.05, seed: int = 0
+    ) -> Check:
+        """Whether the model is still true of ``table``: of a ``sample`` of its rows, or of all of them if None.
+
+        Past the ``threshold``, a share of rows, a column has drifted, or the table has grown.
+        """
+        from countless.estimator.checking import check
+
+        return check(
+            self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=self._checked(seed)
+        )
+
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
         held = held_facts(self.schema, self._models, self._runtimes)
@@ -356,22 +368,10 @@ class Estimator:
         threads: int | None = None,
         seed: int | None = None,
     ) -> list[tuple[Question, Density] | CountlessError]:
-        """What each clause asks and its density, or its error: walked together, while the next ones are read."""
-        threads = threads or os.cpu_count() or 1
-        size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-        reader = Batch(self._compiler) if len(asked) > FEW else self._compiler
-        read: list[Question | CountlessError] = []
-        walks: list[Future[list[Density]]] = []
-        with ThreadPoolExecutor(threads) as pool:
-            for first in range(0, len(asked), size):
-                read += (some := [understood(reader, where) for where in asked[first : first + size]])
-                questions = [question for question in some if isinstance(question, Question)]
-                if len(asked) <= FEW:
-                    walks.append(done(self._densities(questions, method, particles, summary, seed)))
-                else:
-                    walks.append(pool.submit(self._densities, questions, method, particles, summary, seed))
-        found = (density for walk in walks for density in walk.result())
-        return [(item, next(found)) if isinstance(item, Question) else item for item in read]
+        """What each clause asks and its density, or its error."""
+        return answers(
+            self._compiler, lambda asked: self._densities(asked, method, particles, summary, seed), asked, threads
+        )
 
     def _counted(self, where: Where | None) -> tuple[Question, Estimate]:
         """What ``where`` asks, or that every row is asked for, and how many rows it keeps."""

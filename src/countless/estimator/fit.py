@@ -19,6 +19,9 @@ from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
+from countless.estimator.parts import ROWS
+from countless.estimator.replay import kept_rows, rows_of
+from countless.estimator.wanted import whole
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
@@ -71,6 +74,7 @@ def fit(
     dtype: str = DTYPES[0],
     workload: Workload | None = None,
     calibrate: bool = True,
+    keep_rows: int = 0,
     training: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -103,6 +107,7 @@ def fit(
     filter together.
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
+    ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
     """
     try:
         from countless.train.options import TrainOptions
@@ -144,6 +149,8 @@ def fit(
         table, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
     )
     found, report = learner.models(summary)
+    if keep_rows:
+        found[ROWS] = kept_rows(rows_of(table), whole(keep_rows, "the number of rows to keep", 0), seed)
     if not calibrate:
         return Estimator(schema, found, report=report)
     stopped = "stopped early, calibrating before the model is kept"

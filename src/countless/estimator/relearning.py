@@ -20,8 +20,8 @@ from countless.engine.runtimes import Runtimes
 from countless.estimator.inherit import Heritage, heritages, inherited, inherited_context
 from countless.estimator.kinds import KINDS
 from countless.estimator.learning import TEXT_LEARNING_RATE, Listener
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, summary_of, text_model
-from countless.estimator.replay import ROWS, Old, from_file, kept_rows, matrix_of, mixed, rows_of
+from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, summary_of, text_model
+from countless.estimator.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
 from countless.spec import ModelSpec, TextSpec
 
 if TYPE_CHECKING:

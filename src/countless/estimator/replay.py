@@ -20,9 +20,9 @@ from countless.engine.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sample import Drawn, sample, sample_each
 from countless.errors import DataError, ModelFileError
+from countless.estimator.parts import ROWS
 from countless.estimator.sampling import everything
 
-ROWS = "rows"  # the name, and the kind, of rows of the table that are kept in a model file
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
 
 

@@ -17,9 +17,9 @@ from countless.estimator.calibration import Calibration
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import LoggingListener
 from countless.estimator.learning import Listener
-from countless.estimator.parts import COLUMNS_MODEL
+from countless.estimator.parts import COLUMNS_MODEL, ROWS
 from countless.estimator.relearning import MOST_ROWS, Effort, Relearner
-from countless.estimator.replay import ROWS, Old, drawn, from_file, from_table
+from countless.estimator.replay import Old, drawn, from_file, from_table
 from countless.spec import RESMADE, ModelSpec
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
