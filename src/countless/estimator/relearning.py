@@ -47,6 +47,12 @@ class Effort:
     learning_rate: float | None = None
     seed: int = 0
 
+    def seconds(self, report: Mapping[str, Any]) -> float | None:
+        """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
+        if self.budget is not None or self.epochs is not None:
+            return self.budget
+        return sum(_seconds(part) for part in (report, *report.get("texts", {}).values()) if "seconds" in part)
+
     def options(self, report: Mapping[str, Any], usual_rate: float, models: int) -> TrainOptions:
         """The options to go on with one of so many models, of which ``report`` tells how it was fitted."""
         from countless.train.options import TrainOptions
@@ -54,8 +60,7 @@ class Effort:
         fitted = report.get("options", {})
         budget = None if self.budget is None else self.budget / models
         if self.budget is None and self.epochs is None:
-            seconds = report.get("seconds")
-            budget = USUAL_BUDGET if seconds is None else max(LEAST_BUDGET, BUDGET_SHARE * float(seconds))
+            budget = _seconds(report)
         return TrainOptions(
             epochs=self.epochs,
             budget=budget,
@@ -205,6 +210,12 @@ class Relearner:
             "options": trained.report["options"],
         }
         return store.StoredModel(task.spec.to_json(), arrays), told
+
+
+def _seconds(report: Mapping[str, Any]) -> float:
+    """The time to learn a model again that was fitted in so long."""
+    seconds = report.get("seconds")
+    return USUAL_BUDGET if seconds is None else max(LEAST_BUDGET, BUDGET_SHARE * float(seconds))
 
 
 def position_counts(growth: Growth, counts: tuple[IntArray, ...]) -> list[IntArray]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,11 @@ from countless.data.table import Table
 from countless.data.text import Strings, encode
 from countless.engine.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.sample import Drawn, sample, sample_each
+from countless.engine.text.sample import Drawn, sample_each
 from countless.errors import DataError, ModelFileError
 from countless.estimator.parts import ROWS
-from countless.estimator.sampling import everything
 
+AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
 
 
@@ -48,10 +49,18 @@ def rows_of(table: Table) -> Old:
     return Old(symbols, table.strings)
 
 
-def drawn(growth: Growth, runtimes: Runtimes, count: int, seed: int, tell: Callable[[str], None]) -> Old:
-    """``count`` rows that the model would write, or a few fewer."""
-    rng = np.random.default_rng(seed)
-    tell(f"drawing {count:,} old rows from the model")
+def drawn(growth: Growth, runtimes: Runtimes, count: int, seconds: float | None, seed: int) -> Old:
+    """``count`` rows that the model would write; fewer if ``seconds`` are over before."""
+    rng, started = np.random.default_rng(seed), time.monotonic()
+    parts: list[Old] = []
+    found = 0
+    while found < count and (seconds is None or not parts or time.monotonic() - started < seconds):
+        parts.append(_drawn(growth, runtimes, min(AT_ONCE, count - found), rng))
+        found += len(parts[-1])
+    return joined(parts)
+
+
+def _drawn(growth: Growth, runtimes: Runtimes, count: int, rng: np.random.Generator) -> Old:
     schema = growth.old
     symbols = np.empty((count, 0), dtype=np.int64)
     if schema.columns:
@@ -59,15 +68,19 @@ def drawn(growth: Growth, runtimes: Runtimes, count: int, seed: int, tell: Calla
         symbols = symbols[_valid(schema, symbols)]
     strings = []
     for before, after, runtime in zip(schema.texts, growth.schema.texts, runtimes.texts, strict=True):
-        tell(f"drawing old strings of {before.name} from the model")
-        found = (
-            sample_each(runtime, before.letters, symbols, rng)
-            if runtime.spec.context
-            else sample(runtime, everything(before), len(symbols), rng)
-        )
+        found = sample_each(runtime, before.letters, symbols, rng)
         strings.append(encode(after, [_text(value, before.length) for value in found]))
     moved = growth.moved(symbols) if schema.columns else symbols
     return Old(moved, tuple(strings))
+
+
+def joined(parts: Sequence[Old]) -> Old:
+    """The rows of several parts."""
+    strings = tuple(
+        Strings(np.concatenate([part.symbols for part in own]), np.concatenate([part.lengths for part in own]))
+        for own in zip(*(part.strings for part in parts), strict=True)
+    )
+    return Old(np.concatenate([part.symbols for part in parts]), strings)
 
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
@@ -114,12 +127,7 @@ def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator
     fresh = min(len(new), max(1, round(size * len(new) / total)))
     old_places = _repeated(len(old), size - fresh, rng)
     new_places = rng.permutation(len(new))[:fresh]
-    one, two = old.chosen(old_places), new.chosen(new_places)
-    strings = tuple(
-        Strings(np.concatenate([a.symbols, b.symbols]), np.concatenate([a.lengths, b.lengths]))
-        for a, b in zip(one.strings, two.strings, strict=True)
-    )
-    return Old(np.concatenate([one.symbols, two.symbols]), strings)
+    return joined([old.chosen(old_places), new.chosen(new_places)])
 
 
 def matrix_of(rows: Old, sizes: tuple[int, ...]) -> NDArray[Any]:

@@ -124,7 +124,7 @@ def _texts(
 ) -> list[Drawn]:
     """A text for each row, of ``language`` if one is asked for, in the row's context if the model knows it."""
     if contexts is None or not runtime.spec.context:
-        return sample(runtime, language or everything(column), count, rng)
+        return sample(runtime, language or _everything(column), count, rng)
     if language is None:
         return sample_each(runtime, column.letters, contexts, rng)
     return _of_language(runtime, language, contexts, rng)
@@ -140,6 +140,5 @@ def _of_language(runtime: TextRuntime, language: Language, contexts: IntArray, r
     return [drawn for drawn in found if drawn is not None]
 
 
-def everything(column: TextColumn) -> Language:
-    """All strings of a text column, and NULL if it has any."""
+def _everything(column: TextColumn) -> Language:
     return Language(Automaton.constant(column.letters, True), column.has_null, column.has_null)

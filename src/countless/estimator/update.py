@@ -23,7 +23,8 @@ from countless.estimator.replay import Old, drawn, from_file, from_table
 from countless.spec import RESMADE, ModelSpec
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
-MOST_DRAWN, MOST_STRINGS = 60_000, 10_000  # old rows that are drawn from the model; of a table with text
+DRAWING = 0.25  # of the time to train, for drawing
+MOST_DRAWN, MOST_STRINGS = 60_000, 20_000  # old rows that are drawn from the model; of a table with text
 
 
 def update(
@@ -44,7 +45,7 @@ def update(
     source = conformed(opened(rows, schema), schema)
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
-    old, told = _replayed(growth, models, runtimes, replay, effort.seed, listener)
+    old, told = _replayed(growth, estimator, models, runtimes, replay, effort, listener)
     whole = told not in (FROM_MODEL, FROM_FILE) and len(old) == schema.rows
     learner = Relearner(models, runtimes, estimator.report, growth, new, old, whole, effort, listener)
     found, trained = learner.models()
@@ -85,10 +86,11 @@ def _require_trainable(models: Mapping[str, store.StoredModel], effort: Effort) 
 
 def _replayed(
     growth: Growth,
+    estimator: Estimator,
     models: Mapping[str, store.StoredModel],
     runtimes: Runtimes,
     replay: Any,
-    seed: int,
+    effort: Effort,
     listener: Listener,
 ) -> tuple[Old, str]:
     """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
@@ -99,10 +101,13 @@ def _replayed(
             raise DataError("the model file keeps no rows (fit --keep-rows): replay those of the model, or a table")
         return from_file(growth, models), FROM_FILE
     if isinstance(replay, str) and replay == FROM_MODEL:
+        listener.stage("drawing old rows from the model")
         most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN
-        return drawn(growth, runtimes, min(growth.old.rows, most), seed, listener.stage), FROM_MODEL
+        seconds = effort.seconds(estimator.report)
+        seconds = None if seconds is None else DRAWING * seconds
+        return drawn(growth, runtimes, min(growth.old.rows, most), seconds, effort.seed), FROM_MODEL
     listener.stage("reading old rows")
-    return from_table(growth, replay, MOST_ROWS, seed), "table"
+    return from_table(growth, replay, MOST_ROWS, effort.seed), "table"
 
 
 def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
