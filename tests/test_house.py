@@ -16,6 +16,7 @@ from countless import errors
 from countless.cli.main import cli
 
 PUBLIC = {
+    "Check",
     "ColumnLeftOutError",
     "Completed",
     "CountlessError",

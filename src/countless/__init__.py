@@ -22,6 +22,7 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
+from countless.estimator.checking import Check
 from countless.estimator.completed import Completed
 from countless.estimator.distribution import Distribution
 from countless.estimator.estimate import Estimate
@@ -35,6 +36,7 @@ from countless.query.predicate import Predicate, col
 load = Estimator.load
 
 __all__ = [
+    "Check",
     "ColumnLeftOutError",
     "Completed",
     "CountlessError",

@@ -19,7 +19,8 @@ from countless.estimator.estimator import Estimator
     epilog="\b\nExamples:\n"
     "  countless estimate people.countless \"age > 35 AND city = 'Oslo'\"\n"
     '  countless estimate people.countless "age > 35" --json\n'
-    "  countless estimate people.countless --file queries.sql --json"
+    "  countless estimate people.countless --file queries.sql --json\n"
+    '  countless estimate people.countless "age > 35" --table-rows 1200000'
 )
 @model_argument
 @click.argument("where", required=False)
@@ -29,10 +30,21 @@ from countless.estimator.estimator import Estimator
     type=click.Path(path_type=Path),
     help="One WHERE clause per line, -- for comments; - is standard input.",
 )
+@click.option(
+    "--table-rows",
+    type=click.IntRange(min=1),
+    help="How many rows the table has by now: answers are scaled to it  [default: as many as were fitted]",
+)
 @method_options()
 @json_option
 def estimate(
-    model: Path, where: str | None, queries: Path | None, method: str, particles: int | None, as_json: bool
+    model: Path,
+    where: str | None,
+    queries: Path | None,
+    table_rows: int | None,
+    method: str,
+    particles: int | None,
+    as_json: bool,
 ) -> int:
     """How many rows match WHERE, a clause in SQL?
 
@@ -43,7 +55,7 @@ def estimate(
         raise click.UsageError("give either a WHERE clause or --file")
     estimator = Estimator.load(model)
     if where is not None:
-        answer = estimator.estimate(where, method=method, particles=particles)
+        answer = estimator.estimate(where, method=method, particles=particles, table_rows=table_rows)
         click.echo(json.dumps(answer.to_json(), ensure_ascii=False) if as_json else _line(answer))
         if answer.rows == 0:
             for sentence in estimator.explain(where).unseen:
@@ -55,7 +67,9 @@ def estimate(
         for number, line in enumerate(_lines(queries), 1)
         if line.strip() and not line.lstrip().startswith("--")
     ]
-    answers = estimator.answer_many([line for _, line in lines], method=method, particles=particles)
+    answers = estimator.answer_many(
+        [line for _, line in lines], method=method, particles=particles, table_rows=table_rows
+    )
     for (number, line), found in zip(lines, answers, strict=True):
         _echo(found, number, line, as_json)
     return 1 if any(isinstance(found, CountlessError) for found in answers) else 0

@@ -129,6 +129,13 @@ from countless.store import is_model
     help="Train on so many random rows; exact counts and error bars are still those of all.",
 )
 @click.option(
+    "--keep-rows",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Keep so many random rows in the file, whole, for countless update to learn along with new ones.",
+)
+@click.option(
     "--dtype",
     type=click.Choice(DTYPES),
     default=DTYPES[0],
@@ -164,6 +171,7 @@ def fit(
     workload: Path | None,
     memory: int | None,
     sample_rows: int | None,
+    keep_rows: int,
     dtype: str,
 ) -> int:
     """Learn TABLE and write a model file.
@@ -219,6 +227,7 @@ def fit(
         workload=workload,
         memory=memory,
         sample_rows=sample_rows,
+        keep_rows=keep_rows,
         dtype=dtype,
     )
     if estimator.report["interrupted"]:

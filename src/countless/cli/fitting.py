@@ -116,7 +116,7 @@ def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **
 
     The checkpoint, and the folder of codes if there is one, stay only if the fit was stopped.
     """
-    _require_writable(output)
+    require_writable(output)
     checkpoint, codes = checkpoint_of(output), codes_of(output)
     with FitView(console) as view:
         estimator = fit(table, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
@@ -144,7 +144,7 @@ def checkpoints_left(output: Path) -> list[Path]:
     return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
 
 
-def _require_writable(output: Path) -> None:
+def require_writable(output: Path) -> None:
     """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
     if output.is_dir():
         raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")

@@ -79,6 +79,10 @@ def info(model: Path, as_json: bool) -> None:
         bits = text["unmasked_bits"]
         held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"
         console.print(f"training  of {name}: {_training(text)}{held_out}")
+    for entry in training.get("updates", ()):
+        console.print(f"update    {_update(entry)}", soft_wrap=True)
+    if facts["kept_rows"]:
+        console.print(f"rows      {facts['kept_rows']:,} rows of the table are kept for updates")
     console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
@@ -107,6 +111,15 @@ def _training(report: dict[str, Any]) -> str:
     return (
         f"{report['epochs']:g} {'epoch' if report['epochs'] == 1 else 'epochs'} in {show.duration(report['seconds'])}"
     )
+
+
+def _update(entry: dict[str, Any]) -> str:
+    """One line of the history of updates."""
+    bits = [
+        f"bits a {entry['unit']} of {kind} ones {before:.2f}, then {entry['bits_after'][kind]:.2f}"
+        for kind, before in entry.get("bits_before", {}).items()
+    ]
+    return ", ".join([f"{entry['when'][:10]}: {show.plural(entry['rows'], 'new row')}", *bits])
 
 
 def _engine(compiled: bool) -> str:

@@ -15,6 +15,8 @@ from countless.estimator.plugins import load_plugins
 # Loaded when they are run, so that estimating does not pay for what fitting imports.
 COMMANDS = {
     "fit": "Learn a table and write a model file.",
+    "update": "Add new rows to what a model knows.",
+    "check": "Is a model still true of its table?",
     "estimate": "How many rows match a WHERE clause?",
     "query": "Answer a SELECT with aggregates from a model.",
     "explain": "How is a WHERE clause answered?",

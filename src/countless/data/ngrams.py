@@ -67,7 +67,7 @@ class NGrams:
         """The rows that contain each n-gram, and whether the summary has it; if not, the most rows it may have."""
         if not 1 <= length <= LONGEST_GRAM:
             raise ValueError(f"the n-grams have 1 to {LONGEST_GRAM} characters, not {length}")
-        places, there = _places(self.codes[length - 1], codes)
+        places, there = find_places(self.codes[length - 1], codes)
         found = np.full(len(codes), self.threshold - 1)
         found[there] = self.counts[length - 1][places[there]]
         return found, there
@@ -138,8 +138,8 @@ class NGrams:
         if length == 1:
             return np.zeros(len(codes), dtype=np.int64), codes, np.full(len(codes), self.rows - self.nulls)
         shorter, counts = self.codes[length - 2], self.counts[length - 2]
-        begins, begun = _places(shorter, codes // max(1, self.characters))
-        ends, ended = _places(shorter, codes % max(1, self.characters ** (length - 1)))
+        begins, begun = find_places(shorter, codes // max(1, self.characters))
+        ends, ended = find_places(shorter, codes % max(1, self.characters ** (length - 1)))
         if not (begun.all() and ended.all()):
             raise _damaged()
         return begins, codes % max(1, self.characters), np.minimum(counts[begins], counts[ends])
@@ -152,7 +152,15 @@ def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
     """
     if characters > MOST_BASE:
         raise ValueError(f"an alphabet of {characters:,} characters is too large for n-grams")
-    threshold = LEAST_THRESHOLD
+    return _counted(symbols, characters, LEAST_THRESHOLD, MOST_ENTRIES)
+
+
+def every_ngram(symbols: NDArray[Any], characters: int) -> NGrams:
+    """The same with all n-grams, however rare and however many they are."""
+    return _counted(symbols, characters, 1, None)
+
+
+def _counted(symbols: NDArray[Any], characters: int, threshold: int, most: int | None) -> NGrams:
     codes: list[IntArray] = []
     counts: list[IntArray] = []
     for length in range(1, LONGEST_GRAM + 1):
@@ -161,16 +169,16 @@ def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
         for block in blocks(symbols, ROWS_AT_ONCE):
             found, rows = _distinct(block, characters, length)
             if length > 1:  # an n-gram has no more rows than its parts
-                whole = _places(codes[-1], found // characters)[1]
-                whole &= _places(codes[-1], found % characters ** (length - 1))[1]
+                whole = find_places(codes[-1], found // characters)[1]
+                whole &= find_places(codes[-1], found % characters ** (length - 1))[1]
                 found, rows = found[whole], rows[whole]
             pending.append((found, rows))
             if sum(len(part) for part, _ in pending) > max(PENDING, len(merged[0])):
-                merged, pending = _merged([merged, *pending]), []
-        merged = _merged([merged, *pending])
+                merged, pending = merged_counts([merged, *pending]), []
+        merged = merged_counts([merged, *pending])
         codes.append(merged[0])
         counts.append(merged[1])
-        threshold = _threshold(np.concatenate(counts), threshold)
+        threshold = threshold if most is None else _threshold(np.concatenate(counts), threshold, most)
         kept = [rows >= threshold for rows in counts]
         codes = [each[keep] for each, keep in zip(codes, kept, strict=True)]
         counts = [each[keep] for each, keep in zip(counts, kept, strict=True)]
@@ -199,7 +207,8 @@ def _distinct(symbols: NDArray[Any], characters: int, length: int) -> tuple[IntA
     return found, rows.astype(np.int64)
 
 
-def _merged(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+def merged_counts(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    """The n-grams of several parts, ascending, and the sum of the counts of each."""
     codes = np.concatenate([part for part, _ in parts])
     counts = np.concatenate([part for _, part in parts])
     order = np.argsort(codes, kind="stable")
@@ -208,15 +217,15 @@ def _merged(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]
     return codes[first], np.add.reduceat(counts, first) if len(first) else counts
 
 
-def _threshold(counts: IntArray, least: int) -> int:
-    """The least threshold, from ``least`` on, that no more than MOST_ENTRIES of the counts reach."""
-    if len(counts) <= MOST_ENTRIES:
+def _threshold(counts: IntArray, least: int, most: int) -> int:
+    """The least threshold, from ``least`` on, that no more than ``most`` of the counts reach."""
+    if len(counts) <= most:
         return least
-    place = len(counts) - MOST_ENTRIES - 1
+    place = len(counts) - most - 1
     return max(least, int(np.partition(counts, place)[place]) + 1)
 
 
-def _places(sorted_codes: IntArray, codes: IntArray) -> tuple[IntArray, BoolArray]:
+def find_places(sorted_codes: IntArray, codes: IntArray) -> tuple[IntArray, BoolArray]:
     """Where each of ``codes`` is among the sorted ones, and whether it is."""
     places = np.minimum(np.searchsorted(sorted_codes, codes), max(0, len(sorted_codes) - 1))
     there: BoolArray = sorted_codes[places] == codes if len(sorted_codes) else np.zeros(len(codes), dtype=bool)

@@ -6,6 +6,7 @@ has no place on a line, such as infinity or NaN; what lies between two of these 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -57,12 +58,16 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
             f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
         )
         cells = max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
-        parts = source.rows(
-            KNOTS.format(values=values, mass=f"{int(rows) / cells!r}::DOUBLE", no_place=_no_place(kind), parts=PARTS)
-        )
+        found = cut_into_cells(source, values, name, kind, int(rows) / cells)
     finally:
         source.run(f"DROP TABLE {values}")
-    return _column(name, kind, parts, has_null=nulls > 0)
+    return replace(found, has_null=nulls > 0, radices=())
+
+
+def cut_into_cells(source: Source, values: str, name: str, kind: str, mass: float) -> Column:
+    """A column of the values, which ``values`` lists with the rows ``n`` of each: cells of about ``mass`` rows each."""
+    parts = source.rows(KNOTS.format(values=values, mass=f"{mass!r}::DOUBLE", no_place=_no_place(kind), parts=PARTS))
+    return _column(name, kind, parts)
 
 
 def cell_code(column: Column, value: str) -> str:
@@ -89,7 +94,7 @@ def _no_place(kind: str) -> str:
     return "NOT isfinite(CAST(value AS TIMESTAMP))" if kind.startswith("TIMESTAMP_") else "FALSE"
 
 
-def _column(name: str, kind: str, parts: list[tuple[Any, ...]], has_null: bool) -> Column:
+def _column(name: str, kind: str, parts: list[tuple[Any, ...]]) -> Column:
     knots: list[str] = []
     starts: list[int] = []
     shares: list[float] = []
@@ -104,4 +109,4 @@ def _column(name: str, kind: str, parts: list[tuple[Any, ...]], has_null: bool) 
         if greatest != knots[-1]:
             knots.append(greatest)
             shares.append(1.0)
-    return Column(name, kind, tuple(knots), has_null, grid=Grid(tuple(starts), tuple(shares), tuple(distinct)))
+    return Column(name, kind, tuple(knots), False, grid=Grid(tuple(starts), tuple(shares), tuple(distinct)))

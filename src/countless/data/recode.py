@@ -85,8 +85,8 @@ class Recoded:
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source, self.schema = source, schema
         self.types = dict(source.columns())
-        self.columns = _matched(list(self.types), [column.name for column in schema.columns])
-        self.texts = _matched(list(self.types), [column.name for column in schema.texts])
+        self.columns = matched(list(self.types), [column.name for column in schema.columns])
+        self.texts = matched(list(self.types), [column.name for column in schema.texts])
         if not self.columns and not self.texts:
             ours, theirs = (
                 ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
@@ -129,11 +129,11 @@ class Recoded:
         for index, name in self.columns.items():
             column, kind = self.schema.columns[index], self.types[name]
             given = f"rows.{quote_identifier(name)}"
-            read.append(f"{given} AS r{index}, {_read(given, kind, column.type)} AS v{index}")
+            read.append(f"{given} AS r{index}, {read_as(given, kind, column.type)} AS v{index}")
             value = f"v{index}"
             if column.grid is None:
                 code = f"coalesce(d{index}.code, {UNSEEN})"
-                joins.append(f"LEFT JOIN ({_domain(column)}) AS d{index} ON {value} = d{index}.value")
+                joins.append(f"LEFT JOIN ({domain_of(column)}) AS d{index} ON {value} = d{index}.value")
             else:
                 cells.append(f"{cell_code(column, value)} AS g{index}")
                 code = _checked_cell(column, value, f"g{index}")
@@ -141,7 +141,7 @@ class Recoded:
             found.append(
                 f"CAST(CASE WHEN r{index} IS NULL THEN {MISSING} "
                 f"WHEN {value} IS NULL THEN {_unread(f'r{index}', column.type)} "
-                f"WHEN {_differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
+                f"WHEN {differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
                 f"ELSE {code} END AS {width}) AS c{index}"
             )
         for index, name in self.texts.items():
@@ -161,7 +161,7 @@ class Recoded:
             if count:
                 column = self.schema.columns[index]
                 given = f"rows.{quote_identifier(name)}"
-                value = _read(given, self.types[name], column.type)
+                value = read_as(given, self.types[name], column.type)
                 ((text,),) = self.source.rows(
                     f"SELECT CAST({given} AS VARCHAR) FROM {self.source.table} AS rows WHERE {given} IS NOT NULL "
                     f"AND {value} IS NULL AND {_unread(given, column.type)} = {UNREADABLE} LIMIT 1"
@@ -170,7 +170,7 @@ class Recoded:
                 raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {told!r}')
 
 
-def _matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
+def matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
     """For each name that is held, by its place, the name that was given for it: the same, or else in another case."""
     folded = {name.casefold(): name for name in reversed(given)}
     found = {place: name if name in given else folded.get(name.casefold()) for place, name in enumerate(held)}
@@ -184,7 +184,7 @@ def _strings(values: NDArray[Any]) -> list[str | None]:
     return texts
 
 
-def _domain(column: Column) -> str:
+def domain_of(column: Column) -> str:
     """SQL for the column's values and their codes. They are one literal: thousands would be slow to parse."""
     texts = f"CAST(CAST({quote_path(json.dumps(column.values))} AS JSON) AS VARCHAR[])"
     numbered = f"SELECT unnest({texts}) AS text, unnest(range({len(column.values)})) AS code"
@@ -199,7 +199,7 @@ def _is_dated(kind: str) -> bool:
     return kind in TIMES and kind != "TIME"
 
 
-def _read(given: str, kind: str, wanted: str) -> str:
+def read_as(given: str, kind: str, wanted: str) -> str:
     """SQL for a value of type ``kind`` in the type that the model has it in, NULL if that cannot be."""
     plain = kind in (wanted, TEXT, "BOOLEAN") or (_is_number(kind) and (_is_number(wanted) or wanted == "BOOLEAN"))
     if plain or (_is_dated(kind) and _is_dated(wanted)):
@@ -214,7 +214,7 @@ def _unread(given: str, wanted: str) -> str:
     return f"CASE WHEN TRY_CAST(CAST({given} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
 
 
-def _differs(given: str, kind: str, value: str, wanted: str) -> str:
+def differs(given: str, kind: str, value: str, wanted: str) -> str:
     """SQL that is true where reading has changed the value: 2.5 is no INTEGER that was ever seen, noon no DATE."""
     if kind == wanted or kind in INTEGERS:
         return "FALSE"

@@ -140,15 +140,21 @@ class Source:
 
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
-        name = new_name()
         place = quote_identifier(f"{self.name}_place")
         order = f"hash({place} + {int(seed) * 1_000_003})"
         numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
         rows = f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
+        return self._kept(new_name(), rows)
+
+    def selected(self, select: str) -> Source:
+        """What a SELECT in which :attr:`table` may be named gives, kept in a table of its own."""
+        return self._kept(new_name(), select)
+
+    def _kept(self, name: str, select: str) -> Source:
         if self._connection is None:
             assert self._relation is not None
-            return Source(name, None, self._relation.query(self.name, rows), self.advice, self.notice)
-        self.run(f"CREATE TEMP TABLE {quote_identifier(name)} AS {rows}")
+            return Source(name, None, self._relation.query(self.name, select), self.advice, self.notice)
+        self.run(f"CREATE TEMP TABLE {quote_identifier(name)} AS {select}")
         return Source(name, self._connection, None, self.advice, self.notice)
 
     def _query(self, sql: str, fetch: Callable[[Any], Result]) -> Result:

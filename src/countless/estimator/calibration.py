@@ -100,6 +100,10 @@ class Calibration:
             "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
         }
 
+    def facts(self, total: int) -> dict[str, Any]:
+        """What there is to tell of the error bars in a table of ``total`` rows, as plain data."""
+        return {"level": self.level, "queries": len(self.queries), **self.checked(total)}
+
     def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
         """The ends by the nearest of so many ``others``."""
         least, most = NEAREST

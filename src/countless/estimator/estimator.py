@@ -6,9 +6,8 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from countless import store
 from countless._version import __version__
@@ -19,7 +18,8 @@ from countless.engine.density import Density, densities
 from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
-from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
+from countless.estimator.answering import answers, estimate_of, is_certain, today
+from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
 from countless.estimator.completed import Completed
 from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.distribution import BinsWanted, Distribution, distribution
@@ -28,19 +28,20 @@ from countless.estimator.estimate import Estimate
 from countless.estimator.explain import Explanation, explanation
 from countless.estimator.facts import held_facts, without_history
 from countless.estimator.joint import Joint, joint
+from countless.estimator.learning import Listener
 from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import made_ready
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.estimator.wanted import names_of, whole
-from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.outer import Outer
 from countless.query.predicate import ColumnReference, Predicate, Where
 
+if TYPE_CHECKING:
+    from countless.estimator.checking import Check
+
 DEFAULT_METHOD = "particles"
-MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
-FEW = 16  # and at least so many: to hand over fewer costs more than it saves
 
 
 class Estimator:
@@ -93,7 +94,7 @@ class Estimator:
             if isinstance(answer, CountlessError):
                 raise answer
             question, density = answer
-            if not _is_certain(question, density):
+            if not is_certain(question, density):
                 rows = float(f"{density.value * self.rows:.6g}")  # as far as it is stored
                 found.append(CalibrationQuery(question.where, truth, rows, Shape.of(question.region)))
         return found
@@ -114,19 +115,26 @@ class Estimator:
         return len(self._runtimes.columns)
 
     def estimate(
-        self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None, summary: bool = True
+        self,
+        where: Where,
+        *,
+        method: str = DEFAULT_METHOD,
+        particles: int | None = None,
+        summary: bool = True,
+        table_rows: int | None = None,
     ) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
         ``method`` is ``particles``, one of the paper's (``skipping``, ``progressive``, and of models that know several
         orders ``multi-order`` and ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
         how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts that are stored with the model
-        alone; only ``particles`` uses them.
+        alone; only ``particles`` uses them. ``table_rows`` is how many rows the table has by now: the answer and its
+        error bar are scaled to it, and none is exact then.
         """
-        started = time.perf_counter()
+        started, now = time.perf_counter(), today(table_rows)
         question = self._compiler.compile(where)
         (found,) = self._densities([question], method, particles, summary)
-        return self._estimate(question, found, method, _since(started))
+        return self._estimate(question, found, method, _since(started), now)
 
     def estimate_many(
         self,
@@ -137,6 +145,7 @@ class Estimator:
         threads: int | None = None,
         seed: int | None = None,
         summary: bool = True,
+        table_rows: int | None = None,
     ) -> list[Estimate]:
         """One estimate for each of ``clauses``, in their order: the same as one by one, but much sooner.
 
@@ -146,7 +155,13 @@ class Estimator:
         """
         estimates = []
         for answer in self.answer_many(
-            clauses, method=method, particles=particles, threads=threads, seed=seed, summary=summary
+            clauses,
+            method=method,
+            particles=particles,
+            threads=threads,
+            seed=seed,
+            summary=summary,
+            table_rows=table_rows,
         ):
             if isinstance(answer, CountlessError):
                 raise answer
@@ -162,15 +177,17 @@ class Estimator:
         threads: int | None = None,
         seed: int | None = None,
         summary: bool = True,
+        table_rows: int | None = None,
     ) -> list[Estimate | CountlessError]:
         """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
-        started = time.perf_counter()
+        started, now = time.perf_counter(), today(table_rows)
         found = self._answers(list(clauses), method, particles, summary, threads, seed)
         share = _since(started) / max(1, len(found))
         return [
-            answer if isinstance(answer, CountlessError) else self._estimate(*answer, method, share) for answer in found
+            answer if isinstance(answer, CountlessError) else self._estimate(*answer, method, share, now)
+            for answer in found
         ]
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
@@ -241,7 +258,7 @@ class Estimator:
         if where is not None:
             question = self._compiler.compile(where)
             (found,) = self._densities([question], DEFAULT_METHOD, None)
-            if _is_certain(question, found) and round(found.value * self.rows) == 0:
+            if is_certain(question, found) and round(found.value * self.rows) == 0:
                 raise CountlessError(f"no row matches {question.where}: there is nothing to draw")
             region = question.region
         return samples(self.schema, self._runtimes, region, count, seed)
@@ -291,16 +308,49 @@ class Estimator:
         """
         return anomalies(self.schema, self._runtimes, rows, whole(top, "the number of rows to tell", 1), watch)
 
+    def update(
+        self,
+        rows: Any,
+        *,
+        replay: Any = None,
+        epochs: int | None = None,
+        budget: float | None = None,
+        learning_rate: float | None = None,
+        seed: int = 0,
+        listener: Listener | None = None,
+    ) -> Estimator:
+        """The estimator of a table that got these ``rows`` more; this one stays as it is.
+
+        ``rows`` are only the new ones, with every column of the model; other columns are passed over. They are learned
+        along with old rows, in the shares that both have in the table, so that these are not forgotten: rows that the
+        model itself draws (``replay="model"``), those that its file keeps (``"kept"``, the default where there are
+        any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
+        fit's time. Ctrl-C ends training early and keeps the best so far.
+        """
+        from countless.estimator.relearning import Effort
+        from countless.estimator.update import update
+
+        effort = Effort(epochs, budget, learning_rate, seed)
+        return update(self, self._models, self._runtimes, rows, replay, effort, listener)
+
+    def check(
+        self, table: Any, *, sample: int | None = 100_000, queries: int = 200, threshold: float = 0.05, seed: int = 0
+    ) -> Check:
+        """Whether the model is still true of ``table``: of a ``sample`` of its rows, or of all of them if None.
+
+        Past the ``threshold``, a share of rows, a column has drifted, or the table has grown.
+        """
+        from countless.estimator.checking import check
+
+        return check(
+            self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=self._checked(seed)
+        )
+
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
         held = held_facts(self.schema, self._models, self._runtimes)
-        interval_facts = {
-            "level": self.calibration.level,
-            "queries": len(self.calibration.queries),
-            **self.calibration.checked(self.rows),
-        }
         training = without_history(self.report)
-        return held | {"interval": interval_facts, "training": training, "library": self.library}
+        return held | {"interval": self.calibration.facts(self.rows), "training": training, "library": self.library}
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
@@ -318,22 +368,10 @@ class Estimator:
         threads: int | None = None,
         seed: int | None = None,
     ) -> list[tuple[Question, Density] | CountlessError]:
-        """What each clause asks and its density, or its error: walked together, while the next ones are read."""
-        threads = threads or os.cpu_count() or 1
-        size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-        reader = Batch(self._compiler) if len(asked) > FEW else self._compiler
-        read: list[Question | CountlessError] = []
-        walks: list[Future[list[Density]]] = []
-        with ThreadPoolExecutor(threads) as pool:
-            for first in range(0, len(asked), size):
-                read += (understood := [_understood(reader, where) for where in asked[first : first + size]])
-                questions = [question for question in understood if isinstance(question, Question)]
-                if len(asked) <= FEW:
-                    walks.append(_done(self._densities(questions, method, particles, summary, seed)))
-                else:
-                    walks.append(pool.submit(self._densities, questions, method, particles, summary, seed))
-        found = (density for walk in walks for density in walk.result())
-        return [(item, next(found)) if isinstance(item, Question) else item for item in read]
+        """What each clause asks and its density, or its error."""
+        return answers(
+            self._compiler, lambda asked: self._densities(asked, method, particles, summary, seed), asked, threads
+        )
 
     def _counted(self, where: Where | None) -> tuple[Question, Estimate]:
         """What ``where`` asks, or that every row is asked for, and how many rows it keeps."""
@@ -354,45 +392,10 @@ class Estimator:
         regions = [question.region for question in questions]
         return densities(models, regions, method, particles, self._seed if seed is None else seed)
 
-    def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
-        rows = found.value * self.rows
-        if _is_certain(question, found):
-            rows = low = high = float(round(rows))
-        else:
-            low, high = interval(rows, self.rows, self.calibration.factors(rows, Shape.of(question.region)))
-            if question.certain:
-                low, high = max(low, found.least * self.rows), min(high, found.most * self.rows)
-        return Estimate(
-            where=question.where,
-            rows=rows,
-            selectivity=found.value,
-            low=low,
-            high=high,
-            level=self.calibration.level,
-            method=method,
-            exact=found.exact,
-            ms=ms,
-            forward_rows=sum(answer.forward_rows for answer in found.answers),
-        )
-
-
-def _is_certain(question: Question, found: Density) -> bool:
-    """Whether the answer is no estimate: rows that were counted, or none at all."""
-    return question.certain and all(answer.counted for answer in found.answers)
-
-
-def _done(result: list[Density]) -> Future[list[Density]]:
-    """What a thread would have found."""
-    future: Future[list[Density]] = Future()
-    future.set_result(result)
-    return future
-
-
-def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
-    try:
-        return reader.compile(where)
-    except CountlessError as error:
-        return error
+    def _estimate(
+        self, question: Question, found: Density, method: str, ms: float, table_rows: int | None = None
+    ) -> Estimate:
+        return estimate_of(question, found, self.calibration, self.rows, method, ms, table_rows)
 
 
 def _since(started: float) -> float:

@@ -132,7 +132,7 @@ def require_columns(source: Source, names: Sequence[str]) -> None:
     missing = [name for name in names if name.casefold() not in present]
     if missing:
         raise DataError(
-            f"the table lacks the model's columns {', '.join(missing[:5])}: evaluate on the table it was fitted on"
+            f"the table lacks the model's columns {', '.join(missing[:5])}: take the table it was fitted on"
         )
 
 

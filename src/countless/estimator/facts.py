@@ -11,7 +11,7 @@ from countless.data.schema import Schema
 from countless.engine.counts import Counts
 from countless.engine.kernel import compiled
 from countless.engine.runtimes import Runtimes
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, summary_of, text_model
+from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, summary_of, text_model
 
 
 def held_facts(schema: Schema, models: Mapping[str, store.StoredModel], runtimes: Runtimes) -> dict[str, Any]:
@@ -52,8 +52,9 @@ def held_facts(schema: Schema, models: Mapping[str, store.StoredModel], runtimes
             array.size
             for model in models.values()
             for array in model.arrays.values()
-            if model.spec["kind"] not in (SUMMARY, PAIRS)
+            if model.spec["kind"] not in (SUMMARY, PAIRS, ROWS)
         ),
+        "kept_rows": int(models[ROWS].spec["rows"]) if ROWS in models else 0,
         "compiled": compiled() is not None,
     }
 

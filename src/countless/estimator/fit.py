@@ -21,6 +21,9 @@ from countless.estimator.encoding import encoded
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
+from countless.estimator.parts import ROWS
+from countless.estimator.replay import kept_rows, rows_of
+from countless.estimator.wanted import whole
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
@@ -75,6 +78,7 @@ def fit(
     memory: str | int | None = None,
     sample_rows: int | None = None,
     calibrate: bool = True,
+    keep_rows: int = 0,
     training: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     codes: str | os.PathLike[str] | None = None,
@@ -113,6 +117,7 @@ def fit(
     those of all rows nevertheless.
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
+    ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
     """
     try:
         from countless.train.options import TrainOptions
@@ -159,6 +164,8 @@ def fit(
             table, sample, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
         )
         found, report = learner.models(summary)
+        if keep_rows:
+            found[ROWS] = kept_rows(rows_of(table), whole(keep_rows, "the number of rows to keep", 0), seed)
         raw = Estimator(schema, found, report=report)
         if not calibrate:
             return raw

@@ -20,6 +20,7 @@ from countless.spec import ModelSpec, TextSpec
 COLUMNS_MODEL = "columns"  # the name of the one model over all columns
 SUMMARY = "ngrams"  # the kind of what is stored beside a text model
 PAIRS = "pairs"  # the name, and the kind, of the counts of columns that are stored beside the model over all columns
+ROWS = "rows"  # the name, and the kind, of rows of the table that are kept for updates
 
 
 def made_ready(schema: Schema, models: Mapping[str, store.StoredModel]) -> Runtimes:

@@ -1,0 +1,140 @@
+"""A table gets a fifth more rows, unlike the others: is it enough to update its model, or must it be fitted again?
+
+.venv/bin/python benchmarks/update.py TABLE.parquet --by COLUMN[,COLUMN] --work FOLDER [--budget 15m] [--seed 0]
+
+The rows with the greatest values of the columns of --by are the new ones. A model of the others is fitted for --budget
+seconds, then updated with the new rows, and one of the whole table is fitted for the same time. All answer the same
+random queries about the whole table. What is done stays in the folder of --work, and is not done again. The results are
+printed, and written as JSON to --json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from countless import Estimator, fit, load
+from countless.bench.machine import machine_facts
+from countless.estimator.estimate import Estimate, q_error
+from countless.estimator.evaluate import random_workload
+from countless.workload import Query
+
+PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+
+
+def split(table: Path, by: list[str], share: float, work: Path) -> None:
+    """Write the base rows and the new ones to files of their own."""
+    order = ", ".join(f'"{name}" DESC' for name in by)
+    total = duckdb.sql(f"SELECT count(*) FROM '{table}'").fetchall()[0][0]
+    count = round(total * share / (1 + share))
+    ranked = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place_ FROM '{table}'"
+    for name, condition in (("base", f"place_ > {count}"), ("new", f"place_ <= {count}")):
+        path = work / f"{name}.parquet"
+        if not path.exists():
+            duckdb.sql(f"COPY (SELECT * EXCLUDE (place_) FROM ({ranked}) WHERE {condition}) TO '{path}'")
+
+
+def kept(path: Path, make: Callable[[], Estimator]) -> tuple[Estimator, float]:
+    """The model at ``path`` and the seconds that it took, made now if it is not there."""
+    times = path.with_suffix(".json")
+    if not (path.exists() and times.exists()):
+        started = time.monotonic()
+        make().save(path)
+        times.write_text(json.dumps({"seconds": round(time.monotonic() - started, 1)}))
+    return load(path), float(json.loads(times.read_text())["seconds"])
+
+
+def errors(estimates: list[Estimate], queries: list[Query]) -> dict[str, Any]:
+    """Quantiles of the q-errors, and how often the error bars hold."""
+    found = [q_error(estimate.rows, query.rows) for estimate, query in zip(estimates, queries, strict=True)]
+    inside = [e.low <= query.rows <= e.high for e, query in zip(estimates, queries, strict=True)]
+    quantiles = {name: round(float(np.percentile(found, place)), 3) for name, place in PLACES.items()}
+    return quantiles | {"coverage": round(float(np.mean(inside)), 3)}
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything, as plain data."""
+    table, work = arguments.table, arguments.work
+    work.mkdir(parents=True, exist_ok=True)
+    split(table, arguments.by.split(","), arguments.share, work)
+    options: dict[str, Any] = {
+        "budget": arguments.budget,
+        "exclude": arguments.exclude.split(",") if arguments.exclude else (),
+        "seed": arguments.seed,
+    }
+    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", **options))
+    full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
+    queries = random_workload(full.schema, str(table), arguments.queries, arguments.query_seed)
+    clauses = [query.where for query in queries]
+    results: dict[str, Any] = {
+        "before": errors(base.estimate_many(clauses), queries),
+        "before, scaled": errors(base.estimate_many(clauses, table_rows=full.rows), queries),
+        "fitted again": errors(full.estimate_many(clauses), queries) | {"seconds": full_seconds},
+    }
+    for replay in arguments.replay.split(","):
+        started = time.monotonic()
+        source = work / "base.parquet" if replay == "table" else replay
+        effort = {"budget": arguments.update_budget, "learning_rate": arguments.learning_rate}
+        updated = base.update(work / "new.parquet", replay=source, seed=arguments.seed, **effort)
+        seconds = time.monotonic() - started
+        entry = updated.report["updates"][-1]
+        results[f"updated, replay of {replay}"] = {
+            **errors(updated.estimate_many(clauses), queries),
+            "seconds": round(seconds, 1),
+            "training_seconds": entry["training_seconds"],
+            "epochs": entry["epochs"],
+            "bits_before": entry["bits_before"],
+            "bits_after": entry["bits_after"],
+        }
+        told = results[f"updated, replay of {replay}"]
+        told["p99_ratio"] = round(told["p99"] / results["fitted again"]["p99"], 3)
+        told["time_share"] = round(seconds / full_seconds, 3)
+    return {
+        "table": table.stem,
+        "by": arguments.by,
+        "rows": full.rows,
+        "new_rows": full.rows - base.rows,
+        "budget": arguments.budget,
+        "seed": arguments.seed,
+        "queries": len(queries),
+        "base_seconds": base_seconds,
+        "machine": machine_facts(),
+        "results": results,
+    }
+
+
+def main() -> None:
+    """Read the arguments, measure, and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--by", required=True, help="columns by whose greatest values rows are new")
+    parser.add_argument("--work", type=Path, required=True, help="a folder for what is kept")
+    parser.add_argument("--share", type=float, default=0.2, help="new rows, as a share of the others")
+    parser.add_argument("--budget", type=float, default=900.0, help="seconds of each fit")
+    parser.add_argument("--update-budget", type=float, help="seconds of the update's training")
+    parser.add_argument("--learning-rate", type=float, help="of the update")
+    parser.add_argument("--exclude", default="", help="columns to leave out")
+    parser.add_argument("--replay", default="model,table", help="where old rows come from: model, table, kept")
+    parser.add_argument("--queries", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--query-seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="where to write the results")
+    arguments = parser.parse_args()
+    found = measure(arguments)
+    for name, told in found["results"].items():
+        sys.stdout.write(f"{name:28} {json.dumps(told)}\n")
+    if arguments.json is not None:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

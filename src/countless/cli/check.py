@@ -1,0 +1,93 @@
+"""``countless check``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from countless.cli import show
+from countless.cli.options import json_option, model_argument
+from countless.estimator.checking import QUERIES, SAMPLE, THRESHOLD, Check
+from countless.estimator.estimator import Estimator
+
+DRIFTED = 3  # the exit code of a model that is no longer true
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless check people.countless people.parquet\n"
+    "  countless check people.countless people.parquet --quiet || countless update people.countless today.parquet\n"
+    "  countless check people.countless people.parquet --sample 0 --threshold 0.02 --json"
+)
+@model_argument
+@click.argument("table")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=SAMPLE,
+    show_default=True,
+    help="Random rows of the table to compare with; 0 for all.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=0),
+    default=QUERIES,
+    show_default=True,
+    help="Random questions to ask; 0 for none.",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=THRESHOLD,
+    show_default=True,
+    help="The share of rows that may differ: in a column, in the number of rows, and of error bars that fail to hold.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of the sample.")
+@click.option("--quiet", "-q", is_flag=True, help="Print one line if the model is no longer true, and else nothing.")
+@json_option
+def check(
+    model: Path, table: str, sample: int, queries: int, threshold: float, seed: int, quiet: bool, as_json: bool
+) -> int:
+    """Is MODEL still true of TABLE?
+
+    Every column of a random sample of the table is compared with what the model holds of it, and random questions are
+    asked. The exit code is 0 if no difference is past --threshold, 3 if one is, 1 after an error. What chance does to a
+    sample is left out of every difference.
+    """
+    estimator = Estimator.load(model)
+    found = estimator.check(table, sample=sample or None, queries=queries, threshold=threshold, seed=seed)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+    elif not quiet:
+        _show(found)
+    if not as_json and not (quiet and found.ok):
+        click.echo(f"{model}: {found}")
+    return 0 if found.ok else DRIFTED
+
+
+def _show(found: Check) -> None:
+    console = show.results()
+    whole = "all of them" if found.sample == found.table_rows else f"{show.plural(found.sample, 'row')} of them"
+    console.print(
+        f"{show.plural(found.table_rows, 'row')}, {found.growth:+.1%} since the model was made; compared: {whole}"
+    )
+    table = Table("column", "drift", "new values", "what differs most", box=None, pad_edge=False, header_style="bold")
+    for drift in sorted(found.columns, key=lambda drift: -drift.drift):
+        style = "yellow" if drift.column in found.drifted else None
+        moved = f"{drift.moved.what}: {drift.moved.model:.1%}, now {drift.moved.table:.1%}" if drift.drift else ""
+        new = f"{drift.new:.1%}" if drift.new else ""
+        table.add_row(drift.column, f"{drift.drift:.1%}" if drift.drift else "none", new, moved, style=style)
+    console.print(table)
+    if found.answers is not None:
+        answers = found.answers
+        errors = ", ".join(
+            f"{name} {show.factor(value)}" for name, value in answers.q_errors.items() if value is not None
+        )
+        console.print(
+            f"{show.plural(answers.queries, 'question')}: {answers.coverage:.0%} of error bars hold, "
+            f"{answers.level:.0%} should; q-error {errors or 'unknown'}",
+            soft_wrap=True,
+        )

@@ -1,0 +1,103 @@
+"""``countless update``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli import show
+from countless.cli.fitting import FitView, require_writable
+from countless.cli.options import Duration, model_argument
+from countless.estimator.estimator import Estimator
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless update people.countless today.parquet\n"
+    "  countless update people.countless 'logs/2024-*.csv' -o newer.countless --budget 2m\n"
+    "  countless update people.countless today.parquet --replay people.parquet"
+)
+@model_argument
+@click.argument("rows")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
+)
+@click.option(
+    "--replay",
+    default=None,
+    help="Where old rows come from, to be learned along with the new ones: model, kept (fit --keep-rows), or the old "
+    "table.  [default: kept, if the file keeps any; else model]",
+)
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over old and new rows  [default: by --budget]")
+@click.option(
+    "--budget", type=Duration(), help="Time to train for, such as 90s or 5m  [default: an eighth of the fit's time]"
+)
+@click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: half of the fit's]")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
+)
+def update(
+    model: Path,
+    rows: str,
+    output: Path | None,
+    replay: str | None,
+    epochs: int | None,
+    budget: float | None,
+    learning_rate: float | None,
+    seed: int,
+) -> int:
+    """Add ROWS to what MODEL knows, without fitting it again.
+
+    ROWS is a table of only the new rows, as countless fit takes one, with every column of the model. They are learned
+    along with old rows, so that these are not forgotten; counts are added. New values get a place in the model. The old
+    file stays until the new one is whole. Ctrl-C stops training after the current step and keeps the best so far; at
+    any other time it leaves the old file as it is.
+    """
+    output = output or model
+    require_writable(output)
+    console = show.progress()
+    estimator = Estimator.load(model)
+    try:
+        with FitView(console) as view:
+            updated = estimator.update(
+                rows,
+                replay=replay,
+                epochs=epochs,
+                budget=budget,
+                learning_rate=learning_rate,
+                seed=seed,
+                listener=view,
+            )
+    except KeyboardInterrupt:
+        console.print(f"\nstopped before anything was learned: {model} is as it was", style="yellow")
+        return 130
+    updated.save(output)
+    entry = updated.report["updates"][-1]
+    for line in _told(entry):
+        console.print(line, soft_wrap=True)
+    console.print(f"error bars: {show.error_bars(updated.info()['interval'])}", soft_wrap=True)
+    console.print(f"wrote {output} ({show.size(output.stat().st_size)}), of {show.plural(updated.rows, 'row')}")
+    if updated.report["interrupted"]:
+        console.print("stopped early: the file holds the best model so far", style="yellow")
+        return 130
+    return 0
+
+
+def _told(entry: dict[str, Any]) -> list[str]:
+    """What an update did."""
+    lines = [f"{show.plural(entry['rows'], 'new row')} beside {entry['rows_before']:,} old ones"]
+    if entry["new_codes"]:
+        added = ", ".join(f"{name} {count:,}" for name, count in entry["new_codes"].items())
+        lines.append(f"new values or cells: {added}")
+    trained = ([("rows", entry)] if "bits_after" in entry else []) + list(entry.get("texts", {}).items())
+    for name, part in trained:
+        bits = "; ".join(
+            f"{kind} {part['bits_before'][kind]:.2f}, now {part['bits_after'][kind]:.2f}" for kind in part["bits_after"]
+        )
+        lines.append(
+            f"{name}: {show.plural(part['epochs'], 'epoch')} in {show.duration(part['training_seconds'])}; "
+            f"bits a {part['unit']}: {bits}"
+        )
+    return lines

@@ -1,0 +1,231 @@
+"""The models of a table that has grown, learned one after the other from what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless import store
+from countless.arrays import IntArray
+from countless.data.adding import added_ngrams, added_pairs
+from countless.data.growth import Growth
+from countless.data.ngrams import NGrams, count_ngrams
+from countless.data.table import Table
+from countless.engine.runtimes import Runtimes
+from countless.estimator.inherit import Heritage, heritages, inherited, inherited_context
+from countless.estimator.kinds import KINDS
+from countless.estimator.learning import TEXT_LEARNING_RATE, Listener
+from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, summary_of, text_model
+from countless.estimator.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
+from countless.spec import ModelSpec, TextSpec
+
+if TYPE_CHECKING:
+    from countless.train.options import TrainOptions
+    from countless.train.task import Task
+
+BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
+LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
+PEAK = 0.5  # of the fit's learning rate
+LEARNING_RATE = 2e-3  # of the columns' fit, unless its report tells another
+WARMUP = 0.1
+MOST_ROWS = 2_000_000  # that are learned from, old and new together
+PROBE_ROWS = 2_000  # of which bits are told before and after
+UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of the seed
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to learn; what is not given follows from how the model was fitted."""
+
+    epochs: int | None = None
+    budget: float | None = None
+    learning_rate: float | None = None
+    seed: int = 0
+
+    def seconds(self, report: Mapping[str, Any]) -> float | None:
+        """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
+        if self.budget is not None or self.epochs is not None:
+            return self.budget
+        return sum(_seconds(part) for part in (report, *report.get("texts", {}).values()) if "seconds" in part)
+
+    def options(self, report: Mapping[str, Any], usual_rate: float, models: int) -> TrainOptions:
+        """The options to go on with one of so many models, of which ``report`` tells how it was fitted."""
+        from countless.train.options import TrainOptions
+
+        fitted = report.get("options", {})
+        budget = None if self.budget is None else self.budget / models
+        if self.budget is None and self.epochs is None:
+            budget = _seconds(report)
+        return TrainOptions(
+            epochs=self.epochs,
+            budget=budget,
+            batch=fitted.get("batch"),
+            learning_rate=self.learning_rate or PEAK * float(fitted.get("learning_rate", usual_rate)),
+            warmup=WARMUP,
+            masking=str(fitted.get("masking", "uniform")),
+            seed=self.seed,
+            held_out=0.0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Relearner:
+    """Learns old rows and the ``new`` ones of a table together.
+
+    ``stored`` are the models as they were, ``runtimes`` the same made ready, and ``report`` tells how they were fitted.
+    If ``whole``, the old rows are all that there were.
+    """
+
+    stored: Mapping[str, store.StoredModel]
+    runtimes: Runtimes
+    report: Mapping[str, Any]
+    growth: Growth
+    new: Table
+    old: Old
+    whole: bool
+    effort: Effort
+    listener: Listener
+    found: dict[str, store.StoredModel] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=lambda: {"interrupted": False})
+
+    def models(self) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
+        """The models by name, and how it went: bits of the new rows and of the old ones, before and after."""
+        if self.growth.schema.columns:
+            self._learn_columns()
+        for index in range(len(self.growth.schema.texts)):
+            self._learn_text(index)
+        if ROWS in self.stored:
+            kept = int(self.stored[ROWS].spec["rows"])
+            some = mixed(from_file(self.growth, self.stored), rows_of(self.new), self.growth.old.rows, kept, self._rng)
+            self.found[ROWS] = kept_rows(some, kept, self.effort.seed)
+        return self.found, self.told
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.effort.seed, UPDATE_STREAM])
+
+    @cached_property
+    def _together(self) -> Old:
+        """Old rows, and then new ones."""
+        return mixed(self.old, rows_of(self.new), self.growth.old.rows, MOST_ROWS, self._rng)
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any] | None:
+        return matrix_of(self._together, self.growth.schema.sizes) if self.growth.schema.columns else None
+
+    @cached_property
+    def _heritages(self) -> list[Heritage]:
+        counted = self.runtimes.counts
+        return heritages(self.growth, None if counted is None else counted.pairs.counts)
+
+    @property
+    def _models(self) -> int:
+        return len(self.growth.schema.texts) + bool(self.growth.schema.columns)
+
+    def _learn_columns(self) -> None:
+        from countless.train.columns import ColumnsTask
+
+        schema, matrix = self.growth.schema, self._matrix
+        assert matrix is not None
+        counts = None
+        if self.runtimes.counts is not None:
+            self.listener.stage("adding to the counts of pairs of columns")
+            pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
+            self.found[PAIRS] = store.StoredModel({"kind": PAIRS}, pairs.arrays())
+            counts = position_counts(self.growth, pairs.counts)
+        model = self.stored[COLUMNS_MODEL]
+        spec = replace(ModelSpec.from_json(model.spec), sizes=schema.sizes)
+        options = self.effort.options(self.report, LEARNING_RATE, self._models)
+        start = inherited(model.arrays, self._heritages, counts)
+        task = ColumnsTask(matrix, spec, options, KINDS[spec.kind].make(), start=start)
+        self.listener.stage("training")
+        self.found[COLUMNS_MODEL], told = self._learned(task, options, model)
+        self.told.update(told)
+
+    def _learn_text(self, index: int) -> None:
+        from countless.train.text import TextTask
+
+        column, model = self.growth.schema.texts[index], self.stored[text_model(index)]
+        fitted = self.report.get("texts", {}).get(column.name, {})
+        options = self.effort.options(fitted, TEXT_LEARNING_RATE, self._models)
+        spec = TextSpec.from_json(model.spec)
+        spec = replace(spec, context=self.growth.schema.sizes) if spec.context else spec
+        start = inherited_context(model.arrays, self._heritages)
+        masking = "spans" if spec.gaps else "prefix"
+        strings = self._together.strings[index]
+        task = TextTask(strings, spec, options, masking, self._matrix, self.growth.schema.groups, start=start)
+        self.listener.stage(f"training on the text of {column.name}")
+        self.found[text_model(index)], told = self._learned(task, options, model)
+        self.told.setdefault("texts", {})[column.name] = told
+        self.told["interrupted"] |= told["interrupted"]
+        if (name := summary_of(index)) in self.stored:
+            self.listener.stage(f"counting n-grams of {column.name}")
+            self.found[name] = store.StoredModel({"kind": SUMMARY}, self._summary(index).arrays())
+
+    def _summary(self, index: int) -> NGrams:
+        """The n-grams of old and new rows: counted again where the old ones are at hand, or else added."""
+        new = self.new.strings[index].symbols
+        if self.whole:
+            every = np.concatenate([self.old.strings[index].symbols, new])
+            return count_ngrams(every, len(self.growth.schema.texts[index].characters))
+        summary = self.runtimes.summaries[index]
+        assert summary is not None
+        return added_ngrams(summary, new)
+
+    def _learned(
+        self, task: Task, options: TrainOptions, model: store.StoredModel
+    ) -> tuple[store.StoredModel, dict[str, Any]]:
+        import torch
+
+        from countless.train.loop import train
+        from countless.train.task import stream
+
+        fresh = max(1, round(task.rows * self.new.rows / self.growth.schema.rows))  # they are the last ones
+        places = {
+            "new": torch.arange(task.rows - fresh, task.rows)[:PROBE_ROWS],
+            "old": torch.arange(task.rows - fresh)[:PROBE_ROWS],
+        }
+
+        def bits() -> dict[str, float]:
+            some = {name: rows for name, rows in places.items() if len(rows)}
+            return {name: round(task.bits(rows, "masked", stream(options.seed, 0)), 4) for name, rows in some.items()}
+
+        before = bits()
+        trained = train(task, options, stopped=self.told["interrupted"], on_progress=self.listener.training)
+        dtypes = {name: array.dtype for name, array in model.arrays.items()}
+        arrays = {name: array.astype(dtypes[name]) for name, array in trained.arrays.items()}
+        told = {
+            "unit": task.unit,
+            "epochs": trained.report["epochs"],
+            "training_seconds": trained.report["seconds"],
+            "learned_rows": task.rows,
+            "interrupted": trained.interrupted,
+            "bits_before": before,
+            "bits_after": bits(),
+            "options": trained.report["options"],
+        }
+        return store.StoredModel(task.spec.to_json(), arrays), told
+
+
+def _seconds(report: Mapping[str, Any]) -> float:
+    """The time to learn a model again that was fitted in so long."""
+    seconds = report.get("seconds")
+    return USUAL_BUDGET if seconds is None else max(LEAST_BUDGET, BUDGET_SHARE * float(seconds))
+
+
+def position_counts(growth: Growth, counts: tuple[IntArray, ...]) -> list[IntArray]:
+    """The rows that have each symbol of each position, given those of each code of each column."""
+    found: list[IntArray] = []
+    for column, own in zip(growth.schema.columns, counts, strict=True):
+        whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
+        whole[: len(own)] = own
+        cube = whole.reshape(column.radices)
+        for place in range(len(column.radices)):
+            others = tuple(axis for axis in range(len(column.radices)) if axis != place)
+            found.append(cube.sum(axis=others))
+    return found

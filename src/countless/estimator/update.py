@@ -1,0 +1,117 @@
+"""A model that follows its table: new rows are learned along with old ones, and what was counted is added to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from countless import store
+from countless.data.growth import Growth, conformed, encoded, grown
+from countless.data.recode import opened
+from countless.data.source import Source
+from countless.engine.runtimes import Runtimes
+from countless.errors import DataError, MissingExtraError, TrainingError
+from countless.estimator.calibration import Calibration
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import LoggingListener
+from countless.estimator.learning import Listener
+from countless.estimator.parts import COLUMNS_MODEL, ROWS
+from countless.estimator.relearning import MOST_ROWS, Effort, Relearner
+from countless.estimator.replay import Old, drawn, from_file, from_table
+from countless.spec import RESMADE, ModelSpec
+
+FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
+DRAWING = 0.25  # of the time to train, for drawing
+MOST_DRAWN, MOST_STRINGS = 60_000, 20_000  # old rows that are drawn from the model; of a table with text
+
+
+def update(
+    estimator: Estimator,
+    models: Mapping[str, store.StoredModel],
+    runtimes: Runtimes,
+    rows: Any,
+    replay: Any,
+    effort: Effort,
+    listener: Listener | None,
+) -> Estimator:
+    """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
+    started = time.monotonic()
+    _require_trainable(models, effort)
+    listener = listener or LoggingListener()
+    schema = estimator.schema
+    listener.stage("reading the new rows")
+    source = conformed(opened(rows, schema), schema)
+    growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
+    new = encoded(source, growth.schema)
+    old, told = _replayed(growth, estimator, models, runtimes, replay, effort, listener)
+    whole = told not in (FROM_MODEL, FROM_FILE) and len(old) == schema.rows
+    learner = Relearner(models, runtimes, estimator.report, growth, new, old, whole, effort, listener)
+    found, trained = learner.models()
+    entry = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rows": new.rows,
+        "rows_before": schema.rows,
+        "new_codes": growth.new_values,
+        "replay": told,
+        "replayed_rows": len(old),
+        **trained,
+    }
+    report = {
+        **estimator.report,
+        "interrupted": trained["interrupted"],
+        "updates": [*estimator.report.get("updates", ()), entry],
+    }
+    raw = Estimator(growth.schema, found, report=report)
+    listener.stage("calibrating")
+    calibrated = raw.calibrated(_calibration(estimator.calibration, raw, source))
+    entry["seconds"] = round(time.monotonic() - started, 1)
+    return calibrated
+
+
+def _require_trainable(models: Mapping[str, store.StoredModel], effort: Effort) -> None:
+    """Say before any work what would fail after it."""
+    try:
+        effort.options({}, 1.0, 1)
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError("updating needs PyTorch: pip install 'countless[train]'") from None
+    model = models.get(COLUMNS_MODEL)
+    if model is not None and ModelSpec.from_json(model.spec).kind != RESMADE:
+        kind = model.spec["kind"]
+        raise TrainingError(f"a model of kind {kind!r} cannot be updated: fit the whole table again with countless fit")
+
+
+def _replayed(
+    growth: Growth,
+    estimator: Estimator,
+    models: Mapping[str, store.StoredModel],
+    runtimes: Runtimes,
+    replay: Any,
+    effort: Effort,
+    listener: Listener,
+) -> tuple[Old, str]:
+    """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
+    if replay is None:
+        replay = FROM_FILE if ROWS in models else FROM_MODEL
+    if isinstance(replay, str) and replay == FROM_FILE:
+        if ROWS not in models:
+            raise DataError("the model file keeps no rows (fit --keep-rows): replay those of the model, or a table")
+        return from_file(growth, models), FROM_FILE
+    if isinstance(replay, str) and replay == FROM_MODEL:
+        listener.stage("drawing old rows from the model")
+        most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN
+        seconds = effort.seconds(estimator.report)
+        seconds = None if seconds is None else DRAWING * seconds
+        return drawn(growth, runtimes, min(growth.old.rows, most), seconds, effort.seed), FROM_MODEL
+    listener.stage("reading old rows")
+    return from_table(growth, replay, MOST_ROWS, effort.seed), "table"
+
+
+def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
+    """The same questions: what was counted is added to, and the model answers anew."""
+    clauses = [query.where for query in before.queries]
+    truths = [query.rows + more for query, more in zip(before.queries, new.counts(clauses), strict=True)]
+    return Calibration(tuple(raw.calibration_queries(clauses, truths)), before.level)
