@@ -19,7 +19,7 @@ def test_they_are_what_each_is_alone(estimator: Estimator, where: str | None, bi
         own = {name: bins[name] for name in bins if name.lower() == column} if isinstance(bins, dict) else bins
         alone = estimator.distribution(column, where, bins=own)
         assert (each.names, each.types, each.columns) == (alone.names, alone.types, alone.columns)
-        assert (each.disagreement, each.exact, each.counted) == (alone.disagreement, alone.exact, alone.counted)
+        assert (each.disagreement, each.counted, each.sampled) == (alone.disagreement, alone.counted, alone.sampled)
         assert each.total.rows == alone.total.rows
 
 

@@ -356,7 +356,8 @@ class Estimator:
 
     def _estimate(self, question: Question, found: Density, method: str, ms: float) -> Estimate:
         rows = found.value * self.rows
-        if _is_certain(question, found):
+        certain = _is_certain(question, found)
+        if certain:
             rows = low = high = float(round(rows))
         else:
             low, high = interval(rows, self.rows, self.calibration.factors(rows, Shape.of(question.region)))
@@ -370,9 +371,10 @@ class Estimator:
             high=high,
             level=self.calibration.level,
             method=method,
-            exact=found.exact,
+            exact=certain,
             ms=ms,
             forward_rows=sum(answer.forward_rows for answer in found.answers),
+            sampled=not found.exact,
         )
 
 

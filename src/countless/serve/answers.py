@@ -26,7 +26,7 @@ from countless.serve.requests import (
     SampleRequest,
 )
 
-ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "ms")
+ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled", "ms")
 SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
 TOGETHER = 64  # clauses that are answered before it is seen whether someone still waits
 Wanted = Callable[[], bool]  # whether someone still waits
