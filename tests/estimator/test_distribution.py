@@ -110,6 +110,22 @@ def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: 
         assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "edges"),
+    [
+        ("INTEGER", ("14", "15", "16"), ("14", "15", "16", "17")),
+        ("BIGINT", ("-1", "1"), ("-1", "0", "1", "2")),
+        ("UTINYINT", ("255",), ("255", "256")),
+        ("DECIMAL(4,1)", ("0.5", "0.7"), ("0.5", "0.6", "0.7", "0.8")),
+        ("DATE", ("2020-01-30", "2020-02-01"), ("2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02")),
+    ],
+)
+def test_a_bin_for_each_value_where_they_are_few(kind: str, values: tuple[str, ...], edges: tuple[str, ...]) -> None:
+    bins = bins_of(Column("n", kind, values, has_null=False), 24)
+    assert bins.edges == edges
+    assert bins.shares.sum(axis=0).max() == 1
+
+
 def days(first: str, last: str, kind: str = "DATE") -> Column:
     return Column("day", kind, (first, last), has_null=False)
 

@@ -150,7 +150,7 @@ class Card(Reply):
     values: list[ValueShare] | list[BinShare]
     others: Others | None
     disagreement: float = Field(
-        description="By how much the values' sum was off from the count before they were made to add up: 0.1 is 10% more."
+        description="By how much the values' sum was off from the count before they were made to fit: 0.1 is 10% more."
     )
     counted: bool = Field(description="Whether the rows are the table's own counts, not estimates.")
     sampled: bool = Field(description="Whether the model was sampled; if not, it was asked in full.")
