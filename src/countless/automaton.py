@@ -155,27 +155,27 @@ class Automaton:
         return Automaton(self.letters, following[:, kind], np.array(accepts, dtype=bool)).minimal()
 
     def cut_weights(self) -> FloatArray:
+        """Of each state: the probability to accept a string that was cut there; 0 if none is."""
+        return self.chances(self.letters.stop) if self.letters.stop else np.zeros(len(self.accepts))
+
+    def chances(self, stop: float) -> FloatArray:
         """Of each state: the probability to accept a string that goes on for at least one more character.
 
         Characters come one by one by their frequencies, and after each the string ends with probability ``stop``.
         """
         letters = self.letters
-        if not letters.stop:
-            return np.zeros(len(self.accepts))
         counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
         first, kind = same_columns(self.next)
         following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
-        ending = letters.stop * np.asarray(self.accepts[following] @ chances, dtype=np.float64)
+        ending = stop * np.asarray(self.accepts[following] @ chances, dtype=np.float64)
         if len(ending) <= MOST_SOLVED:
             steps = np.zeros((len(ending), len(ending)))
             np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)
-            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - letters.stop) * steps, ending).astype(
-                np.float64
-            )
+            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - stop) * steps, ending).astype(np.float64)
         else:
-            weights = ending / letters.stop
+            weights = ending / stop
             for _ in range(MOST_STEPS):
-                weights = np.add(ending, (1 - letters.stop) * (weights[following] @ chances), dtype=np.float64)
+                weights = np.add(ending, (1 - stop) * (weights[following] @ chances), dtype=np.float64)
         weights = np.clip(weights, 0.0, 1.0)
         weights[self.dead], weights[self.full] = 0.0, 1.0
         return weights

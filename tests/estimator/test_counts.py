@@ -42,6 +42,15 @@ def test_one_and_two_columns_are_counted(estimator: Estimator, people: Path, whe
     assert estimator.estimate(where, summary=False).forward_rows > 0 or truth == 0
 
 
+def test_what_the_model_answers_in_full_is_still_an_estimate(estimator: Estimator) -> None:
+    """Only a count has no error bar: three columns are not counted, though nothing was sampled."""
+    answer = estimator.estimate("city = 'Oslo' AND married AND age > 30")
+    assert (answer.exact, answer.sampled) == (False, False)
+    assert answer.low < answer.high
+    counted = estimator.distribution("age", "married", bins=5)
+    assert (counted.counted, counted.sampled) == (True, False)
+
+
 def test_no_answer_leaves_what_is_possible(estimator: Estimator, people: Path) -> None:
     source = Source.open(people)
     clauses = mixed_clauses(estimator.schema, source, 150, seed=5)

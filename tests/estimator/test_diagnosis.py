@@ -140,7 +140,7 @@ class Scripted:
 
 
 def answer(rows: float, exact: bool = False) -> Estimate:
-    return Estimate("a = 1", rows, rows / 1000, rows, rows, 0.9, "particles", exact, 1.0)
+    return Estimate("a = 1", rows, rows / 1000, rows, rows, 0.9, "particles", False, 1.0, sampled=not exact)
 
 
 class TestSettling:

@@ -110,6 +110,29 @@ def test_rows_outside_of_given_edges(estimator: Estimator, people: Path, where: 
         assert rows.tolist() == np.histogram(ages, [20, 30, 40])[0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "edges"),
+    [
+        ("INTEGER", ("14", "15", "16"), ("14", "15", "16", "17")),
+        ("BIGINT", ("-1", "1"), ("-1", "0", "1", "2")),
+        ("UTINYINT", ("255",), ("255", "256")),
+        ("DECIMAL(4,1)", ("0.5", "0.7"), ("0.5", "0.6", "0.7", "0.8")),
+        ("DATE", ("2020-01-30", "2020-02-01"), ("2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02")),
+    ],
+)
+def test_a_bin_for_each_value_where_they_are_few(kind: str, values: tuple[str, ...], edges: tuple[str, ...]) -> None:
+    bins = bins_of(Column("n", kind, values, has_null=False), 24)
+    assert bins.edges == edges
+    assert bins.shares.sum(axis=0).max() == 1
+
+
+def test_a_bin_for_each_day() -> None:
+    edges = [f"2020-01-{day:02}" for day in range(1, 22)]
+    assert list(bins_of(days(edges[0], edges[-2]), 20).edges) == edges
+    moments = days(f"{edges[0]} 00:00:00", f"{edges[-1]} 00:00:00", "TIMESTAMP")
+    assert list(bins_of(moments, 20).edges) == [f"{edge} 00:00:00" for edge in edges]
+
+
 def days(first: str, last: str, kind: str = "DATE") -> Column:
     return Column("day", kind, (first, last), has_null=False)
 
@@ -123,7 +146,6 @@ def days(first: str, last: str, kind: str = "DATE") -> Column:
         ("1999-05-05", "2001-01-01", 2, ["1999-01-01", "2000-01-01", "2001-01-01"]),
         ("1931-05-05", "1999-05-05", 7, [f"{year}-01-01" for year in range(1930, 2001, 10)]),
         ("0001-05-05 (BC)", "0002-05-05", 3, ["0001-01-01 (BC)", "0001-01-01", "0002-01-01", "0003-01-01"]),
-        ("2020-01-01", "2020-01-20", 20, [f"2020-01-{day:02}" for day in range(1, 21)]),
     ],
 )
 def test_bins_of_times_follow_the_calendar(first: str, last: str, wanted: int, edges: list[str]) -> None:

@@ -22,10 +22,10 @@ def test_they_are_what_each_is_alone(estimator: Estimator, where: str | None, bi
     for column, each in zip(COLUMNS, found, strict=True):
         own = {name: bins[name] for name in bins if name.lower() == column} if isinstance(bins, dict) else bins
         alone = estimator.distribution(column, where, bins=own)
-        assert (each.names, each.types, each.exact, each.counted) == (
+        assert (each.names, each.types, each.sampled, each.counted) == (
             alone.names,
             alone.types,
-            alone.exact,
+            alone.sampled,
             alone.counted,
         )
         for one, other in zip(each.columns, alone.columns, strict=True):

@@ -48,7 +48,7 @@ def test_an_estimate_tells_all(estimator: Estimator) -> None:
     assert 0 <= answer.low <= answer.rows <= answer.high <= 3000
     assert answer.level == 0.9
     assert answer.method == "particles"
-    assert answer.exact
+    assert not answer.sampled
     assert answer.ms > 0
     assert str(answer).startswith(f"{answer.rows:,.0f} rows (")
 

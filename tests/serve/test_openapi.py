@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -69,3 +70,13 @@ def test_examples_are_answered(client: Client, document: Any, method: str, path:
         if "columns" in example:
             example = {**example, "columns": ["city", "age"]}
         assert client.post(path.format(name="people"), example).status == 200
+
+
+def test_a_token_is_documented(start: Callable[..., Client], document: Any) -> None:
+    assert "securitySchemes" not in document["components"]
+    found = start(token="sesame").get("/openapi.json").json
+    ((name, scheme),) = found["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for path, item in found["paths"].items():
+        for operation in item.values():
+            assert operation.get("security") == ([{name: []}] if path.startswith("/v1/") else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import re
 import time
@@ -118,7 +120,7 @@ class Visitor:
             name = value.get("value", value.get("from"))
             if name is None:
                 continue
-            (line,) = [each for each in shown if re.match(rf"{re.escape(str(name))}( to [^:]*)?: ", each)]
+            (line,) = [each for each in shown if re.match(rf"{re.escape(str(name))}(( to |–)[^:]*)?: ", each)]
             assert line.split(": ", 1)[1].startswith(f"{rows(value['rows'])} rows")
 
 
@@ -281,6 +283,16 @@ def test_a_typed_pattern(visitor: Visitor) -> None:
     assert visitor.page.get_by_label("url does not match").get_attribute("aria-pressed") == "true"
 
 
+def test_a_second_pattern_is_shown_beside_the_first(visitor: Visitor) -> None:
+    visitor.open(model="pages")
+    visitor.write("url LIKE '%shop%' AND url LIKE '%a%'")
+    assert visitor.page.get_by_label("Pattern of url").input_value() == "shop"
+    assert visitor.card("url").locator(".also").inner_text() == "and url LIKE '%a%'"
+    assert visitor.card("country").locator(".also:visible").count() == 0
+    visitor.write("url LIKE '%shop%'")
+    assert not visitor.card("url").locator(".also").is_visible()
+
+
 def test_a_value_of_many_is_found_and_stays_listed(visitor: Visitor) -> None:
     visitor.open(model="pages")
     assert "others: " in visitor.card("host").inner_text()
@@ -297,13 +309,15 @@ def test_a_value_of_many_is_found_and_stays_listed(visitor: Visitor) -> None:
     visitor.page.get_by_label("Find a value of host").fill("")
     visitor.until("document.querySelectorAll('[data-column=host] li').length >= 12")
     assert visitor.option("host", hidden).get_attribute("aria-selected") == "true"
+    visitor.page.get_by_label("Find a value of host").fill("nowhere")
+    visitor.page.wait_for_selector("[data-column=host] >> text=No value contains this.")
 
 
 def test_a_few_enormous_values_do_not_hide_the_others(visitor: Visitor) -> None:
     visitor.open(model="pages")
     bins = visitor.told["bytes"]
     assert len(bins) > 12
-    assert bins[-1].split(":")[0].endswith(" to 1,000,000")
+    assert bins[-1].split(":")[0].endswith("–1,000,000")
     visitor.drag("bytes", 0.5, 1.0)
     found = re.fullmatch(r"bytes >= (\d+)", visitor.where)
     assert found, visitor.where
@@ -361,6 +375,115 @@ def test_a_refused_clause_is_underlined_where_it_is_wrong(visitor: Visitor) -> N
     assert visitor.page.inner_text("#error") == ""
     assert visitor.page.locator("#painted .wrong").count() == 0
     visitor.expect("age > 35 AND city = 'Łódź'")
+
+
+def test_the_count_before_a_refused_clause_is_not_taken_for_its_own(visitor: Visitor) -> None:
+    visitor.write("city = 'Rome'")
+    assert visitor.page.is_enabled("#ask")
+    before = visitor.count
+    visitor.write("agee > 35")
+    assert visitor.count == before
+    assert "not of this clause" in visitor.page.inner_text("#told")
+    visitor.until("Number(getComputedStyle(document.querySelector('.rows')).opacity) < 0.5")
+    assert visitor.page.is_disabled("#ask")
+    visitor.write("city = 'Rome'")
+    assert "not of this clause" not in visitor.page.inner_text("#told")
+    visitor.until("Number(getComputedStyle(document.querySelector('.rows')).opacity) === 1")
+    assert visitor.page.is_enabled("#ask")
+
+
+def test_a_card_without_an_answer_says_why(visitor: Visitor) -> None:
+    """Its neighbours are asked one by one, and have theirs."""
+
+    def failing(route: Any) -> None:
+        if "score" in json.loads(route.request.post_data)["columns"]:
+            route.fulfill(status=408, json={"error": {"message": "takes too long", "kind": "", "span": None}})
+        else:
+            route.continue_()
+
+    visitor.page.route("**/distribution", failing)
+    visitor.click("city", "Rome")
+    assert visitor.card("score").locator(".problem").inner_text() == "takes too long"
+    visitor.expect_card("married", "city = 'Rome'")
+    assert visitor.page.locator(".problem:visible").count() == 1
+    assert visitor.page.inner_text("#error") == ""
+    visitor.complaints.clear()  # the browser's own about 408
+    visitor.page.unroute("**/distribution")
+    visitor.click("city", "Oslo")
+    assert visitor.page.locator(".problem:visible").count() == 0
+    visitor.expect_card("score", "city IN ('Rome', 'Oslo')")
+
+
+def test_a_text_card_without_an_answer_says_why(visitor: Visitor) -> None:
+    visitor.open(model="pages")
+    where = "country = 'DE' AND url LIKE '%shop%'"
+
+    def failing(route: Any) -> None:
+        if json.loads(route.request.post_data)["where"] == ["url LIKE '%shop%'"]:
+            route.fulfill(status=408, json={"error": {"message": "takes too long", "kind": "", "span": None}})
+        else:
+            route.continue_()
+
+    visitor.page.route("**/estimate", failing)
+    visitor.write(where)
+    assert visitor.card("url").locator(".problem").inner_text() == "takes too long"
+    visitor.expect(where, "pages")
+    visitor.complaints.clear()
+
+
+def test_values_that_do_not_add_up_to_the_count_are_marked(visitor: Visitor) -> None:
+    def differing(route: Any) -> None:
+        reply = route.fetch()
+        found = reply.json()
+        for card in found["cards"]:
+            card["disagreement"] = {"age": 0.123, "married": -0.2, "score": 0.01}.get(card["column"], 0.0)
+        route.fulfill(response=reply, json=found)
+
+    visitor.page.route("**/distribution", differing)
+    visitor.click("city", "Rome")
+    marks = {column: visitor.card(column).locator(".off:visible").all_inner_texts() for column in visitor.told}
+    assert marks == {"age": ["+12.3%"], "city": [], "married": ["−20.0%"], "since when": [], "score": []}
+    assert "20.0% less than its count" in str(visitor.card("married").locator(".off").get_attribute("title"))
+
+
+def test_a_bin_is_called_by_the_values_that_it_holds(visitor: Visitor) -> None:
+    ages = [line.split(":")[0] for line in visitor.told["age"]]
+    assert all(re.fullmatch(r"\d+(–\d+)?", age) for age in ages)
+    ends = [tuple(map(int, age.split("–"))) for age in ages]
+    assert all(before[-1] + 1 == after[0] for before, after in itertools.pairwise(ends))
+    visitor.write(f"age BETWEEN {ends[3][0]} AND {ends[3][-1]}")
+    (line,) = [line for line in visitor.told["age"] if line.startswith(f"{ages[3]}:")]
+    assert line.split(": ")[1].startswith(f"{visitor.count} rows")
+
+
+def test_a_reversed_range_is_not_asked(visitor: Visitor) -> None:
+    for label, text in (("age from", "40"), ("age to", "20")):
+        visitor.page.get_by_label(label, exact=True).fill(text)
+        visitor.page.keyboard.press("Enter")
+        visitor.settle()
+    visitor.expect("age >= 40")
+    assert visitor.page.get_by_label("age to", exact=True).get_attribute("aria-invalid") == "true"
+    assert "ends before it begins" in visitor.card("age").inner_text()
+    visitor.page.get_by_label("age from", exact=True).fill("12.5")
+    visitor.page.keyboard.press("Enter")
+    visitor.settle()
+    visitor.expect("age BETWEEN 12.5 AND 20")
+    assert visitor.page.get_by_label("age to", exact=True).get_attribute("aria-invalid") is None
+
+
+def test_a_model_that_is_not_there(visitor: Visitor) -> None:
+    visitor.click("city", "Rome")
+    visitor.page.evaluate("location.hash = '#model=nope&where=x'")
+    visitor.page.wait_for_selector("#none:visible")
+    assert visitor.page.inner_text("#none") == "No model is called “nope”. There are: people, pages"
+    assert visitor.page.locator(".card").count() == 0
+    assert (visitor.where, visitor.count) == ("", "–")
+    assert not visitor.page.is_visible("#ask")
+    visitor.page.click("#none >> text=pages")
+    visitor.page.wait_for_selector('[data-column="url"]')
+    visitor.settle()
+    assert visitor.count == "600"
+    assert not visitor.page.is_visible("#none")
 
 
 def test_keys_select_stretch_and_clear(visitor: Visitor) -> None:
@@ -452,7 +575,9 @@ def test_columns_are_found_by_name(visitor: Visitor) -> None:
     shown = [card.get_attribute("data-column") for card in visitor.page.locator(".card:visible").all()]
     assert shown == ["age", "married", "since when", "score"]
     visitor.page.fill("#find", "nothing")
-    assert visitor.page.is_visible("#none")
+    assert visitor.page.inner_text("#none") == "No column has “nothing” in its name."
+    visitor.page.fill("#find", "")
+    assert not visitor.page.is_visible("#none")
 
 
 @pytest.mark.parametrize("width", [380, 900, 1400])
@@ -510,10 +635,23 @@ def test_a_service_with_a_token_is_asked_with_it(
     client = start(token="open sesame")
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{client.port}/")
+    assert not page.is_visible("#denied")
+    page.fill("#token", "close sesame")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#denied:visible")
+    assert page.inner_text("#denied") == "The service refused this token."
     page.fill("#token", "open sesame")
     page.keyboard.press("Enter")
     page.wait_for_selector(".card li")
     assert page.inner_text("#rows") == "3,000"
+    page.evaluate("sessionStorage.clear()")
+    page.click("[data-column=city] li >> nth=0")
+    page.wait_for_selector("#guard:visible")
+    assert not page.is_visible("#denied")
+    page.fill("#token", "open sesame")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#told:has-text('of 3,000')")
+    assert page.inner_text("#error") == ""
     page.context.close()
 
 

@@ -97,6 +97,12 @@ class TestWhatItDoesNotStartWith:
         assert run("serve", model, "--token", "x", "--no-auth").code == 2
         assert "the token is empty" in run("serve", model, "--token", "").err
 
+    @pytest.mark.parametrize("origin", ["foo", "example.org", "https://example.org/", "https://a b", "https://*.org"])
+    def test_no_origin(self, run: Run, model: Path, origin: str) -> None:
+        done = run("serve", model, "--cors", origin)
+        assert done.code == 2
+        assert "give one such as https://example.org, or * for all" in done.err
+
     def test_a_missing_or_damaged_model(self, run: Run, tmp_path: Path) -> None:
         done = run("serve", tmp_path / "no.countless")
         assert done.code == 1
@@ -130,13 +136,18 @@ class TestWhatItDoesNotStartWith:
 class TestNames:
     def test_equal_names(self, model: Path, tmp_path: Path) -> None:
         other = Path(shutil.copy(model, tmp_path / model.name))
-        with pytest.raises(CountlessError, match='two models are called "people": name one of them, as in people2='):
+        with pytest.raises(CountlessError, match=r'two models would be called "people".* as in people2='):
             load_models([str(model), str(other)])
         found = load_models([str(model), f"again={other}"])
         assert [(served.name, served.line["name"]) for served in found.values()] == [
             ("people", "people"),
             ("again", "again"),
         ]
+
+    @pytest.mark.parametrize("given", ["={}", "a/b={}", " ={}", "."])
+    def test_no_names(self, model: Path, given: str) -> None:
+        with pytest.raises(CountlessError, match="given as MODEL or NAME=MODEL"):
+            load_models([given.format(model)])
 
     def test_a_file_with_an_equals_sign(self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.copy(model, tmp_path / "a=b.countless")

@@ -66,27 +66,33 @@ def test_every_question_points_at_the_spot(client: Client, question: str) -> Non
 @pytest.mark.parametrize(
     ("question", "body", "words"),
     [
-        ("estimate", {}, "where: Field required"),
-        ("estimate", {"where": 3}, "where: Input should be a valid string"),
-        ("estimate", {"where": []}, "where: List should have at least 1 item"),
-        ("estimate", {"where": ["TRUE"] * 1_001}, "where: List should have at most 1000 items"),
-        ("estimate", {"where": "x" * 20_001}, "where: String should have at most 20000 characters"),
-        ("estimate", {"where": ["TRUE", "x" * 20_001]}, "where.1: String should have at most 20000 characters"),
-        ("estimate", {"where": "TRUE", "more": 1}, "more: Extra inputs are not permitted"),
-        ("distribution", {"columns": []}, "columns: List should have at least 1 item"),
-        ("distribution", {"columns": ["age"] * 101}, "columns: List should have at most 100 items"),
-        ("distribution", {"columns": ["age"], "bins": 0}, "bins: Input should be greater than or equal to 1"),
-        ("distribution", {"columns": ["age"], "top": 1_001}, "top: Input should be less than or equal to 1000"),
+        ("estimate", {}, '"where" is missing'),
+        ("estimate", {"where": 3}, '"where" must be a string'),
+        ("estimate", {"where": []}, '"where" must have at least 1 item'),
+        ("estimate", {"where": ["TRUE"] * 1_001}, '"where" must have at most 1,000 items'),
+        ("estimate", {"where": "x" * 20_001}, '"where" must have at most 20,000 characters'),
+        ("estimate", {"where": ["TRUE", "x" * 20_001]}, '"where"[1] must have at most 20,000 characters'),
+        ("estimate", {"where": "TRUE", "more": 1}, 'no "more" to ask for: the body may have where'),
+        ("distribution", {"columns": []}, '"columns" must have at least 1 item'),
+        ("distribution", {"columns": ["age"] * 101}, '"columns" must have at most 100 items'),
+        ("distribution", {"columns": ["age"], "bins": 0}, '"bins" must be at least 1'),
+        ("distribution", {"columns": ["age"], "top": 1_001}, '"top" must be at most 1,000'),
         ("distribution", {"columns": ["age"], "search": {"age": "3"}}, "no values to search"),
         ("distribution", {"columns": ["age"], "search": {"city": "3"}}, "not among the columns"),
         ("distribution", {"columns": ["cty"]}, 'did you mean "city"?'),
-        ("sample", {"count": 10_001}, "count: Input should be less than or equal to 10000"),
-        ("sample", {"count": 0}, "count: Input should be greater than or equal to 1"),
-        ("sample", {"seed": -1}, "seed: Input should be greater than or equal to 0"),
+        ("sample", {"count": 10_001}, '"count" must be at most 10,000'),
+        ("sample", {"count": 2.5}, '"count" must be a whole number'),
+        ("sample", {"count": "3"}, '"count" must be a whole number'),
+        ("query", {"sql": "SELECT 1", "intervals": 1}, '"intervals" must be true or false'),
+        ("distribution", {"columns": "age"}, '"columns" must be a list'),
+        ("distribution", {"columns": ["age"], "search": []}, '"search" must be an object'),
+        ("distribution", {"columns": ["age"], "search": {"age": 3}}, '"search"["age"] must be a string'),
+        ("sample", {"count": 0}, '"count" must be at least 1'),
+        ("sample", {"seed": -1}, '"seed" must be at least 0'),
         ("sample", {"where": "age > 900"}, "no row matches"),
         ("query", {"sql": "SELECT age FROM t"}, "is not grouped"),
         ("query", {"sql": "DROP TABLE t"}, "SELECT"),
-        ("check", {"where": None}, "where: Input should be a valid string"),
+        ("check", {"where": None}, '"where" must be a string'),
     ],
 )
 def test_a_body_that_is_not_as_it_should_be(client: Client, question: str, body: dict[str, Any], words: str) -> None:
@@ -101,9 +107,12 @@ def test_a_body_that_is_not_as_it_should_be(client: Client, question: str, body:
         (b'{"where', 400, "the body is not JSON"),
         (b"\xff", 400, "the body is not JSON"),
         (b"[" * 100_000, 400, "the body is not JSON"),
-        (b"[]", 422, "valid dict"),
-        (b"", 422, "required"),
-        (b'{"where": "age > \\ud800"}', 422, "where: "),
+        (b"[]", 422, 'the body must be a JSON object such as {"where": "TRUE"}, and is a list'),
+        (b'"TRUE"', 422, 'such as {"where": "TRUE"}, and is a string'),
+        (b"3", 422, "and is a number"),
+        (b"null", 422, "and is empty or null"),
+        (b"", 422, "and is empty or null"),
+        (b'{"where": "age > \\ud800"}', 422, '"where" '),
     ],
 )
 def test_a_body_that_is_no_object(client: Client, content: bytes, status: int, words: str) -> None:
@@ -112,9 +121,14 @@ def test_a_body_that_is_no_object(client: Client, content: bytes, status: int, w
     assert words in reply.error["message"]
 
 
-def test_a_body_that_is_not_called_json(client: Client) -> None:
-    reply = client.post("/v1/models/people/estimate", {"where": "TRUE"}, **{"Content-Type": "text/plain"})
-    assert reply.status == 422
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/jsonp"}])
+def test_a_body_that_is_not_called_json(client: Client, headers: dict[str, str]) -> None:
+    for body in (b'{"where": "TRUE"}', b"where=TRUE"):
+        reply = client.send("POST", "/v1/models/people/estimate", body, headers)
+        assert (reply.status, reply.error["kind"]) == (415, "RequestError")
+        assert reply.error["message"].startswith("send Content-Type: application/json")
+    reply = client.send("POST", "/v1/models/people/check", b'{"where": "TRUE"}', {"Content-Type": "APPLICATION/JSON "})
+    assert reply.json["rows"] == 3000
 
 
 def test_more_rows_than_are_sent(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +187,26 @@ def test_nothing_there(client: Client, path: str) -> None:
 
 def test_a_method_that_is_not_for_it(client: Client) -> None:
     reply = client.post("/v1/models", {})
-    assert (reply.status, reply.error["kind"]) == (405, "MethodError")
+    assert (reply.status, reply.error["kind"], reply.headers["allow"]) == (405, "MethodError", "GET")
+    assert reply.error["message"] == "/v1/models is asked with GET only"
+    reply = client.send("HEAD", "/v1/models/people/estimate", None, {})
+    assert (reply.status, reply.headers["allow"], reply.content) == (405, "POST", b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/v1/models", "/v1/models/people", "/static/main.js", "/openapi.json"]
+)
+def test_the_head_of_an_answer(client: Client, path: str) -> None:
+    known, found = client.get(path), client.send("HEAD", path, None, {})
+    assert (found.status, found.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert found.headers[name] == known.headers[name]
+
+
+@pytest.mark.parametrize("path", ["/healthz/", "/v1/models/", "/v1/models/people/", "/v1/models/people/estimate/"])
+def test_a_slash_too_many_is_another_path(client: Client, path: str) -> None:
+    for reply in (client.get(path), client.post(path, {"where": "TRUE"})):
+        assert (reply.status, reply.error["kind"]) == (404, "NotFoundError")
 
 
 def test_a_model_that_is_not_there(client: Client) -> None:
@@ -220,6 +253,20 @@ def test_a_body_that_does_not_arrive(start: Callable[..., Client]) -> None:
     assert answer.startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/models/people/estimate HTTP/1.1\r\nHost: loc"])
+def test_a_head_that_does_not_arrive(start: Callable[..., Client], sent: bytes) -> None:
+    client = start(seconds=0.2)
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(sent)
+        assert connection.recv(100_000) == b""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = connection.makefile("rb")
+        assert answer.readline().startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
+        assert answer.read().endswith(b"}")  # the first answer, and no other
+
+
 class TestToken:
     def test_what_needs_it(self, start: Callable[..., Client]) -> None:
         client = start(token="sesame")
@@ -229,6 +276,7 @@ class TestToken:
             for reply in (client.get("/v1/models", **headers), client.post("/v1/models/people/check", {}, **headers)):
                 assert (reply.status, reply.error["kind"]) == (401, "TokenError")
                 assert reply.headers["www-authenticate"] == "Bearer"
+        assert "the token is wrong" in client.get("/v1/models", Authorization="Bearer open").error["message"]
         assert client.get("/v1/models", Authorization="Bearer sesame").status == 200
         assert client.get("/v1/models", Authorization="Bearer sesame", Host="example.org").status == 200
 

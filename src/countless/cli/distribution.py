@@ -63,7 +63,7 @@ def _plain(found: Distribution) -> dict[str, object]:
         "values": found.to_dicts(),
         "outside": found.outside,
         "disagreement": found.disagreement,
-        "exact": found.exact,
         "counted": found.counted,
+        "sampled": found.sampled,
         "ms": found.ms,
     }

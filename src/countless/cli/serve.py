@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,15 @@ from countless.cli.options import Duration
 from countless.errors import MissingExtraError
 
 PORT = 8321
+ORIGIN = re.compile(r"https?://[^/\s@?#*]+")
+
+
+def origins(context: click.Context, option: click.Parameter, given: Sequence[str]) -> Sequence[str]:
+    """Where pages may come from, as browsers write it."""
+    for origin in given:
+        if origin != "*" and not ORIGIN.fullmatch(origin):
+            raise click.BadParameter(f"{origin} is no origin: give one such as https://example.org, or * for all")
+    return given
 
 
 @click.command(
@@ -33,7 +43,13 @@ PORT = 8321
     "--token", envvar="COUNTLESS_TOKEN", help="What requests must bring, as a bearer token  [env: COUNTLESS_TOKEN]"
 )
 @click.option("--no-auth", is_flag=True, help="Let anyone ask who can reach the address.")
-@click.option("--cors", multiple=True, metavar="ORIGIN", help="Let pages from there ask, such as https://example.org.")
+@click.option(
+    "--cors",
+    multiple=True,
+    metavar="ORIGIN",
+    callback=origins,
+    help="Let pages from there ask, such as https://example.org; * is anywhere.",
+)
 @click.option("--access-log", is_flag=True, help="Write a line of JSON about each request to standard error.")
 @click.option("--timeout", type=Duration(), default="10s", show_default=True, help="The time for a request.")
 def serve(

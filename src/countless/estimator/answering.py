@@ -71,9 +71,10 @@ def estimate_of(
         high=high,
         level=calibration.level,
         method=method,
-        exact=found.exact and now == rows,
+        exact=certain and now == rows,
         ms=ms,
         forward_rows=sum(answer.forward_rows for answer in found.answers),
+        sampled=not found.exact,
     )
 
 

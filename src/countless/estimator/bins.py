@@ -107,7 +107,7 @@ def _finite(kind: str, key: Key) -> bool:
 
 
 def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
-    """Edges a round step apart, that hold every key."""
+    """Edges a round step apart, that hold every key. Bins of one value each hold no other, not even the last one."""
     if not keys:
         return [0, 1]
     low, high = Fraction(keys[0]), Fraction(keys[-1])
@@ -115,7 +115,8 @@ def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
         return _calendar_edges(low, high, wanted)
     step = _round_step(kind, max((high - low) / wanted, Fraction(1, 10**300)))
     first = math.floor(low / step)
-    count = max(1, math.ceil(high / step) - first)
+    last = math.floor(high / step) + 1 if step == scale_of(kind).step else math.ceil(high / step)
+    count = max(1, last - first)
     return [_plain((first + place) * step) for place in range(count + 1)]
 
 
@@ -137,12 +138,12 @@ def _calendar_edges(low: Fraction, high: Fraction, wanted: int) -> list[Key]:
 
 
 def _round_step(kind: str, least: Fraction) -> Fraction:
-    """The least round step that is no shorter."""
+    """The least round step that is no shorter, nor shorter than from one value to the next."""
+    smallest = scale_of(kind).step
     if kind in TIMES:
-        return Fraction(next(span for span in SPANS if span >= least))
+        return Fraction(next(span for span in SPANS if span >= max(least, smallest or 0)))
     scale = Fraction(10) ** math.floor(math.log10(least))
     step = next(scale * factor for factor in (*ROUND, 10) if scale * factor >= least)
-    smallest = scale_of(kind).step
     return step if smallest is None else max(Fraction(math.ceil(step / smallest)) * smallest, Fraction(smallest))
 
 

@@ -34,14 +34,14 @@ class Distribution(Frame):
     A row has the value of each column (of bins, the edges ``<column>_from`` and ``<column>_to``), its ``share`` of the
     condition's rows, how many ``rows`` these are, and between which numbers, ``low`` and ``high``, they should lie.
     Shares add up to 1, and rows to those of ``total``, but for the rows ``outside`` of given bins. ``disagreement`` is
-    by how much their sum was off from it before it was made to fit. ``exact`` says that nothing was sampled,
-    ``counted`` that the rows are the table's own.
+    by how much their sum was off from it before it was made to fit. ``counted`` says that the rows are
+    the table's own, ``sampled`` that the model was sampled and not asked in full.
     """
 
     total: Estimate
     disagreement: float
-    exact: bool
     counted: bool
+    sampled: bool
     ms: float
 
     @property
@@ -81,7 +81,8 @@ def distribution(
     if sort == "rows":
         order = np.argsort(-rows, kind="stable")
         codes, rows = codes[order], rows[order]
-    if found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts):
+    counted = found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts)
+    if counted:
         low = high = rows = np.rint(rows)
     else:
         low, high = bars(calibration, rows, schema.rows, found.shape)
@@ -93,8 +94,8 @@ def distribution(
         (*values, *(each.tolist() for each in (shares, rows, low, high))),
         found.total,
         found.disagreement,
-        found.exact,
-        found.counted,
+        counted,
+        not found.exact,
         (time.perf_counter() - started) * 1e3,
     )
 

@@ -10,9 +10,10 @@ from typing import Any
 class Estimate:
     """An estimated number of rows with its error bar.
 
-    The true count lies between ``low`` and ``high`` for about ``level`` of all questions. ``exact`` says that the
-    model's own answer was computed without sampling; the model may still be wrong. ``forward_rows`` is the work it
-    took: how many times a position's distribution was computed.
+    The true count lies between ``low`` and ``high`` for about ``level`` of all questions. ``exact`` says that it
+    is no estimate, but the table's own count: then both are ``rows``. ``sampled`` says that the model was not asked in
+    full but sampled; the same question with another seed may have another answer. ``forward_rows`` is the work it took:
+    how many times a position's distribution was computed.
     """
 
     where: str
@@ -25,6 +26,7 @@ class Estimate:
     exact: bool
     ms: float
     forward_rows: int = 0
+    sampled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

@@ -55,7 +55,7 @@ class Explanation:
     def _how(self) -> str:
         if self.visited and all(box.counted for box in self.boxes):
             return "from counts that are stored with the model"
-        return "exact under the model" if self.estimate.exact else "sampled"
+        return "sampled" if self.estimate.sampled else "exact under the model"
 
     def __str__(self) -> str:
         answer = self.estimate

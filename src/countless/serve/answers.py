@@ -26,7 +26,7 @@ from countless.serve.requests import (
     SampleRequest,
 )
 
-ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "ms")
+ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")
 SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
 TOGETHER = 64  # clauses that are answered before it is seen whether someone still waits
 Wanted = Callable[[], bool]  # whether someone still waits
@@ -91,7 +91,7 @@ def answered(answer: Answer, served: Served, asked: Asked, wanted: Wanted) -> by
     """The answer as JSON, with the milliseconds that it took."""
     started = time.perf_counter()
     found = answer(served, asked, wanted)
-    found["ms"] = (time.perf_counter() - started) * 1e3
+    found["ms"] = round((time.perf_counter() - started) * 1e3, 2)
     return to_json(found)
 
 
@@ -102,7 +102,7 @@ def to_json(data: Any) -> bytes:
 
 def plain(found: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
-    return {name: getattr(found, name) for name in ESTIMATE}
+    return {name: getattr(found, name) for name in ESTIMATE} | {"ms": round(found.ms, 2)}
 
 
 def cell(value: Any) -> Any:

@@ -8,15 +8,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from countless._version import __version__
 from countless.errors import CountlessError
-from countless.serve import answers, limits, replies, requests
+from countless.serve import answers, bodies, limits, replies, requests
 from countless.serve.guards import FAILURE, Application, Guarded, Wrapped
 from countless.serve.kept import Kept
 from countless.serve.models import Served
@@ -39,6 +40,7 @@ REFUSALS: dict[int, str] = {
     404: "There is no such model, or it has no table to count in.",
     408: "The answer, or the request itself, took too long.",
     413: "The body is too large.",
+    415: "The body is not called JSON.",
     422: "The body is not as it should be, or what it asks cannot be answered.",
     429: "Too many requests are waiting.",
 }
@@ -117,6 +119,7 @@ def make_app(service: Service, options: Options) -> Application:
         version=__version__,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
         telemetry=SILENT,
     )
@@ -125,8 +128,8 @@ def make_app(service: Service, options: Options) -> Application:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _failed)
-    _add_facts(app, service)
-    _add_questions(app, service)
+    _add_health(app, service)
+    app.include_router(_versioned(service, options.token is not None))
     _add_page(app, page_files())
     guarded: Application = Guarded(app, options.token, options.local and options.token is None, options.seconds)
     if options.cors:
@@ -139,45 +142,56 @@ def make_app(service: Service, options: Options) -> Application:
     return Wrapped(guarded, options.access_log)
 
 
-def _add_facts(app: FastAPI, service: Service) -> None:
+def _add_health(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", response_model=replies.Health)
     async def health() -> dict[str, Any]:
         """Whether the service is there."""
         return {"status": "ok", "models": len(service.models), "version": __version__}
 
-    @app.get("/v1/models", response_model=replies.Models, responses=RESPONSES)
+
+def _versioned(service: Service, guarded: bool) -> APIRouter:
+    """All that needs the token, if there is one: the guards see to it, and the document tells it."""
+    scheme = HTTPBearer(auto_error=False, scheme_name="token", description="What --token says.")
+    router = APIRouter(prefix="/v1", responses=RESPONSES, dependencies=[Security(scheme)] if guarded else [])
+    _add_facts(router, service)
+    _add_questions(router, service)
+    return router
+
+
+def _add_facts(router: APIRouter, service: Service) -> None:
+    @router.get("/models", response_model=replies.Models)
     async def models() -> dict[str, Any]:
         """Every model that is served."""
         return {"models": [served.line for served in service.models.values()]}
 
-    @app.get("/v1/models/{name}", response_model=replies.Model, responses=RESPONSES)
+    @router.get("/models/{name}", response_model=replies.Model)
     async def model(name: str) -> Response:
         """A model in full: its columns, its training, and how its error bars were made."""
         return Response(service.facts(name), media_type=JSON)
 
 
-def _add_questions(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/models/{name}/estimate", response_model=replies.Estimates, responses=RESPONSES)
+def _add_questions(router: APIRouter, service: Service) -> None:
+    @router.post("/models/{name}/estimate", response_model=replies.Estimates)
     async def estimate(name: str, asked: requests.EstimateRequest) -> Response:
         """How many rows match a clause, or each of several."""
         return await service.ask(name, answers.estimate, asked)
 
-    @app.post("/v1/models/{name}/distribution", response_model=replies.Distributions, responses=RESPONSES)
+    @router.post("/models/{name}/distribution", response_model=replies.Distributions)
     async def distribution(name: str, asked: requests.DistributionRequest) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
         return await service.ask(name, answers.distribution, asked)
 
-    @app.post("/v1/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
+    @router.post("/models/{name}/query", response_model=replies.Result)
     async def query(name: str, asked: requests.QueryRequest) -> Response:
         """The result of a SELECT with aggregates."""
         return await service.ask(name, answers.query, asked)
 
-    @app.post("/v1/models/{name}/sample", response_model=replies.Sampled, responses=RESPONSES)
+    @router.post("/models/{name}/sample", response_model=replies.Sampled)
     async def sample(name: str, asked: requests.SampleRequest) -> Response:
         """Rows that the model would write."""
         return await service.ask(name, answers.sample, asked)
 
-    @app.post("/v1/models/{name}/check", response_model=replies.Checked, responses=RESPONSES)
+    @router.post("/models/{name}/check", response_model=replies.Checked)
     async def check(name: str, asked: requests.CheckRequest) -> Response:
         """How many rows of the table match, exactly."""
         return await service.ask(name, answers.check, asked)
@@ -211,11 +225,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return _problem(400, RefusalError(400, "RequestError", f"the body is not JSON: {first['ctx']['error']}"))
-    place = ".".join(str(part) for part in first["loc"][1:] if part not in ("clause", "list"))
-    return _problem(422, RefusalError(422, "RequestError", f"{place}: {first['msg']}" if place else str(first["msg"])))
+    question = request.url.path.rpartition("/")[2]
+    refusal = bodies.refusal(question, request.headers.get("content-type"), error.body, error.errors())
+    return _problem(refusal.status, refusal)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -224,11 +236,14 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    allowed = dict(error.headers or {})
     words = {
         400: "the body is not JSON in UTF-8",
         404: f"there is nothing at {request.url.path}",
-        405: f"{request.method} is not for {request.url.path}",
+        405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method')} only",
     }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
     message = words.get(error.status_code, str(error.detail))
-    return _problem(error.status_code, RefusalError(error.status_code, kind, message))
+    found = _problem(error.status_code, RefusalError(error.status_code, kind, message))
+    found.headers.update(allowed)
+    return found

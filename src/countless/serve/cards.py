@@ -24,6 +24,7 @@ def card(column: Column, found: Distribution, top: int, search: str | None) -> d
         "others": others,
         "disagreement": found.disagreement,
         "counted": found.counted,
+        "sampled": found.sampled,
     }
 
 

@@ -56,9 +56,12 @@ def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, S
     paths: dict[str, Path] = {}
     for given in files:
         name, path = _named(given)
+        if not name or "/" in name or name != name.strip():
+            raise CountlessError(f'"{given}": a model is given as MODEL or NAME=MODEL, with a name without slashes')
         if name in paths:
             raise CountlessError(
-                f'two models are called "{name}": name one of them, as in {name}2={path}, to tell them apart'
+                f'two models would be called "{name}", {paths[name]} and {path}: '
+                f"give one of them another name, as in {name}2={path}"
             )
         paths[name] = path
     if not paths:
@@ -102,7 +105,7 @@ def _columns(schema: Schema) -> list[dict[str, Any]]:
 def _named(given: str) -> tuple[str, Path]:
     """The name and the path of a model: its own, or what stands before an equals sign."""
     name, separator, path = given.partition("=")
-    if separator and name and path and "/" not in name and not Path(given).exists():
+    if separator and path and ("/" not in name or Path(path).exists()) and not Path(given).exists():
         return name, Path(path)
     return Path(given).stem, Path(given)
 

@@ -85,7 +85,7 @@ class Model(Reply):
 
 
 class Estimated(Reply):
-    """An estimated number of rows, its error bar, and whether the model's own answer was computed without sampling."""
+    """An estimated number of rows and its error bar."""
 
     where: str
     rows: float
@@ -93,7 +93,8 @@ class Estimated(Reply):
     high: float
     level: float
     selectivity: float
-    exact: bool
+    exact: bool = Field(description="Whether this is the table's own count, which has no error bar.")
+    sampled: bool = Field(description="Whether the model was sampled; if not, it was asked in full.")
     ms: float
 
 
@@ -148,8 +149,11 @@ class Card(Reply):
     kind: Literal["category", "number", "time"]
     values: list[ValueShare] | list[BinShare]
     others: Others | None
-    disagreement: float = Field(description="By how much values and count differed before they were made to add up.")
-    counted: bool = Field(description="Whether the rows are the table's own, not estimates.")
+    disagreement: float = Field(
+        description="By how much the values' sum was off from the count before they were made to fit: 0.1 is 10% more."
+    )
+    counted: bool = Field(description="Whether the rows are the table's own counts, not estimates.")
+    sampled: bool = Field(description="Whether the model was sampled; if not, it was asked in full.")
 
 
 class Distributions(Reply):
@@ -179,12 +183,12 @@ class Result(Reply):
 
 
 class Sampled(Reply):
-    """Rows that the model would write; they are worth so many independent ones."""
+    """Rows that the model would write."""
 
     columns: list[NamedType]
     rows: list[list[Any]]
-    effective_size: float
-    exact: bool
+    effective_size: float = Field(description="How many independently drawn rows they are worth.")
+    exact: bool = Field(description="Whether all that can match was listed, and rows were drawn from the whole list.")
     ms: float
 
 

@@ -22,6 +22,13 @@ class Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        """One that is as it should be."""
+        extra: Any = cls.model_config["json_schema_extra"]
+        found: dict[str, Any] = extra["examples"][0]
+        return found
+
 
 class EstimateRequest(Asked):
     """One clause, or several, each of which gets an answer or an error of its own."""
@@ -77,3 +84,12 @@ class CheckRequest(Asked):
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}]})
 
     where: Clause
+
+
+QUESTIONS: dict[str, type[Asked]] = {
+    "estimate": EstimateRequest,
+    "distribution": DistributionRequest,
+    "query": QueryRequest,
+    "sample": SampleRequest,
+    "check": CheckRequest,
+}

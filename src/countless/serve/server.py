@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 import os
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
 from countless.serve.app import Options, Service, make_app
@@ -90,6 +92,41 @@ def leave(ended: Ended) -> int:
     return ended.code
 
 
+class Impatient(H11Protocol):
+    """A connection that is closed when the head of a request takes longer to arrive than ``seconds``."""
+
+    seconds = 10.0
+    _alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()
+        else:
+            self._rest()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._rest()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        """Until the head is there, from when its first byte is."""
+        if self._alarm is None:
+            self._alarm = self.loop.call_later(self.seconds, self.transport.close)
+
+    def _rest(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+
 class Server(uvicorn.Server):
     """Tells when it is ready."""
 
@@ -106,6 +143,7 @@ def make_server(service: Service, options: Options) -> Server:
     """The server of a service, which is yet to be run."""
     config = uvicorn.Config(
         make_app(service, options),
+        http=type("Hearing", (Impatient,), {"seconds": options.seconds}),
         lifespan="on",
         ws="none",
         log_config=None,

@@ -374,6 +374,34 @@ def test_few_particles_hold_few_prefixes() -> None:
     assert found.particles <= 6
 
 
+@pytest.mark.parametrize(("one", "two"), [("%ab%", "%bc%"), ("%abc%", "%ca%"), ("%ba%", "%cc%")])
+def test_two_pieces_are_found_by_what_has_read_a_part_of_them(
+    one: str, two: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = TableRuntime(3, characters="abc", rare="", length=6)
+    strings = both(likes(one), likes(two))(runtime.letters)
+
+    def spread() -> float:
+        found = [TEXT_METHODS["particles"](runtime, strings, 8, seed).density for seed in range(60)]
+        return float(np.std(found))
+
+    hinted = spread()
+    monkeypatch.setattr(Machine, "hints", property(lambda machine: np.ones(len(machine.next))))
+    assert hinted < 0.8 * spread()
+
+
+def test_a_prefix_is_worth_more_the_more_it_has_read_of_what_is_looked_for() -> None:
+    runtime = TableRuntime(0, length=5)
+    machine = Machine(likes("%abba%")(runtime.letters), runtime.spec)
+    state, hints = 0, [machine.hints[0]]
+    for letter in "abba":
+        column = int(np.flatnonzero(machine.symbols == "ab".index(letter))[0])
+        state = int(machine.next[state, column])
+        hints.append(machine.hints[state])
+    assert hints == sorted(hints)
+    assert (hints[0] > 0, hints[-1]) == (True, pytest.approx(1.0))
+
+
 def test_the_same_seed_gives_the_same_answer() -> None:
     runtime = MODELS["cut"]
     strings = like(script_of(runtime.letters), "a%b")

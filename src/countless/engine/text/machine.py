@@ -11,6 +11,10 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automaton import Automaton, Letters
 from countless.spec import TextSpec
 
+TYPICAL = 2.0  # times as long as strings are is what a model has room for, or so
+MOST_STOP = 0.25  # however short strings are, for a hint must not rule out what the model may say
+LEAST_CHANCE = 1e-12
+
 
 class Spelling(NamedTuple):
     """What must follow a state: these symbols, with this weight in all, up to a state that leaves a choice."""
@@ -38,6 +42,19 @@ class Machine:
         self.ending[:, spec.cut] = automaton.cut_weights()
         self.cuts = automaton.letters.stop > 0  # whether any string was cut
         self._spelled: dict[int, Spelling] = {}
+        self._automaton = automaton
+
+    @cached_property
+    def hints(self) -> FloatArray:
+        """Of each state: how much a prefix there is worth more than its mass, for it may come to match.
+
+        It is the root of its chance to, if characters came by their frequencies alone. Who has read a part of what is
+        looked for is light, for that was unlikely, and yet most of what will be found comes from such prefixes.
+        """
+        stop = min(TYPICAL / self.spec.length, MOST_STOP)
+        chances = stop * self.accepting + (1.0 - stop) * self._automaton.chances(stop)
+        hints: FloatArray = np.sqrt(np.maximum(chances, LEAST_CHANCE))
+        return hints
 
     @cached_property
     def surviving(self) -> BoolArray:

@@ -66,13 +66,13 @@ def _thinned(
     walk: Walk, prefixes: Prefixes, children: Children, budget: Budget, number: float
 ) -> tuple[IntArray, FloatArray]:
     """The children to go on with, and their masses; those that search and those that survive are thinned apart."""
-    masses = children.masses
-    matched = walk.machine.surviving[walk.machine.next[prefixes.states[children.parents], children.columns]]
+    masses, machine = children.masses, walk.machine
+    states = machine.next[prefixes.states[children.parents], children.columns]
+    matched = machine.surviving[states]
     if matched.all():
         return thin(masses, budget.surviving, number, SURVIVING_POWER)
-    if not matched.any():
-        return thin(masses, budget.searching, number, SEARCHING_POWER)
     searching, surviving = np.flatnonzero(~matched), np.flatnonzero(matched)
-    some, their_masses = thin(masses[searching], budget.searching, number, SEARCHING_POWER)
+    hints = machine.hints[states[searching]] if len(searching) > budget.searching else None
+    some, their_masses = thin(masses[searching], budget.searching, number, SEARCHING_POWER, hints)
     others, other_masses = thin(masses[surviving], budget.surviving, number, SURVIVING_POWER)
     return np.concatenate([searching[some], surviving[others]]), np.concatenate([their_masses, other_masses])

@@ -56,7 +56,7 @@ def settle(
     """
     orders = max(1, estimator.orders)
     found = [Settled(answer.rows, "exact") for answer in answers]
-    open_ones = [index for index, answer in enumerate(answers) if not answer.exact]
+    open_ones = [index for index, answer in enumerate(answers) if answer.sampled]
     for level in effort.levels(None if particles is None else -(-particles // orders)):
         if not open_ones:
             break
@@ -77,7 +77,7 @@ def settle(
 
 def _settled(one: Estimate, other: Estimate, particles: int, before: float, effort: Effort) -> Settled:
     """What two walks say, given the answer before."""
-    if one.exact:
+    if not one.sampled:
         return Settled(one.rows, "exact", particles)
     rows, apart = (one.rows + other.rows) / 2, q_error(one.rows, other.rows)
     steady = apart <= effort.agree and q_error(rows, before) <= effort.near

@@ -40,6 +40,9 @@ function authorization() {
   return token ? { authorization: `Bearer ${token}` } : {};
 }
 
+/** Whether there is a token to bring. */
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
+
 /**
  * Brings this token from now on, until the tab is closed.
  * @param {string} token

@@ -1,7 +1,9 @@
 /** What all cards have: a frame with the column's name, a note on what is pointed at, and a way to clear. */
 
-import { html } from "./dom.js";
+import { html, set } from "./dom.js";
 import { formatRows, formatShare } from "./format.js";
+
+const OFF = 0.02; // a disagreement of values and count that is worth a mark
 
 /**
  * @typedef {import("./types.js").Column} Column
@@ -19,6 +21,8 @@ import { formatRows, formatShare } from "./format.js";
  * @property {Filter | undefined} filter the column's own
  * @property {Spread | undefined} spread under the filters of all other columns
  * @property {boolean} isFresh whether it is, and not what was known before
+ * @property {string | undefined} failure why there is none
+ * @property {string} also conditions that no card can show, and that name the column
  * @property {Spread | undefined} ghost of the whole table
  * @property {Spread | undefined} found what the card's search has found
  * @property {boolean} isFiltered whether the spread is of fewer rows than the table's
@@ -48,14 +52,17 @@ export class Card {
     );
     this.clear.addEventListener("click", () => this.cleared());
     this.note = html("span", { class: "note" }, this.about);
+    this.off = html("span", { class: "off", hidden: true });
+    this.problem = html("p", { class: "problem", role: "status", hidden: true });
     this.body = html("div", { class: "body" });
     const title = html("h2", { title: column.name }, column.name);
-    const head = html("div", { class: "head" }, title, this.note, this.clear);
+    const head = html("div", { class: "head" }, title, this.note, this.off, this.clear);
     this.element = html(
       "article",
       { class: `card ${size}`, "data-column": column.name, "aria-label": column.name },
       head,
       this.body,
+      this.problem,
     );
     this.element.addEventListener("keydown", (event) => this.escaped(event));
   }
@@ -77,17 +84,23 @@ export class Card {
     this.clear.hidden = !shown.filter;
     this.element.classList.toggle("filtering", Boolean(shown.filter));
     this.element.classList.toggle("stale", !shown.isFresh);
-    if (shown.isFresh && this.element.classList.contains("failed")) {
-      this.element.classList.remove("failed");
-      this.tell();
-    }
+    this.element.classList.toggle("failed", Boolean(shown.failure));
+    this.problem.textContent = shown.failure ?? "";
+    this.problem.hidden = !shown.failure;
+    this.drawOff(shown.isFresh ? (shown.spread?.disagreement ?? 0) : 0);
   }
 
-  /** @param {string} message */
-  fail(message) {
-    this.element.classList.add("failed", "telling");
-    this.note.textContent = message;
-    this.note.title = message;
+  /**
+   * Marks a card whose values did not add up to the count before they were made to.
+   * @param {number} disagreement
+   */
+  drawOff(disagreement) {
+    const part = formatShare(Math.abs(disagreement));
+    const told =
+      `The model's rows of these values sum up to ${part} ${disagreement > 0 ? "more" : "less"} than its count ` +
+      "of all of them; they were scaled to fit.";
+    this.off.textContent = disagreement > 0 ? `+${part}` : `−${part}`;
+    set(this.off, { hidden: Math.abs(disagreement) < OFF, title: told, role: "note", "aria-label": told });
   }
 
   /** The width of the card may have changed. */
@@ -107,7 +120,6 @@ export class Card {
 
   /** @param {string} [text] about what is pointed at; without it, about the column */
   tell(text) {
-    if (this.element.classList.contains("failed")) return;
     this.note.textContent = text || this.about;
     this.element.classList.toggle("telling", Boolean(text));
   }

@@ -81,7 +81,7 @@ export class CategoryCard extends Card {
       this.drawRow(this.row(slice), slice, most, isFiltered ? (shares.get(keyOf(slice)) ?? 0) : 0);
     }
     this.arrange(slices);
-    this.drawOthers(spread, slices);
+    this.drawOthers(spread, slices, shown.found !== undefined);
   }
 
   /**
@@ -166,15 +166,17 @@ export class CategoryCard extends Card {
   /**
    * @param {import("./types.js").Spread} spread
    * @param {Slice[]} slices
+   * @param {boolean} isFound whether they were searched for
    */
-  drawOthers(spread, slices) {
+  drawOthers(spread, slices, isFound) {
     const listed = new Set(slices.map(keyOf));
     const folded = spread.values.filter((slice) => !listed.has(keyOf(slice)));
     const values = folded.length + (spread.others?.values ?? 0);
     const rows = folded.reduce((sum, slice) => sum + slice.rows, spread.others?.rows ?? 0);
     const share = folded.reduce((sum, slice) => sum + slice.share, spread.others?.share ?? 0);
-    const none = slices.length ? "" : "no such value";
-    this.others.textContent = values ? `${formatRows(values)} others: ${tellSlice({ rows, share })}` : none;
+    const none = isFound && !spread.values.length ? "No value contains this." : "";
+    const others = `${formatRows(values)} other${values === 1 ? "" : "s"}: ${tellSlice({ rows, share })}`;
+    this.others.textContent = values ? others : none;
   }
 
   /**

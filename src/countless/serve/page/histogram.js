@@ -3,7 +3,7 @@
 import { tellSlice } from "./card.js";
 import { html, set, svg } from "./dom.js";
 import { formatEdge } from "./format.js";
-import { position } from "./literal.js";
+import { isDiscrete, neighbour, position } from "./literal.js";
 
 /**
  * @typedef {import("./brush.js").Axis} Axis
@@ -103,7 +103,23 @@ export class Histogram {
     set(this.outline, { d: this.stairs(ghost, height) });
     const [left, right] = range ? range.map((place) => this.x(place)) : [0, 0];
     set(this.cut, { x: left, width: Math.max(right - left, 0) });
-    this.words.replaceChildren(...slices.map((slice) => html("li", {}, `${label(slice)}: ${tellSlice(slice)}`)));
+    this.words.replaceChildren(...slices.map((slice) => html("li", {}, `${this.label(slice)}: ${tellSlice(slice)}`)));
+  }
+
+  /**
+   * Which values a bin holds: whole numbers and days from the first to the last, others up to an edge.
+   * @param {Slice} slice
+   */
+  label(slice) {
+    const { type } = this.column;
+    const [from, to] = [slice.from, slice.to].map(formatEdge);
+    if (!isDiscrete(type)) return `${from} to ${to}`;
+    const next = neighbour(type, String(slice.from), 1);
+    if (position(type, next) === position(type, slice.to)) return from;
+    const last = neighbour(type, String(slice.to), -1);
+    const before = type === "DATE" ? last : Number(last);
+    const isLast = position(type, slice.to) === this.places[this.places.length - 1];
+    return `${from}–${isLast ? to : formatEdge(before)}`;
   }
 
   /** @param {Slice} slice */
@@ -167,6 +183,3 @@ export class Histogram {
     });
   }
 }
-
-/** @param {Slice} slice */
-const label = (slice) => `${formatEdge(slice.from)} to ${formatEdge(slice.to)}`;

@@ -103,8 +103,10 @@ export function position(type, value) {
  */
 export function neighbour(type, text, by) {
   if (type === "DATE") return new Date(position(type, text) + by * 86400000).toISOString().slice(0, 10);
-  const whole = Number(text);
-  return Number.isSafeInteger(whole) ? String(whole + by) : String(BigInt(text) + BigInt(by));
+  const number = Number(text);
+  if (!Number.isInteger(number)) return String(by > 0 ? Math.ceil(number) : Math.floor(number));
+  if (Number.isSafeInteger(number)) return String(number + by);
+  return String(BigInt(/^[+-]?\d+$/.test(text) ? text : number) + BigInt(by));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The page: a model's columns as cards, and what happens when one of them is touched. */
 
-import { Answers, ApiError, describe, keepToken, listModels, TokenError } from "./api.js";
+import { Answers, ApiError, describe, hasToken, keepToken, listModels, TokenError } from "./api.js";
 import { CategoryCard } from "./category.js";
 import { whereOf } from "./clause.js";
 import { byId, debounced, html } from "./dom.js";
@@ -10,6 +10,7 @@ import { RangeCard } from "./range.js";
 import { hashOf, readHash, Store } from "./state.js";
 import { Summary } from "./summary.js";
 import { TextCard } from "./text.js";
+import { tokens } from "./tokens.js";
 import { Updates } from "./updates.js";
 
 /**
@@ -18,6 +19,16 @@ import { Updates } from "./updates.js";
  * @typedef {import("./types.js").View} View
  * @typedef {CategoryCard | RangeCard | TextCard} AnyCard
  */
+
+/**
+ * Whether a condition names a column.
+ * @param {string} sql
+ * @param {string} column
+ */
+const names = (sql, column) =>
+  (tokens(sql) ?? []).some(
+    (token) => (token.kind === "name" || token.kind === "quoted") && token.text.toLowerCase() === column.toLowerCase(),
+  );
 
 /** @param {Column} column */
 const isText = (column) => column.kind === "text";
@@ -40,6 +51,8 @@ class Explorer {
     this.searches = {};
     /** @type {Map<string, import("./types.js").Spread>} */
     this.drawn = new Map(); // stays until the next is known
+    /** @type {Map<string, {where: string, message: string}>} */
+    this.failures = new Map(); // what the service said instead of a card's answer
     this.sight = new IntersectionObserver((entries) => this.sighted(entries), { rootMargin: "80px" });
     this.sizes = new ResizeObserver(debounced(60, () => this.cards.forEach((card) => card.resize())));
     byId("find").addEventListener("input", () => this.find());
@@ -61,6 +74,7 @@ class Explorer {
       );
       byId("model").replaceChildren(...options);
       this.names = models.map(({ name }) => name);
+      if (this.model) this.changed(this.store.view, false);
       await this.open();
     } catch (error) {
       this.lost(error);
@@ -72,7 +86,8 @@ class Explorer {
     const named = readHash(location.hash);
     const name = named.model || this.names?.[0] || "";
     try {
-      if (this.model?.name !== name) await this.load(name, location.hash);
+      if (this.names && !this.names.includes(name)) this.nowhere(name);
+      else if (this.model?.name !== name) await this.load(name, location.hash);
       else if (named.where !== this.store.where) this.store.show(name, this.model.columns, named.where);
     } catch (error) {
       this.lost(error);
@@ -91,6 +106,7 @@ class Explorer {
     this.answers = new Answers(name, model.columns);
     this.searches = {};
     this.drawn = new Map();
+    this.failures = new Map();
     byId("model").value = name;
     document.title = `${name} · Countless`;
     this.lay(model);
@@ -103,11 +119,36 @@ class Explorer {
       searches: () => this.searches,
       draw: (view) => this.draw(view),
       refused: (error) => this.refused(error),
-      failed: (column, message) => this.cards.get(column)?.fail(message),
+      failed: (column, where, message) => this.failures.set(column, { where, message }),
       busy: (busy) => document.body.classList.toggle("busy", busy),
     });
+    byId("none").hidden = true;
+    byId("where").disabled = false;
     this.hide();
     this.store.show(name, model.columns, readHash(hash).where);
+  }
+
+  /**
+   * Shows which models there are, as the URL names none of them.
+   * @param {string} name
+   */
+  nowhere(name) {
+    this.updates?.stop();
+    this.updates = null;
+    this.model = null;
+    this.store.show("", [], "");
+    this.lay({ name, rows: 0, checkable: false, columns: [] });
+    this.summary.reset();
+    this.refused(null);
+    byId("model").value = "";
+    byId("where").disabled = true;
+    document.title = "Countless";
+    const links = (this.names ?? []).flatMap((other, place) => [
+      place ? ", " : "",
+      html("a", { href: hashOf(other, "") }, other),
+    ]);
+    byId("none").replaceChildren(`No model is called “${name}”. There are: `, ...links);
+    byId("none").hidden = false;
   }
 
   /** @param {Model} model */
@@ -167,14 +208,21 @@ class Explorer {
       const others = whereOf(model.columns, view, column.name);
       const alone = filter && whereOf(model.columns, { ...view, filters: new Map([[column.name, filter]]), extra: [] });
       const search = this.searches[column.name];
+      const found = search ? answers.spread(column.name, others, search) : undefined;
       const spread = answers.spread(column.name, others);
       if (spread) this.drawn.set(column.name, spread);
+      const failure = this.failures.get(column.name);
+      const isAnswered = isText(column)
+        ? [others, alone].every((sql) => !sql || answers.total(sql))
+        : Boolean(spread && (found || !search));
       this.cards.get(column.name)?.update({
         filter,
         spread: spread ?? this.drawn.get(column.name),
         isFresh: Boolean(spread) || isText(column),
+        failure: !isAnswered && failure?.where === (isText(column) ? where : others) ? failure.message : undefined,
+        also: view.extra.filter((sql) => names(sql, column.name)).join(" AND "),
         ghost: answers.spread(column.name, ""),
-        found: search ? answers.spread(column.name, others, search) : undefined,
+        found,
         isFiltered: others !== "",
         total: isText(column) ? answers.total(where) : undefined,
         before: isText(column) ? answers.total(others) : undefined,
@@ -188,7 +236,12 @@ class Explorer {
   /** @param {ApiError | null} error */
   refused(error) {
     this.editor.refuse(error);
+    this.summary.refuse(Boolean(error));
     document.body.classList.toggle("refused", Boolean(error));
+    if (!(error instanceof TokenError)) return;
+    byId("denied").hidden = !hasToken();
+    if (!byId("guard").open) byId("guard").showModal();
+    byId("token").select();
   }
 
   async check() {
@@ -197,7 +250,7 @@ class Explorer {
       await this.answers.check(where);
       if (where === this.store.where) this.draw(this.store.view);
     } catch (error) {
-      this.summary.refuse(error instanceof Error ? error.message : String(error));
+      this.summary.tell(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -210,7 +263,9 @@ class Explorer {
   hide() {
     const text = byId("find").value.trim().toLowerCase();
     for (const [column, card] of this.cards) card.element.hidden = !column.toLowerCase().includes(text);
-    byId("none").hidden = !this.cards.size || [...this.cards.values()].some((card) => !card.element.hidden);
+    if (!this.cards.size) return;
+    byId("none").hidden = [...this.cards.values()].some((card) => !card.element.hidden);
+    byId("none").textContent = `No column has “${text}” in its name.`;
   }
 
   /** @param {IntersectionObserverEntry[]} entries */
@@ -224,7 +279,6 @@ class Explorer {
 
   /** @param {unknown} error */
   lost(error) {
-    if (error instanceof TokenError) byId("guard").showModal();
     this.refused(
       error instanceof ApiError ? error : new ApiError("the service does not answer: is it still running?", null),
     );

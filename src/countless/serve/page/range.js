@@ -196,13 +196,28 @@ export class RangeCard extends Card {
       set(input, { "aria-invalid": isWrong ? "true" : null });
       return isWrong;
     });
-    if (wrong.length) return;
+    if (wrong.length || this.isReversed(bounds)) return;
     const [from, to] = bounds.map((text, end) => {
       const before = end ? this.filter.to : this.filter.from;
       return text === "" ? null : before?.text === text ? before : { text, strict: false };
     });
     this.actions.settle();
     this.actions.filter({ ...NOTHING, from, to, orNull: this.filter.orNull });
+  }
+
+  /**
+   * Whether a range ends before it begins, and says so.
+   * @param {string[]} bounds
+   */
+  isReversed(bounds) {
+    const [from, to] = bounds.map((text) => position(this.column.type, text));
+    const isWrong = from > to;
+    for (const input of [this.from, this.to]) {
+      input.classList.toggle("wrong", isWrong);
+      set(input, { "aria-invalid": isWrong ? "true" : null });
+    }
+    this.tell(isWrong ? "the range ends before it begins" : undefined);
+    return isWrong;
   }
 
   toggleNull() {
@@ -213,6 +228,6 @@ export class RangeCard extends Card {
   /** @param {PointerEvent} event */
   pointed(event) {
     const slice = this.histogram.sliceAt(event);
-    this.tell(slice && `${formatEdge(slice.from)} – ${formatEdge(slice.to)}: ${tellSlice(slice)}`);
+    this.tell(slice && `${this.histogram.label(slice)}: ${tellSlice(slice)}`);
   }
 }

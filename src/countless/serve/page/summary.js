@@ -14,6 +14,7 @@ export class Summary {
   constructor(check) {
     this.rows = byId("rows");
     this.line = this.rows.parentElement;
+    this.section = this.rows.closest("section");
     this.told = byId("told");
     this.truth = byId("truth");
     this.ask = byId("ask");
@@ -27,9 +28,11 @@ export class Summary {
    * @param {Truth | undefined} truth
    */
   draw(model, where, estimate, truth) {
+    const isKnown = !where || Boolean(estimate);
     byId("check").hidden = !model.checkable;
     this.line.style.minWidth = `calc(${formatRows(model.rows).length}ch + 2.5rem)`; // what is beside it stays there
-    this.ask.disabled = !where || Boolean(truth);
+    this.ask.disabled = !where || !isKnown || Boolean(truth);
+    this.section.classList.toggle("stale", !isKnown);
     if (!where) this.say(formatRows(model.rows), "the whole table", 1);
     else if (estimate) this.say(formatRows(estimate.rows), describe(estimate, model.rows), estimate.selectivity);
     this.truth.textContent = truth && estimate ? compare(estimate, truth) : "";
@@ -46,9 +49,28 @@ export class Summary {
     byId("meter").style.width = `${share * 100}%`;
   }
 
-  /** @param {string} message */
-  refuse(message) {
+  /**
+   * What is shown stays, if the clause has no answer, but says that it is another's.
+   * @param {boolean} isRefused
+   */
+  refuse(isRefused) {
+    this.section.classList.toggle("refused", isRefused);
+    if (!isRefused) return;
+    this.told.textContent = "not of this clause, which has no answer";
+    this.truth.textContent = "";
+    this.ask.disabled = true;
+  }
+
+  /** @param {string} message instead of the truth */
+  tell(message) {
     this.truth.textContent = message;
+  }
+
+  /** Shows nothing at all. */
+  reset() {
+    this.say("–", "", 0);
+    this.truth.textContent = "";
+    byId("check").hidden = true;
   }
 }
 

@@ -51,9 +51,10 @@ export class TextCard extends Card {
     this.ghost = svg("rect", { class: "ghost", x: 0.5, y: 1.5, height: 13, rx: 2 });
     this.bar = svg("rect", { class: "fill", x: 0, y: 2, height: 12, rx: 2 });
     this.said = html("p", { class: "said" });
+    this.also = html("p", { class: "also", hidden: true });
     const picture = svg("svg", { class: "hbar", height: 16, "aria-hidden": "true" }, this.bar, this.ghost);
     const how = html("div", { class: "how" }, this.not, this.mode, this.anyCase);
-    this.body.append(how, this.input, picture, this.said);
+    this.body.append(how, this.input, picture, this.also, this.said);
     this.listen();
   }
 
@@ -111,11 +112,13 @@ export class TextCard extends Card {
       width: `${(alone?.selectivity ?? 0) * 100}%`,
       visibility: isKnown && shown.isFiltered ? "visible" : "hidden",
     });
+    set(this.also, { hidden: !shown.also, title: shown.also });
+    this.also.textContent = `and ${shown.also}`;
     if (!filter) this.said.textContent = "Every row, until a pattern is typed.";
     else if (isKnown) {
       const whole = shown.isFiltered ? `; of the whole table ${formatShare(alone.selectivity)}` : "";
       this.said.textContent = `${formatRows(total.rows)} rows, ${formatShare(share)} match${whole}`;
-    }
+    } else this.said.textContent = "";
   }
 
   /** @param {LikeFilter | null} filter */

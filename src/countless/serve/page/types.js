@@ -5,15 +5,17 @@
  *   has_null: boolean, binned: boolean}} Column
  * @typedef {{name: string, rows: number, checkable: boolean, columns: Column[]}} Model
  * @typedef {{where: string, rows: number, low: number, high: number, level: number, selectivity: number,
- *   exact: boolean, ms: number}} Estimate
+ *   exact: boolean, sampled: boolean, ms: number}} Estimate
  *
  * @typedef {string | null} Value of a category, as DuckDB prints it
  * @typedef {string | number | null} Edge of a bin
  * @typedef {{value?: Value, from?: Edge, to?: Edge, share: number, rows: number, low?: number, high?: number}} Slice
  *   A value of a category, or a bin of numbers or times; NULL's bin has no edges.
  * @typedef {{values: number, share: number, rows: number}} Others
- * @typedef {{column: string, kind: string, values: Slice[], others: Others | null, counted?: boolean}} Spread
- *   How the rows of a condition are spread over a column's values.
+ * @typedef {{column: string, kind: string, values: Slice[], others: Others | null, counted?: boolean,
+ *   disagreement?: number}} Spread
+ *   How the rows of a condition are spread over a column's values; before they were made to add up to the count, their
+ *   sum was off by the factor 1 + `disagreement`.
  *
  * @typedef {{kind: "in", values: Value[]}} InFilter
  * @typedef {{text: string, strict: boolean}} Bound  A strict bound is not itself in the range.

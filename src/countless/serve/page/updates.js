@@ -5,7 +5,7 @@
  * newest view is next; otherwise it is dropped. What was answered before is shown at once.
  */
 
-import { ApiError } from "./api.js";
+import { ApiError, TokenError } from "./api.js";
 import { whereOf } from "./clause.js";
 
 /**
@@ -29,7 +29,7 @@ const CHUNK = 6;
  * @property {() => Record<string, string>} searches
  * @property {(view: View) => void} draw shows what is kept
  * @property {(error: ApiError | null) => void} refused
- * @property {(column: string, message: string) => void} failed
+ * @property {(column: string, where: string, message: string) => void} failed a card's answer under a clause
  * @property {(busy: boolean) => void} busy
  */
 
@@ -157,8 +157,8 @@ export class Updates {
     try {
       await answers.spreads(names, where, searched, this.controller.signal);
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (names.length === 1) this.page.failed(names[0], error.message);
+      if (!(error instanceof ApiError) || error instanceof TokenError) throw error;
+      if (names.length === 1) this.page.failed(names[0], where, error.message);
       else for (const name of names) await this.chunk([name], where, searched);
     }
   }
@@ -175,8 +175,21 @@ export class Updates {
     if (!filter) return;
     const alone = whereOf(columns, { model: view.model, filters: new Map([[column.name, filter]]), extra: [] });
     for (const where of [whereOf(columns, view, column.name), alone]) {
-      if (where && !answers.total(where))
-        yield async () => void (await answers.estimate(where, this.controller.signal));
+      if (where && !answers.total(where)) yield () => this.match(column, whereOf(columns, view), where);
+    }
+  }
+
+  /**
+   * @param {Column} column
+   * @param {string} shown the clause of the view
+   * @param {string} where what is asked for the card
+   */
+  async match(column, shown, where) {
+    try {
+      await this.page.answers.estimate(where, this.controller.signal);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error instanceof TokenError) throw error;
+      this.page.failed(column.name, shown, error.message);
     }
   }
 
