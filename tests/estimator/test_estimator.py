@@ -339,3 +339,19 @@ def test_half_precision_halves_the_file_and_hardly_moves_the_answers(people: Pat
     assert (tmp_path / "half").stat().st_size < 0.7 * full.save(tmp_path / "full").stat().st_size
     with pytest.raises(TrainingError, match="unknown dtype 'int8'"):
         fit(people, dtype="int8")
+
+
+def test_answers_for_the_rows_of_today(estimator: Estimator) -> None:
+    for where in ("age > 40 AND city = 'Oslo' AND married", "age > 40", "age > 400"):
+        was, now = estimator.estimate(where), estimator.estimate(where, table_rows=6_000)
+        assert now.rows == pytest.approx(2 * was.rows)
+        assert now.selectivity == was.selectivity
+        assert not now.exact
+        assert now.low <= now.rows <= now.high <= 6_000
+        (many,) = estimator.estimate_many([where], table_rows=6_000)
+        assert (many.rows, many.low, many.high) == (now.rows, now.low, now.high)
+    certain = estimator.estimate("age > 40", table_rows=6_000)
+    assert certain.low < certain.high
+    assert estimator.estimate("age > 40", table_rows=3_000).exact
+    with pytest.raises(QueryTypeError, match="at least 1"):
+        estimator.estimate("age > 40", table_rows=0)

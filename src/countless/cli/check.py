@@ -81,6 +81,8 @@ def _show(found: Check) -> None:
         new = f"{drift.new:.1%}" if drift.new else ""
         table.add_row(drift.column, f"{drift.drift:.1%}" if drift.drift else "none", new, moved, style=style)
     console.print(table)
+    for pair in found.pairs:
+        console.print(f"{' and '.join(pair.columns)}: {pair.drift:.1%} of the rows no longer go together as they did")
     if found.answers is not None:
         answers = found.answers
         errors = ", ".join(

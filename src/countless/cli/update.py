@@ -71,14 +71,17 @@ def update(
                 listener=view,
             )
     except KeyboardInterrupt:
-        console.print(f"\nstopped before anything was learned: {model} is as it was", style="yellow")
+        told = f"\nstopped before anything was learned: {model} is as it was"
+        console.print(told, style="yellow", soft_wrap=True)
         return 130
     updated.save(output)
     entry = updated.report["updates"][-1]
     for line in _told(entry):
         console.print(line, soft_wrap=True)
     console.print(f"error bars: {show.error_bars(updated.info()['interval'])}", soft_wrap=True)
-    console.print(f"wrote {output} ({show.size(output.stat().st_size)}), of {show.plural(updated.rows, 'row')}")
+    console.print(
+        f"wrote {output} ({show.size(output.stat().st_size)}), of {show.plural(updated.rows, 'row')}", soft_wrap=True
+    )
     if updated.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far", style="yellow")
         return 130

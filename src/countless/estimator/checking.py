@@ -14,7 +14,7 @@ from countless.data.recode import Recoded
 from countless.data.source import Source
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError
-from countless.estimator.drift import Drift, column_drift, text_drift
+from countless.estimator.drift import Drift, Parted, column_drift, parted, text_drift
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import require_columns
@@ -22,6 +22,7 @@ from countless.workload import mixed_clauses
 
 SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
 SOME_ROWS = 10  # of the sample: a query with fewer has no q-error worth the name
+PAIRS_TOLD = 5
 TOLD = 3  # reasons in one line
 DEVIATIONS = 3.0  # by which a coverage may fall short of its level, by chance
 PLACES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
@@ -56,6 +57,7 @@ class Check:
     sample: int
     threshold: float
     columns: tuple[Drift, ...]
+    pairs: tuple[Parted, ...]  # the pairs of columns that have changed most
     answers: Answered | None
 
     @property
@@ -79,6 +81,11 @@ class Check:
             drift = next(item for item in self.columns if item.column == name)
             moved = f"{drift.moved.what}: {drift.moved.model:.1%} in the model, {drift.moved.table:.1%} in the table"
             found.append(f"{name} has drifted by {drift.drift:.1%} ({moved})")
+        found += [
+            f"{' and '.join(pair.columns)} no longer go together in {pair.drift:.1%} of the rows"
+            for pair in self.pairs
+            if pair.drift > self.threshold
+        ]
         if self.answers is not None and self.answers.shortfall > self.threshold:
             found.append(f"{self.answers.coverage:.0%} of error bars hold instead of {self.answers.level:.0%}")
         return tuple(found)
@@ -100,6 +107,7 @@ class Check:
             "threshold": self.threshold,
             "drifted": list(self.drifted),
             "columns": [found.to_json() for found in self.columns],
+            "pairs": [asdict(pair) for pair in self.pairs],
             "answers": answers,
         }
 
@@ -129,12 +137,12 @@ def check(
     if total == 0:
         raise CountlessError("the table has no rows: there is nothing to compare the model with")
     some = source if sample is None or sample >= total else source.sampled(sample, seed)
-    columns = _columns(estimator, runtimes, some)
+    columns, pairs = _columns(estimator, runtimes, some)
     answers = _answers(estimator, some, total, queries, seed) if queries and estimator.calibration.queries else None
-    return Check(schema.rows, total, min(total, sample or total), threshold, columns, answers)
+    return Check(schema.rows, total, min(total, sample or total), threshold, columns, pairs, answers)
 
 
-def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[Drift, ...]:
+def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
     schema = estimator.schema
     codes, texts = [], [list[str | None]() for _ in schema.texts]
     with Recoded(some, schema) as recoded:
@@ -147,11 +155,13 @@ def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[Dr
         column_drift(column, _marginal(estimator, runtimes, index), every[:, index])
         for index, column in enumerate(schema.columns)
     ]
+    counted = runtimes.counts
+    apart = [] if counted is None else parted(counted.pairs, schema.columns, every, drifts)
     drifts += [
         text_drift(column, runtimes.summaries[index], schema.rows, texts[index])
         for index, column in enumerate(schema.texts)
     ]
-    return tuple(drifts)
+    return tuple(drifts), tuple(pair for pair in apart[:PAIRS_TOLD] if pair.drift > 0)
 
 
 def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArray:

@@ -16,12 +16,15 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.data.counting import bucket_starts
 from countless.data.ngrams import LONGEST_GRAM, NGrams
+from countless.data.pairs import Pairs
 from countless.data.recode import MISSING, UNSEEN
 from countless.data.schema import Column
 from countless.data.text import TextColumn
 
 BUCKETS = 32  # into which the values of a column are put
 FALSE_ALARMS = 1e-4  # how often a column that has not changed is told to have
+PAIR_BUCKETS = 12  # the same, where it is compared with another
+LEAST_ROWS = 100  # of a sample, to compare pairs of columns
 GRAMS = 200  # n-grams of a text column that are looked for
 NOT_HELD = "values that the model does not hold"
 
@@ -75,6 +78,41 @@ def column_drift(column: Column, model: FloatArray, codes: IntArray) -> Drift:
     return Drift(
         column.name, distance, _noise(held, len(found)), new, Moved(what, float(held[most]), float(table[most]))
     )
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Two columns that no longer go together as they did: in so many rows, beyond chance and their own drift."""
+
+    columns: tuple[str, str]
+    drift: float
+
+
+def parted(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Sequence[Drift]) -> list[Parted]:
+    """Every pair of columns whose rows are counted, the one that has changed most first; ``codes`` are a sample's."""
+    known = (codes != UNSEEN).all(axis=1)
+    nulls = np.array([column.null if column.has_null else UNSEEN for column in columns], dtype=np.int64)
+    found = np.where(codes == MISSING, nulls, codes)
+    known &= (found >= 0).all(axis=1)
+    if known.sum() < LEAST_ROWS:
+        return []
+    groups, inside = [], []
+    for place, column in enumerate(pairs.members):
+        starts = bucket_starts(pairs.buckets[place], PAIR_BUCKETS, columns[column].has_null)
+        group = np.searchsorted(starts, np.arange(len(pairs.starts[place])), side="right") - 1
+        bucket = np.searchsorted(pairs.starts[place], found[known, column], side="right") - 1
+        groups.append(starts)
+        inside.append(group[bucket])
+    told = []
+    for (one, two), table in pairs.tables.items():
+        held = np.add.reduceat(np.add.reduceat(table.astype(np.int64), groups[one], axis=0), groups[two], axis=1)
+        met = np.bincount(inside[one] * held.shape[1] + inside[two], minlength=held.size)
+        shares = held.ravel() / pairs.rows
+        distance = float(np.abs(met / known.sum() - shares).sum()) / 2
+        own = max(drifts[pairs.members[place]].distance for place in (one, two))
+        names = (columns[pairs.members[one]].name, columns[pairs.members[two]].name)
+        told.append(Parted(names, max(0.0, distance - own - _noise(shares, int(known.sum())))))
+    return sorted(told, key=lambda pair: -pair.drift)
 
 
 def text_drift(column: TextColumn, summary: NGrams | None, rows: int, texts: Sequence[str | None]) -> Drift:

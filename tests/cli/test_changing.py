@@ -1,0 +1,90 @@
+"""``countless update``, ``countless check`` and ``estimate --table-rows``, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from countless import load, store
+from countless.data.source import connect
+from countless.errors import ModelFileError
+from tests.cli.test_cli import Run, run
+
+__all__ = ["run"]
+
+
+@pytest.fixture
+def copied(model: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(model, tmp_path / "people.countless"))
+
+
+@pytest.fixture(scope="module")
+def rows(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "new.parquet"
+    connect().execute(f"COPY (SELECT * REPLACE ('Paris' AS city) FROM '{people}' LIMIT 300) TO '{path}'")
+    return path
+
+
+def test_update_replaces_the_model(run: Run, copied: Path, rows: Path) -> None:
+    done = run("update", copied, rows, "--epochs", "1")
+    assert done.code == 0
+    assert "300 new rows beside 3,000 old ones" in done.err
+    assert "new values or cells: city 1" in done.err
+    assert load(copied).estimate("city = 'Paris'").rows == 300
+    assert "1 epoch" in done.err
+    told = run("info", copied).out
+    assert "300 new rows" in told
+    assert run("estimate", copied, "city = 'Paris'", "--table-rows", "6600").out.startswith("600 rows")
+
+
+def test_update_elsewhere_leaves_the_model(run: Run, copied: Path, rows: Path, tmp_path: Path) -> None:
+    before = copied.read_bytes()
+    assert run("update", copied, rows, "--epochs", "1", "-o", tmp_path / "new.countless").code == 0
+    assert copied.read_bytes() == before
+    assert load(tmp_path / "new.countless").rows == 3_300
+
+
+@pytest.mark.parametrize("where", ["training", "writing", "stopped"])
+def test_a_failure_leaves_the_old_file(
+    run: Run, copied: Path, rows: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    before = copied.read_bytes()
+
+    def fails(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt if where == "stopped" else ModelFileError("the disk is full: make room")
+
+    if where == "writing":
+        monkeypatch.setattr(store, "_put_json", fails)
+    else:
+        monkeypatch.setattr("countless.estimator.update.encoded", fails)
+    done = run("update", copied, rows, "--epochs", "1")
+    assert done.code == (130 if where == "stopped" else 1)
+    assert ("is as it was" if where == "stopped" else "the disk is full") in done.err
+    assert copied.read_bytes() == before
+    assert [path.name for path in copied.parent.iterdir()] == [copied.name]
+
+
+def test_check_for_people_and_for_cron(run: Run, model: Path, people: Path, rows: Path) -> None:
+    fine = run("check", model, people)
+    assert fine.code == 0
+    assert "the model is still true" in fine.out
+    assert "of error bars hold" in fine.out
+    assert run("check", model, people, "--quiet").out == ""
+    bad = run("check", model, rows, "-q", "--queries", "0")
+    assert bad.code == 3
+    assert len(bad.out.splitlines()) == 1
+    assert "city has drifted" in bad.out
+    told = json.loads(run("check", model, rows, "--json", "--sample", "0").out)
+    assert told["drifted"][0] == "city"
+    assert not told["ok"]
+    assert run("check", model, people.parent / "nothing.parquet").code == 1
+
+
+def test_table_rows_of_many_clauses(run: Run, model: Path, tmp_path: Path) -> None:
+    clauses = tmp_path / "clauses.sql"
+    clauses.write_text("age > 40\nTRUE\n")
+    done = run("estimate", model, "--file", clauses, "--table-rows", "6000", "--json")
+    assert [round(json.loads(line)["rows"]) for line in done.out.splitlines()][1] == 6_000
