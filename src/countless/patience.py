@@ -5,6 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 _own = threading.local()
 
@@ -14,7 +18,7 @@ class GivenUpError(Exception):
 
 
 @contextmanager
-def while_wanted(wanted: Callable[[], bool]) -> Iterator[None]:
+def while_wanted(wanted: Callable[[], bool] | None) -> Iterator[None]:
     """What this thread does within is given up at the next :func:`go_on` when ``wanted`` says no.
 
     >>> with while_wanted(lambda: False):
@@ -28,6 +32,17 @@ def while_wanted(wanted: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         _own.wanted = before
+
+
+def carried(call: Callable[[A], B]) -> Callable[[A], B]:
+    """``call`` for another thread, which gives it up when this one would."""
+    wanted = getattr(_own, "wanted", None)
+
+    def called(given: A) -> B:
+        with while_wanted(wanted):
+            return call(given)
+
+    return called
 
 
 def go_on() -> None:
