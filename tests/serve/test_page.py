@@ -26,6 +26,8 @@ from tests.serve.conftest import Client, running
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+
 
 @dataclass
 class Visitor:
@@ -120,7 +122,7 @@ class Visitor:
             name = value.get("value", value.get("from"))
             if name is None:
                 continue
-            (line,) = [each for each in shown if re.match(rf"{re.escape(str(name))}(( to |–)[^:]*)?: ", each)]
+            (line,) = [each for each in shown if re.match(rf"{re.escape(str(name))}(( to |{DASH})[^:]*)?: ", each)]
             assert line.split(": ", 1)[1].startswith(f"{rows(value['rows'])} rows")
 
 
@@ -317,7 +319,7 @@ def test_a_few_enormous_values_do_not_hide_the_others(visitor: Visitor) -> None:
     visitor.open(model="pages")
     bins = visitor.told["bytes"]
     assert len(bins) > 12
-    assert bins[-1].split(":")[0].endswith("–1,000,000")
+    assert bins[-1].split(":")[0].endswith(f"{DASH}1,000,000")
     visitor.drag("bytes", 0.5, 1.0)
     found = re.fullmatch(r"bytes >= (\d+)", visitor.where)
     assert found, visitor.where
@@ -442,14 +444,14 @@ def test_values_that_do_not_add_up_to_the_count_are_marked(visitor: Visitor) -> 
     visitor.page.route("**/distribution", differing)
     visitor.click("city", "Rome")
     marks = {column: visitor.card(column).locator(".off:visible").all_inner_texts() for column in visitor.told}
-    assert marks == {"age": ["+12.3%"], "city": [], "married": ["−20.0%"], "since when": [], "score": []}
+    assert marks == {"age": ["+12.3%"], "city": [], "married": [f"{MINUS}20.0%"], "since when": [], "score": []}
     assert "20.0% less than its count" in str(visitor.card("married").locator(".off").get_attribute("title"))
 
 
 def test_a_bin_is_called_by_the_values_that_it_holds(visitor: Visitor) -> None:
     ages = [line.split(":")[0] for line in visitor.told["age"]]
-    assert all(re.fullmatch(r"\d+(–\d+)?", age) for age in ages)
-    ends = [tuple(map(int, age.split("–"))) for age in ages]
+    assert all(re.fullmatch(rf"\d+({DASH}\d+)?", age) for age in ages)
+    ends = [tuple(map(int, age.split(DASH))) for age in ages]
     assert all(before[-1] + 1 == after[0] for before, after in itertools.pairwise(ends))
     visitor.write(f"age BETWEEN {ends[3][0]} AND {ends[3][-1]}")
     (line,) = [line for line in visitor.told["age"] if line.startswith(f"{ages[3]}:")]
@@ -477,7 +479,7 @@ def test_a_model_that_is_not_there(visitor: Visitor) -> None:
     visitor.page.wait_for_selector("#none:visible")
     assert visitor.page.inner_text("#none") == "No model is called “nope”. There are: people, pages"
     assert visitor.page.locator(".card").count() == 0
-    assert (visitor.where, visitor.count) == ("", "–")
+    assert (visitor.where, visitor.count) == ("", DASH)
     assert not visitor.page.is_visible("#ask")
     visitor.page.click("#none >> text=pages")
     visitor.page.wait_for_selector('[data-column="url"]')

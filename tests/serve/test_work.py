@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless import Estimator
+from countless.patience import GivenUpError, go_on, while_wanted
 from countless.serve.kept import Kept
 from countless.serve.models import Served
 from countless.serve.refusals import RefusalError
@@ -184,7 +186,7 @@ def test_one_who_gives_up_does_not_spoil_it_for_others() -> None:
         hasty, patient = Work(1, 9, 0.1), Work(1, 9, 10)
         patient._jobs = hasty._jobs
 
-        def compute(wanted: Callable[[], bool]) -> bytes:
+        def compute() -> bytes:
             let.wait(10)
             return b"done"
 
@@ -196,3 +198,45 @@ def test_one_who_gives_up_does_not_spoil_it_for_others() -> None:
         return await second, len(hasty._jobs)
 
     assert asyncio.run(both())[0] == (b"done", False)
+
+
+def test_what_nobody_waits_for_is_given_up() -> None:
+    """Questions that would never end do not hold the only thread for ever."""
+
+    async def asked() -> tuple[list[int], tuple[bytes, bool]]:
+        steps = [0, 0, 0]
+        hasty, patient = Work(1, 9, 0.1), Work(1, 9, 10)
+        patient._pool = hasty._pool
+
+        def endless(place: int) -> bytes:
+            while True:
+                steps[place] += 1
+                time.sleep(0.002)
+                go_on()
+
+        for place in range(3):
+            with pytest.raises(RefusalError, match="longer than"):
+                await hasty.answer(str(place), partial(endless, place))
+        return steps, await patient.answer("another", lambda: b"done")
+
+    steps, found = asyncio.run(asked())
+    assert min(steps) > 0
+    assert found == (b"done", False)
+
+
+def test_who_joins_what_is_just_given_up_begins_anew() -> None:
+    left = iter([False])
+
+    def compute() -> bytes:
+        if next(left, True):
+            return b"done"
+        raise GivenUpError
+
+    assert asyncio.run(Work(1, 9, 10).answer("a", compute)) == (b"done", False)
+
+
+def test_long_answers_of_the_engine_are_given_up(estimator: Estimator) -> None:
+    left = iter([True, *[False] * 9])
+    with pytest.raises(GivenUpError), while_wanted(lambda: next(left)):
+        estimator.distributions(["score", "city"], "age > 30 AND married AND score < 1")
+    assert estimator.estimate("age > 30 AND married AND score < 1").rows > 0

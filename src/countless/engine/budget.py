@@ -24,6 +24,7 @@ from countless.engine.answer import Answer
 from countless.engine.particles import particles
 from countless.engine.runtime import Runtime
 from countless.engine.thinning import THINNING_POWER
+from countless.patience import go_on
 from countless.region import Box
 
 LEAST, MOST = 128, 512  # particles; between them the number doubles
@@ -65,6 +66,7 @@ class Population:
 
     def walk(self, budget: int, stream: int = 0, power: float = THINNING_POWER) -> list[Answer]:
         """The answer of every box with ``budget`` particles; each ``stream`` is independent of the others."""
+        go_on()
         numbers = offsets(self._seed, stream, len(self._runtime.sizes))
         if self._ready is not None:
             return self._ready.walk(budget, power, numbers)

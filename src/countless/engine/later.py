@@ -20,6 +20,7 @@ from countless.engine.runtime import Runtime, softmax
 from countless.engine.runtimes import Runtimes
 from countless.engine.spread import LEAST, Axis, Part, Spread, counted, part, summed, with_axes
 from countless.engine.traced import traced
+from countless.patience import carried
 from countless.region import Box, Region
 
 
@@ -38,7 +39,7 @@ def spreads(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int)
         return summed(parts, [axis])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(one, axes))
+        return list(pool.map(carried(one), axes))
 
 
 def _together(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> list[Axis]:

@@ -17,6 +17,7 @@ from countless.engine.budget import offsets
 from countless.engine.runtime import Runtime, State, softmax
 from countless.engine.thinning import even_hints, thin, thin_scattered
 from countless.engine.walk import States, hint_of, walk
+from countless.patience import go_on
 
 LABEL_STREAM = 16  # keeps these walks' random numbers apart from those of counts
 
@@ -36,6 +37,7 @@ def traced(orders: Sequence[Runtime[Any]], asked: Trace, budget: int, seed: int,
 
 
 def _traced(runtime: Runtime[Any], asked: Trace, budget: int, seed: int, stream: int) -> Traced:
+    go_on()
     numbers = offsets(seed, stream, len(runtime.sizes))
     if not walk(asked.box, runtime.order):
         return Traced(np.array([runtime.sizes]), np.ones(1), True, 0)

@@ -12,11 +12,12 @@ from countless.data.frame import Frame
 from countless.data.schema import Column, Schema
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.estimate import Estimate
+from countless.patience import go_on
 from countless.serve import limits
 from countless.serve.cards import card, searched
 from countless.serve.functions import refused
 from countless.serve.models import Served, kind_of
-from countless.serve.refusals import RefusalError, told, too_long
+from countless.serve.refusals import RefusalError, told
 from countless.serve.requests import (
     Asked,
     CheckRequest,
@@ -29,23 +30,21 @@ from countless.serve.requests import (
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")
 SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
 TOGETHER = 64  # clauses that are answered before it is seen whether someone still waits
-Wanted = Callable[[], bool]  # whether someone still waits
-Answer = Callable[[Served, Any, Wanted], dict[str, Any]]
+Answer = Callable[[Served, Any], dict[str, Any]]
 
 
-def estimate(served: Served, asked: EstimateRequest, wanted: Wanted) -> dict[str, Any]:
+def estimate(served: Served, asked: EstimateRequest) -> dict[str, Any]:
     """How many rows match; of several clauses, one that cannot be answered gives its error."""
     if isinstance(asked.where, str):
         return {"estimates": [plain(served.estimator.estimate(_allowed(asked.where)))]}
     found: list[dict[str, Any]] = []
     for first in range(0, len(asked.where), TOGETHER):
-        if not wanted():
-            raise too_long("too long")
+        go_on()
         found += _estimates(served, asked.where[first : first + TOGETHER])
     return {"estimates": found}
 
 
-def distribution(served: Served, asked: DistributionRequest, wanted: Wanted) -> dict[str, Any]:
+def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
     """A card for each column."""
     schema = served.estimator.schema
     sought = searched(schema, asked)
@@ -56,7 +55,7 @@ def distribution(served: Served, asked: DistributionRequest, wanted: Wanted) -> 
     return {"total": plain(found[0].total), "cards": cards}
 
 
-def query(served: Served, asked: QueryRequest, wanted: Wanted) -> dict[str, Any]:
+def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
     """The result of a SELECT."""
     found = served.estimator.query(_allowed(asked.sql), intervals=asked.intervals)
     if len(found) > limits.RESULT_ROWS:
@@ -70,13 +69,13 @@ def query(served: Served, asked: QueryRequest, wanted: Wanted) -> dict[str, Any]
     }
 
 
-def sample(served: Served, asked: SampleRequest, wanted: Wanted) -> dict[str, Any]:
+def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
     """Rows that the model would write."""
     found = served.estimator.sample(asked.count, where=_condition(asked.where), seed=asked.seed)
     return _table(found) | {"effective_size": found.effective_size, "exact": found.exact}
 
 
-def check(served: Served, asked: CheckRequest, wanted: Wanted) -> dict[str, Any]:
+def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
     """How many rows of the table match."""
     if served.table is None:
         raise RefusalError(
@@ -87,10 +86,10 @@ def check(served: Served, asked: CheckRequest, wanted: Wanted) -> dict[str, Any]
     return {"rows": served.table.count(_allowed(asked.where))}
 
 
-def answered(answer: Answer, served: Served, asked: Asked, wanted: Wanted) -> bytes:
+def answered(answer: Answer, served: Served, asked: Asked) -> bytes:
     """The answer as JSON, with the milliseconds that it took."""
     started = time.perf_counter()
-    found = answer(served, asked, wanted)
+    found = answer(served, asked)
     found["ms"] = round((time.perf_counter() - started) * 1e3, 2)
     return to_json(found)
 

@@ -100,7 +100,7 @@ class Service:
         served = self.served(name)
         work = self._tables if answer is answers.check else self._engine
         key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
-        body, kept = await work.answer(key, lambda wanted: answers.answered(answer, served, asked, wanted))
+        body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked))
         return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from countless.patience import GivenUpError, while_wanted
 from countless.serve.kept import Kept
 from countless.serve.refusals import RefusalError, too_long
 
-Compute = Callable[[Callable[[], bool]], bytes]
+Compute = Callable[[], bytes]
 
 
 @dataclass
@@ -27,7 +28,8 @@ class Work:
     """So many ``threads``, and at most ``most`` different questions that they work on or that wait for them.
 
     Equal questions that are asked at the same time are answered together. A request waits ``seconds`` for its answer;
-    a question that nobody waits for any more is dropped, unless it is worked on: then its answer is kept, if any are.
+    a question that nobody waits for any more is dropped, or given up at its next step if it is worked on. Answers are
+    kept, if there is where.
     """
 
     def __init__(self, threads: int, most: int, seconds: float, kept: Kept | None = None) -> None:
@@ -43,12 +45,14 @@ class Work:
         return any(job.future.running() for job in list(self._jobs.values()))
 
     async def answer(self, asked: str, compute: Compute) -> tuple[bytes, bool]:
-        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before.
-
-        It is told how to see whether someone still waits for it; if not, it may raise an error instead.
-        """
+        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before."""
         if self._kept is not None and (kept := self._kept.get(asked)) is not None:
             return kept, True
+        while True:
+            with contextlib.suppress(GivenUpError):  # just before this request came
+                return await self._computed_for(asked, compute), False
+
+    async def _computed_for(self, asked: str, compute: Compute) -> bytes:
         job = self._jobs.get(asked)
         if job is None:
             job = self._start(asked, compute)
@@ -60,7 +64,7 @@ class Work:
             done, _ = await asyncio.wait([future], timeout=self._seconds)
             if not done:
                 raise too_long(f"longer than {self._seconds:g} s")
-            return future.result(), False
+            return future.result()
         finally:
             job.waiting -= 1
             if not job.waiting and job.future.cancel():
@@ -75,12 +79,17 @@ class Work:
             raise RefusalError(429, "TooManyRequestsError", "too many requests are waiting: try again later")
         loop = asyncio.get_running_loop()
         job = self._jobs[asked] = _Job(waiting=1)
-        job.future = self._pool.submit(self._computed, asked, compute, job.wanted)
+        job.future = self._pool.submit(self._computed, asked, compute, job)
         job.future.add_done_callback(lambda future: _on(loop, self._forget, asked, job))
         return job
 
-    def _computed(self, asked: str, compute: Compute, wanted: Callable[[], bool]) -> bytes:
-        answer = compute(wanted)
+    def _computed(self, asked: str, compute: Compute, job: _Job) -> bytes:
+        try:
+            with while_wanted(job.wanted):
+                answer = compute()
+        except GivenUpError:
+            self._jobs.pop(asked, None)  # who asks from now on begins anew
+            raise
         if self._kept is not None:
             self._kept.put(asked, answer)
         return answer

@@ -22,6 +22,7 @@ from countless.engine.text.walk import Children, Prefixes, Walk, start_of
 from countless.engine.thinning import thin
 from countless.errors import CountlessError
 from countless.machines import distance, same_columns
+from countless.patience import go_on
 
 AT_ONCE = 256  # strings that are drawn from one walk
 LEAST, MOST = 128, 2048  # prefixes of a walk; between them the number grows fourfold
@@ -86,6 +87,7 @@ class _Ancestral:
         spec, going = self.spec, np.arange(len(self.symbols))  # the strings that have not ended
         following, nodes = self.following, self.nodes
         for position in range(spec.length + 1):
+            go_on()
             chances = following * self._possible(position)
             symbols = draw(chances, rng)
             self.symbols[going, position] = symbols
@@ -186,6 +188,7 @@ class _Strings:
             self._end(np.array([NOBODY]), np.array([spec.null]), null, np.log(null))
         prefixes, logs = walk.begin(start_of(walk.tree, spec)), np.zeros(1)
         for position in range(spec.length + 1):
+            go_on()
             for symbol in (spec.end, spec.cut) if position == spec.length else (spec.end,):
                 chances = prefixes.following[:, symbol].astype(np.float64)
                 masses = prefixes.masses * chances * machine.ending[prefixes.states, symbol]
