@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from countless.data import codes as codes_module
 from countless.data import mapped as mapped_module
 from countless.data.blocks import blocks, counted, mapping_of
 from countless.data.codes import CodesFolder, remove
@@ -147,8 +147,9 @@ def test_what_is_counted_in_blocks_is_what_is_counted_in_memory(whole: Table, ma
         assert np.array_equal(one[1], two[1])
     (ours,), (theirs,) = (table.strings for table in (whole, mapped))
     characters = len(whole.schema.texts[0].characters)
-    one, two = count_ngrams(ours.symbols, characters), count_ngrams(theirs.symbols, characters)
-    assert (len(one), one.cut, one.nulls) == (len(two), two.cut, two.nulls)
+    here, there = count_ngrams(ours.symbols, characters), count_ngrams(theirs.symbols, characters)
+    assert (here.rows, here.cut, here.nulls) == (there.rows, there.cut, there.nulls)
+    assert all(map(np.array_equal, here.counts, there.counts))
     sizes = whole.schema.sizes
     for one_counts, two_counts in zip(counted(whole.matrix(), sizes), counted(mapped.matrix(), sizes), strict=True):
         assert np.array_equal(one_counts, two_counts)
@@ -177,12 +178,26 @@ class StoppedError(Exception):
     """Somebody pulls the plug."""
 
 
+def recorded(monkeypatch: pytest.MonkeyPatch, step: str) -> list[int]:
+    """The chunks, or the parts, that are written from now on."""
+    found: list[int] = []
+    original = getattr(CodesFolder, step)
+
+    def write(self: CodesFolder, index: int, *rest: Any) -> Any:
+        found.append(index)
+        return original(self, index, *rest)
+
+    monkeypatch.setattr(CodesFolder, step, write)
+    return found
+
+
 @pytest.mark.parametrize("after", [0, 1, 5])
 @pytest.mark.parametrize("step", ["write_chunk", "write_part"])
 def test_a_stopped_pass_goes_on(
     parquet: Path, mapped: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, after: int
 ) -> None:
-    path, done = tmp_path / "x", []
+    path = tmp_path / "x"
+    done: list[int] = []
     original = getattr(CodesFolder, step)
 
     def counting(self: CodesFolder, index: int, *rest: Any) -> Any:
@@ -196,10 +211,7 @@ def test_a_stopped_pass_goes_on(
         with pytest.raises(StoppedError):
             encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY)
     stages: list[str] = []
-    again: list[int] = []
-    monkeypatch.setattr(
-        CodesFolder, step, lambda self, index, *rest: again.append(index) or original(self, index, *rest)
-    )
+    again = recorded(monkeypatch, step)
     table = encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True, on_stage=stages.append)
     assert stages == (["encoding rows", "shuffling rows"] if step == "write_chunk" else ["shuffling rows"])
     assert not set(again) & set(done)
@@ -225,10 +237,7 @@ def test_a_stopped_pass_over_a_relation_begins_again(tmp_path: Path, monkeypatch
         patch.setattr(CodesFolder, "write_chunk", failing)
         with pytest.raises(StoppedError):
             encode_mapped(Source.open(relation), OPTIONS, tmp_path / "x", MEMORY)
-    again: list[int] = []
-    monkeypatch.setattr(
-        CodesFolder, "write_chunk", lambda self, index, rows: again.append(index) or original(self, index, rows)
-    )
+    again = recorded(monkeypatch, "write_chunk")
     table = encode_mapped(Source.open(relation), OPTIONS, tmp_path / "x", MEMORY, resume=True)
     assert again[0] == 0
     assert records(table) == records(Table.encode(relation, OPTIONS))
@@ -309,14 +318,14 @@ def test_a_full_disk(parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         free = 1_000
 
     with monkeypatch.context() as patch:
-        patch.setattr(codes_module.shutil, "disk_usage", lambda path: Usage)
+        patch.setattr(shutil, "disk_usage", lambda path: Usage)
         with pytest.raises(DataError, match=r"x is too small: the codes need \d+kB, and 1kB are free"):
             encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY)
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(codes_module.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(DataError, match=r"cannot write to .*x: the disk is full, the codes need .* in all"):
         encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY)
 
@@ -360,7 +369,8 @@ def test_duckdb_keeps_to_its_share(parquet: Path, tmp_path: Path) -> None:
     ((limit, place),) = source.rows("SELECT current_setting('memory_limit'), current_setting('temp_directory')")
     assert limit.startswith("286.1 MiB")
     assert place == str(tmp_path / "it's")
-    relation = duckdb.connect().sql("SELECT 1 AS a")
-    before = relation.query("r", "SELECT current_setting('memory_limit')").fetchall()
-    Source.open(relation).limit(1, "nowhere")
-    assert relation.query("r", "SELECT current_setting('memory_limit')").fetchall() == before
+    connection = duckdb.connect()
+    asked = "SELECT current_setting('memory_limit')"
+    before = connection.execute(asked).fetchall()
+    Source.open(connection.sql("SELECT 1 AS a")).limit(1, "nowhere")
+    assert connection.execute(asked).fetchall() == before

@@ -10,6 +10,7 @@ import click
 from countless.cli import show
 from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save
 from countless.cli.options import Amount, Duration, Names
+from countless.data.codes import is_codes
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.errors import DataError
 from countless.estimator.fit import DTYPES
@@ -188,7 +189,7 @@ def fit(
     console = show.progress()
     left = checkpoints_left(output)
     kept = codes_of(output)
-    if kept.exists():
+    if is_codes(kept):
         if resume and memory is None:
             raise DataError(f"the fit that left {kept} had a --memory: give it again, or fit without --resume")
         left.append(kept)
@@ -202,34 +203,40 @@ def fit(
         return 0
     elif resume:
         console.print(f"nothing to resume: there is no {checkpoint_of(output)}; starting anew")
-    estimator = fit_and_save(
-        console,
-        table,
-        output,
-        resume=resume,
-        columns=columns,
-        exclude=exclude,
-        epochs=epochs,
-        budget=budget,
-        seed=seed,
-        masking=masking,
-        learning_rate=learning_rate,
-        batch=batch,
-        network=Network(hidden, blocks, embedding, kind, units),
-        order=order,
-        orders=orders,
-        max_distinct=max_distinct,
-        text=text,
-        no_text=no_text,
-        max_length=max_length,
-        text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
-        summary=summary,
-        workload=workload,
-        memory=memory,
-        sample_rows=sample_rows,
-        keep_rows=keep_rows,
-        dtype=dtype,
-    )
+    try:
+        estimator = fit_and_save(
+            console,
+            table,
+            output,
+            resume=resume,
+            columns=columns,
+            exclude=exclude,
+            epochs=epochs,
+            budget=budget,
+            seed=seed,
+            masking=masking,
+            learning_rate=learning_rate,
+            batch=batch,
+            network=Network(hidden, blocks, embedding, kind, units),
+            order=order,
+            orders=orders,
+            max_distinct=max_distinct,
+            text=text,
+            no_text=no_text,
+            max_length=max_length,
+            text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
+            summary=summary,
+            workload=workload,
+            memory=memory,
+            sample_rows=sample_rows,
+            keep_rows=keep_rows,
+            dtype=dtype,
+        )
+    except KeyboardInterrupt:
+        if is_codes(kept):
+            told = f"stopped while the table was read: what is done is kept in {kept}; add --resume to go on"
+            console.print(told, style="yellow", soft_wrap=True)
+        raise
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130

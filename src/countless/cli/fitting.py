@@ -14,7 +14,7 @@ from rich.table import Table
 
 from countless.bench.memory import peak_memory
 from countless.cli.show import asked_for, characters, duration, error_bars, plural, size, storage
-from countless.data.codes import remove
+from countless.data.codes import is_codes, remove
 from countless.data.progress import Reading
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
@@ -125,7 +125,8 @@ def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **
     if not estimator.report["interrupted"]:
         for left in checkpoints_left(output):
             left.unlink(missing_ok=True)
-        remove(codes)
+        if is_codes(codes):
+            remove(codes)
     return estimator
 
 

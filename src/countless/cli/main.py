@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo("\ninterrupted", err=True)
         code = 130
     except MemoryError:
-        click.echo("error: not enough memory: fit fewer columns (--exclude), or use a larger machine", err=True)
+        click.echo("error: not enough memory: fit with a limit (--memory 2GB), or fewer columns (--exclude)", err=True)
         code = 1
     sys.exit(code)
 

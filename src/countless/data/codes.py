@@ -260,11 +260,16 @@ def record_type(schema: Schema) -> np.dtype[Any]:
     return np.dtype(fields)
 
 
+def is_codes(path: Path) -> bool:
+    """Whether there is a folder of codes at ``path``, whole or not."""
+    return (path / MANIFEST).exists()
+
+
 def remove(path: Path) -> None:
     """Remove a folder of codes, if there is one; a folder of anything else is an error."""
     if not path.exists():
         return
-    if not (path / MANIFEST).exists() and not (path.is_dir() and not any(path.iterdir())):
+    if not is_codes(path) and not (path.is_dir() and not any(path.iterdir())):
         raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
     shutil.rmtree(path, ignore_errors=True)
 

@@ -206,6 +206,8 @@ def _told_errors() -> Iterator[None]:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
+    except duckdb.OutOfMemoryException:
+        raise SourceError("DuckDB has too little memory for this table: give more, or fewer columns") from None
     except duckdb.Error as error:
         raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
     except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query

@@ -1,0 +1,71 @@
+"""``countless fit --memory``: the folder of codes comes, is kept after a stop, and goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from countless.data.codes import CodesFolder
+from countless.estimator.estimator import Estimator
+from tests.cli.test_cli import FAST, Run, run
+
+__all__ = ["run"]
+
+
+def test_the_folder_goes_after_success(run: Run, people: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.countless"
+    done = run("fit", people, "-o", model, "--memory", "1GB", "--sample-rows", 1_000, "--exclude", "id", *FAST)
+    assert done.code == 0, done.err
+    for stage in ("counting distinct values", "encoding rows", "shuffling rows", "training"):
+        assert f"{stage} ..." in done.err
+    assert "rows/s" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["m.countless"]
+    assert Estimator.load(model).rows == 3_000
+
+
+def test_ctrl_c_while_the_table_is_read(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "m.countless"
+    codes = tmp_path / "m.countless.codes"
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CodesFolder, "write_part", stop)
+        done = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
+    assert done.code == 130
+    assert f"what is done is kept in {codes}; add --resume to go on" in done.err
+    assert "Traceback" not in done.err
+    assert [path.name for path in tmp_path.iterdir()] == [codes.name]
+    done = run("fit", people, "-o", model, "--resume", *FAST)
+    assert done.code == 1
+    assert "had a --memory: give it again" in done.err
+    done = run("fit", people, "-o", model, "--resume", "--memory", "2GB", *FAST)
+    assert done.code == 0, done.err
+    assert f"going on from {codes}" in done.err
+    assert "encoding rows" not in done.err
+    assert "shuffling rows" in done.err
+    assert not codes.exists()
+
+
+def test_a_foreign_folder_of_that_name_is_left_alone(run: Run, people: Path, tmp_path: Path) -> None:
+    codes = tmp_path / "m.codes"
+    codes.mkdir()
+    (codes / "photo.jpg").write_bytes(b"dear")
+    done = run("fit", people, "-o", tmp_path / "m", "--memory", "1GB", *FAST)
+    assert done.code == 1
+    assert done.err.splitlines()[-1].startswith(f"error: {codes} exists and is no folder of codes")
+    assert run("fit", people, "-o", tmp_path / "m", *FAST).code == 0
+    assert (codes / "photo.jpg").exists()
+
+
+@pytest.mark.parametrize("amount", ["2", "much", "200MB"])
+def test_no_amount_of_memory(run: Run, people: Path, tmp_path: Path, amount: str) -> None:
+    done = run("fit", people, "-o", tmp_path / "m", "--memory", amount)
+    assert done.code == 2
+    assert "--memory" in done.err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,112 @@
+"""A fit with limited memory, or of a sample: the same model as ever, and it goes on after a stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from countless.data.memory import Memory
+from countless.data.source import Source, connect
+from countless.errors import DataError, TrainingError
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import fit
+from countless.estimator.learning import Listener, Network, TextNetwork
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress
+
+SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=48, blocks=1, embedding=16)}
+LIMIT = "1GB"
+
+
+class Heard(Listener):
+    """Remembers the stages, and stops training after some steps."""
+
+    def __init__(self, stop_after: int = -1) -> None:
+        self.stages: list[str] = []
+        self.left = stop_after
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def training(self, progress: Progress) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and windows of some hundred rows."""
+    monkeypatch.setattr(Memory, "block", property(lambda memory: 20_000))
+    monkeypatch.setattr("countless.data.mapped.LEAST_WINDOW", 700)
+
+
+def test_as_good_as_in_memory(
+    estimator: Estimator, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mapped = fit(people, epochs=25, memory=LIMIT, **SMALL)
+    assert list(tmp_path.iterdir()) == []
+    assert mapped.schema == estimator.schema
+    for name in ("train_bits", "masked_bits"):
+        assert mapped.report[name] == pytest.approx(estimator.report[name], rel=0.02)
+    assert mapped.report["train_rows"] == estimator.report["train_rows"]
+    for clause in ("age = 30", "city IS NULL", "age < 25 AND married"):  # from exact counts
+        assert mapped.estimate(clause).rows == estimator.estimate(clause).rows
+
+
+def test_training_goes_on_without_encoding(people: Path, tmp_path: Path) -> None:
+    def run(name: str, stop_after: int = -1, resume: bool = False) -> tuple[Estimator, list[str]]:
+        heard = Heard(stop_after)
+        place: dict[str, Any] = {"checkpoint": tmp_path / f"{name}.checkpoint", "codes": tmp_path / f"{name}.codes"}
+        found = fit(people, epochs=3, memory=LIMIT, resume=resume, listener=heard, calibrate=False, **place, **SMALL)
+        return found, heard.stages
+
+    whole, stages = run("whole")
+    assert "encoding rows" in stages
+    stopped, _ = run("other", stop_after=40)
+    assert stopped.report["interrupted"]
+    assert (tmp_path / "other.codes").is_dir()
+    resumed, stages = run("other", resume=True)
+    assert not {"reading domains", "encoding rows", "shuffling rows"} & set(stages)
+    assert not resumed.report["interrupted"]
+    for name, array in whole._models["columns"].arrays.items():
+        assert np.array_equal(array, resumed._models["columns"].arrays[name])
+
+
+def test_text_and_columns_from_files(tmp_path: Path) -> None:
+    word = "['oslo', 'rome', 'łódź'][1 + range % 3]"
+    frame = connect().sql(f"SELECT range % 3 AS k, 'word ' || {word} || hash(range) AS t FROM range(2500)").df()
+    network = TextNetwork(width=16, blocks=1, heads=2, inner=16, grams=(2,), buckets=64)
+    bits = []
+    for memory in (None, LIMIT):
+        found = fit(frame, text="t", epochs=2, memory=memory, text_network=network, calibrate=False, max_length=12)
+        assert found.schema.texts[0].name == "t"
+        assert found.estimate("t LIKE '%oslo%'").rows == pytest.approx(834, abs=1)
+        bits.append(found.report["texts"]["t"]["train_bits"])
+    assert bits[0] == pytest.approx(bits[1], rel=0.1)
+
+
+@pytest.mark.parametrize("memory", [None, LIMIT])
+def test_a_sample_of_the_rows(people: Path, memory: str | None) -> None:
+    found = fit(people, epochs=1, memory=memory, sample_rows=400, calibrate=False, **SMALL)
+    assert found.rows == 3_000
+    assert found.report["train_rows"] == 400
+    clauses = ["age = 30", "city IS NULL", "age < 25 AND married"]
+    assert [found.estimate(clause).rows for clause in clauses] == Source.open(people).counts(clauses)
+
+
+def test_what_cannot_be(people: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="--sample-rows must be at least 1"):
+        fit(people, sample_rows=0)
+    with pytest.raises(DataError, match="such as 2GB"):
+        fit(people, memory="2")
+    with pytest.raises(DataError, match=r"cannot make the folder .*codes: No such file or directory"):
+        fit(people, memory="2GB", codes=tmp_path / "nowhere" / "codes")
