@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from countless.baselines.postgres.server import Server
 from countless.data.source import connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network
 from countless.estimator.plugins import load_plugins
 from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
+from tests.baselines.servers import need_postgres
 
 load_plugins()  # and what plugins bring that the environment names
 
@@ -47,3 +50,25 @@ def estimator(people: Path) -> Estimator:
 def model(estimator: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its file."""
     return estimator.save(tmp_path_factory.mktemp("model") / "people.countless")
+
+
+@pytest.fixture(scope="session")
+def server(people: Path) -> Iterator[Server]:
+    """A PostgreSQL that holds the people; each test that makes tables there makes a schema for them."""
+    need_postgres()
+    with Server() as started:
+        load_people(started, people)
+        yield started
+
+
+def load_people(started: Server, people: Path) -> None:
+    """The people as a table of PostgreSQL's, in the same order."""
+    rows = connect().execute(f"SELECT * FROM '{people}'").fetchall()
+    with started.connect() as connection:
+        connection.execute(
+            'CREATE TABLE people (id int8, age int4, city text, married bool, "since when" date, score numeric(4, 2))'
+        )
+        with connection.cursor().copy("COPY people FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        connection.execute("ANALYZE people")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from countless.baselines.base import Baseline, value_bytes
+from countless.data.location import locate
 from countless.data.source import Source
 from countless.estimator.estimate import Estimate
 
@@ -22,7 +23,7 @@ class Scan(Baseline):
     def __init__(self, table: Any) -> None:
         self._source = Source.open(table)
         self.rows = self._source.count()
-        is_path = isinstance(table, str | os.PathLike)
+        is_path = isinstance(table, str | os.PathLike) and locate(os.fspath(table)) is None
         self.bytes = _file_bytes(os.fspath(table)) if is_path else value_bytes(self._source)
 
     def estimate(self, where: str) -> Estimate:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from countless.data.location import is_postgres, shown
 from countless.data.source import Source
 from countless.errors import DataError
 
@@ -24,6 +25,9 @@ class Subject:
 
 def subjects(tables: Sequence[str], exclude: Sequence[str]) -> list[Subject]:
     """The tables, each under a name of its own. ``exclude`` names columns of any of them."""
+    for table in tables:
+        if is_postgres(table):
+            raise DataError(f"{shown(table)}: every trial would read it anew; write it to a Parquet file first")
     columns = {table: [name for name, _ in Source.open(table).columns()] for table in tables}
     known = {name.casefold() for names in columns.values() for name in names}
     for name in exclude:

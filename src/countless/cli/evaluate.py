@@ -20,6 +20,8 @@ from countless.cli import show
 from countless.cli.options import Names, json_option, method_options, model_argument
 from countless.cli.rules import measure_rules
 from countless.data.datasets import EMBEDDED
+from countless.data.location import is_postgres, locate, shown
+from countless.data.source import Source
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import QUANTILES, Evaluation, random_workload
@@ -115,12 +117,13 @@ def evaluate(
     --rules needs no truth: the same question gets the same answer, a filter that keeps everything changes nothing, an
     impossible one gives zero, one more filter or a tighter range gives no more rows, two parts of a range add up.
     """
+    rows = Source.open(table) if is_postgres(table) else table
     if rules:
         if method in BASELINES or not summary or any((baselines, patterns, kinds, save_to, workload_file)):
             raise click.UsageError(
                 "--rules draws its own questions: give no more than --queries, --seed, --method and --particles"
             )
-        measure_rules(model, table, queries, seed, method, particles, as_json)
+        measure_rules(model, rows, queries, seed, method, particles, as_json)
         return
     if workload_file is not None and save_to is not None:
         raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
@@ -134,8 +137,8 @@ def evaluate(
     if workload_file is not None:
         asked = workload.load(workload_file)
     else:
-        console.print(f"counting {queries:,} random queries on {table} ...")
-        asked = random_workload(estimator.schema, table, queries, seed, patterns, kinds)
+        console.print(f"counting {queries:,} random queries on {shown(table)} ...")
+        asked = random_workload(estimator.schema, rows, queries, seed, patterns, kinds)
     if save_to is not None:
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
@@ -144,7 +147,7 @@ def evaluate(
         return estimator.estimate(where, method=method, particles=particles, summary=summary)
 
     with (
-        Material(table, estimator.schema, share, lambda stage: console.print(f"{stage} ...")) as material,
+        Material(rows, estimator.schema, share, lambda stage: console.print(f"{stage} ...")) as material,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         if not names:
@@ -171,6 +174,8 @@ def evaluate(
 
 def _sizes(model: Path, table: str) -> dict[str, int | None]:
     """The bytes of the model file, and of the table if it is a Parquet file."""
+    if locate(table) is not None:
+        return {"model_bytes": model.stat().st_size, "table_bytes": None}
     place = EMBEDDED[table]() if table in EMBEDDED and not Path(table).is_file() else Path(table)
     parquet = place.is_file() and place.suffix.lower() in PARQUET
     return {"model_bytes": model.stat().st_size, "table_bytes": place.stat().st_size if parquet else None}

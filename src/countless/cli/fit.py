@@ -24,12 +24,17 @@ from countless.store import is_model
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
     "  countless fit people.parquet -o people.countless --workload queries.sql\n"
+    "  countless fit shop.duckdb --table orders -o orders.countless\n"
+    "  countless fit postgresql://ann@db/shop --table sales.orders -o orders.countless\n"
+    "  countless fit postgresql://ann@db/shop --query 'SELECT * FROM orders WHERE year > 2020' -o recent.countless\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
     "  countless fit 'events/*.parquet' -o events.countless --memory 2GB\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
-@click.argument("table")
+@click.argument("source")
+@click.option("--table", help="The table of a database: orders, or sales.orders; not needed if there is only one.")
+@click.option("--query", help="A SELECT, whose rows are learned instead of a table of the database.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @click.option("--columns", type=Names(), help="Fit only these columns.")
 @click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
@@ -144,7 +149,9 @@ from countless.store import is_model
     help="How numbers are stored; float32 doubles the file.",
 )
 def fit(
-    table: str,
+    source: str,
+    table: str | None,
+    query: str | None,
     output: Path,
     columns: tuple[str, ...] | None,
     exclude: tuple[str, ...],
@@ -175,13 +182,16 @@ def fit(
     keep_rows: int,
     dtype: str,
 ) -> int:
-    """Learn TABLE and write a model file.
+    """Learn a table and write a model file.
 
-    TABLE is a CSV, Parquet or JSON file, a text file with a string per line, or a glob in quotes; or the name of a data
+    SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
+    or a glob in quotes; a DuckDB database file or a postgresql:// URL, with --table or --query; or the name of a data
     set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
     downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
     mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
     keeps the best model so far; --resume goes on from there.
+
+    A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
 
     The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
     semicolon after it; or the JSON lines of countless evaluate --save. What counts is which columns are asked together.
@@ -206,9 +216,11 @@ def fit(
     try:
         estimator = fit_and_save(
             console,
-            table,
+            source,
             output,
             resume=resume,
+            table=table,
+            query=query,
             columns=columns,
             exclude=exclude,
             epochs=epochs,

@@ -63,6 +63,13 @@ class FitView(Listener):
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=1.0, text="")
 
+    def loading(self, done: int, expected: int | None) -> None:
+        if not done:
+            self.stage("reading from PostgreSQL")
+        known = expected is not None and expected >= done
+        text = f"{plural(done, 'row')}{f' of about {expected:,}' if known else ''}"
+        self._show(done / expected if known and expected else 0.0, text, text if done else None)
+
     def table(self, schema: Schema) -> None:
         texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
         columns = f", {plural(len(schema.columns), 'column')}" if schema.columns or not texts else ""
@@ -111,15 +118,15 @@ class FitView(Listener):
             self.console.print(line, soft_wrap=True)
 
 
-def fit_and_save(console: Console, table: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
-    """Fit ``table``, shown on ``console``, and write ``output``.
+def fit_and_save(console: Console, source: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
+    """Fit ``source``, shown on ``console``, and write ``output``.
 
     The checkpoint, and the folder of codes if there is one, stay only if the fit was stopped.
     """
     require_writable(output)
     checkpoint, codes = checkpoint_of(output), codes_of(output)
     with FitView(console) as view:
-        estimator = fit(table, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
+        estimator = fit(source, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import Progress
@@ -33,7 +34,7 @@ class Asked:
 
 
 def measure_rules(
-    model: Path, table: str, queries: int, seed: int, method: str, particles: int | None, as_json: bool
+    model: Path, table: Any, queries: int, seed: int, method: str, particles: int | None, as_json: bool
 ) -> None:
     """Measure how often the model breaks each rule, and show it."""
     estimator = Estimator.load(model)

@@ -7,18 +7,19 @@ from pathlib import Path
 
 from countless.errors import SourceError
 
-READERS = {
+PLAIN = {
     ".parquet": "read_parquet",
     ".pq": "read_parquet",
     ".csv": "read_csv",
     ".tsv": "read_csv",
-    ".csv.gz": "read_csv",
-    ".tsv.gz": "read_csv",
-    ".csv.zst": "read_csv",
     ".json": "read_json",
     ".jsonl": "read_json",
     ".ndjson": "read_json",
     ".txt": "read_csv",
+}
+COMPRESSED = (".gz", ".zst")  # what may follow the ending of a text format
+READERS = PLAIN | {
+    ending + packed: reader for ending, reader in PLAIN.items() if reader != "read_parquet" for packed in COMPRESSED
 }
 # One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
 LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
@@ -37,7 +38,7 @@ def scan_file(path: str) -> str:
     if reader is None:
         known = ", ".join(sorted(READERS))
         raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
-    if suffixes[-1] == ".txt":
+    if ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
         return scan_lines(path)
     if Path(path).is_file() and not Path(path).stat().st_size:
         raise SourceError(f"{path} is empty: it has neither names of columns nor rows")

@@ -1,4 +1,4 @@
-"""Where rows come from: files that DuckDB scans, frames it reads in place, or one of its relations."""
+"""Where rows come from: files that DuckDB scans, databases, frames it reads in place, or one of its relations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import duckdb
 from numpy.typing import NDArray
 
 from countless.data.arrow import Vector, batches
+from countless.data.connection import connect as connect
+from countless.data.connection import first_line as first_line
+from countless.data.connection import new_name as new_name
+from countless.data.database import open_database
 from countless.data.datasets import EMBEDDED
+from countless.data.location import Location, locate
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
+from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
 from countless.data.scan import quote_path, scan_file
 from countless.data.types import quote_identifier
@@ -32,7 +37,7 @@ NAMES = (*EMBEDDED, *PAPER_DATA)
 
 
 class Source:
-    """A table that can be queried in SQL under the name :attr:`table`, without being copied.
+    """A table that can be queried in SQL under the name :attr:`table`, without being copied, but from PostgreSQL.
 
     Of a table that is known, :attr:`advice` says how to fit it, and :attr:`notice` what is unusual about the file.
     While there is a :attr:`watch`, it is told how far each statement is.
@@ -62,11 +67,22 @@ class Source:
         self._relation = relation
 
     @classmethod
-    def open(cls, source: Any) -> Source:
-        """A path or glob, a pandas, polars or Arrow table, a DuckDB relation, or the name of a known data set.
+    def open(
+        cls, source: Any, *, table: str | None = None, query: str | None = None, loading: Loading | None = None
+    ) -> Source:
+        """A path or glob, a database, a pandas, polars or Arrow table, a DuckDB relation, or the name of a data set.
 
-        A file goes before a data set of the same name.
+        A database is a DuckDB file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also
+        follow the database after ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of
+        DuckDB's, and ``loading`` is told how many rows there are so far. A file goes before a data set of the same
+        name.
         """
+        if isinstance(source, str | os.PathLike):
+            location = locate(os.fspath(source), table, query)
+            if location is not None:
+                return cls._located(location, loading)
+        elif table is not None or query is not None:
+            raise SourceError("a table or a query is chosen of a database only: give its URL or the path of its file")
         if isinstance(source, Source):
             return source
         if isinstance(source, str) and source in PAPER_DATA and not Path(source).is_file():
@@ -90,6 +106,15 @@ class Source:
                 "give a path, a pandas, polars or Arrow table, or a DuckDB relation"
             ) from None
         return cls(name, connection, None)
+
+    @classmethod
+    def _located(cls, location: Location, loading: Loading | None) -> Source:
+        name = new_name()
+        if location.is_postgres:
+            connection = connect()
+            load_table(location, connection, name, loading)
+            return cls(name, connection, None)
+        return cls(name, open_database(location, name), None)
 
     @classmethod
     def paper(
@@ -216,39 +241,10 @@ def _told_errors() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
-
-    It has as many threads as ``COUNTLESS_THREADS`` says, or as there are cores.
-    """
-    threads = os.environ.get("COUNTLESS_THREADS", "")
-    connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = true")  # a watch asks for it; nothing is printed
-    connection.execute("SET enable_progress_bar_print = false")
-    return connection
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
-
-    What is wrong in a line of a CSV file comes only after that line.
-    """
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    if len(lines) > 2 and lines[1].startswith("Original Line:"):
-        return f"{lines[0]}: {lines[2]}"
-    return lines[0]
-
-
 def _files(path: str) -> tuple[str, ...]:
     """The files that ``path`` names, in full: a pattern names several, in order."""
     found = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
     return tuple(str(Path(file).resolve()) for file in found)
-
-
-def new_name() -> str:
-    """A name for a table that no other has."""
-    return f"countless_{uuid4().hex[:12]}"
 
 
 def _viewed(name: str, select: str, path: str) -> duckdb.DuckDBPyConnection:

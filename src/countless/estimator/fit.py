@@ -56,6 +56,8 @@ class LoggingListener(Listener):
 def fit(
     source: Any,
     *,
+    table: str | None = None,
+    query: str | None = None,
     columns: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
     epochs: int | None = None,
@@ -88,11 +90,12 @@ def fit(
     """Learn the joint distribution of a table's columns.
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
-    relation, or the name of a data set: ``adult``, ``npm_urls``, or one of the paper's. ``budget`` is in seconds; if
-    neither it nor ``epochs`` is given, the table's size decides, and a quarter of an hour is the most. With
-    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and
-    keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
-    ``training`` has further options of :class:`~countless.train.options.TrainOptions` by name, for experiments.
+    relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
+    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is in seconds; if neither it
+    nor ``epochs`` is given, the table's size decides, and a quarter of an hour is the most. With ``checkpoint``, a
+    file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and keeps the best model
+    so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see. ``training`` has further
+    options of :class:`~countless.train.options.TrainOptions` by name, for experiments.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
     seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
@@ -138,7 +141,7 @@ def fit(
         raise TrainingError("--sample-rows must be at least 1")
     limit = None if memory is None else Memory.read(memory)
     clauses = None if workload is None else read_clauses(workload)
-    source = Source.open(source)
+    source = Source.open(source, table=table, query=query, loading=listener.loading)
     encode = EncodeOptions(
         None if columns is None else _names(columns),
         _names(exclude),
@@ -149,8 +152,8 @@ def fit(
     )
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    with encoded(source, encode, limit, None if codes is None else Path(codes), seed, resume, listener) as table:
-        schema = table.schema
+    with encoded(source, encode, limit, None if codes is None else Path(codes), seed, resume, listener) as learned:
+        schema = learned.schema
         listener.table(schema)
         asked = None
         if clauses is not None:
@@ -159,13 +162,24 @@ def fit(
         if budget is not None:
             share = budget / (len(schema.texts) + bool(schema.columns))
             options, text_options = (replace(each, budget=share) for each in (options, text_options))
-        sample = table if sample_rows is None else table.sampled(sample_rows, seed)
+        sample = learned if sample_rows is None else learned.sampled(sample_rows, seed)
         learner = Learner(
-            table, sample, options, text_options, network, planned, text_network, dtype, place, resume, listener, asked
+            learned,
+            sample,
+            options,
+            text_options,
+            network,
+            planned,
+            text_network,
+            dtype,
+            place,
+            resume,
+            listener,
+            asked,
         )
         found, report = learner.models(summary)
         if keep_rows:
-            found[ROWS] = kept_rows(rows_of(table), whole(keep_rows, "the number of rows to keep", 0), seed)
+            found[ROWS] = kept_rows(rows_of(learned), whole(keep_rows, "the number of rows to keep", 0), seed)
         raw = Estimator(schema, found, report=report)
         if not calibrate:
             return raw

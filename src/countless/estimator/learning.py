@@ -36,6 +36,9 @@ class Listener:
     def stage(self, name: str) -> None:
         """A stage begins."""
 
+    def loading(self, done: int, expected: int | None) -> None:
+        """So many rows have come from PostgreSQL, of about so many, if it has a notion of it."""
+
     def table(self, schema: Schema) -> None:
         """The table has been read and encoded."""
 

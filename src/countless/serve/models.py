@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from countless.data.location import is_postgres, shown
 from countless.data.schema import Column, Schema
 from countless.data.types import TEXT, TIMES
 from countless.errors import CountlessError, ModelFileError
@@ -113,9 +114,9 @@ def _named(given: str) -> tuple[str, Path]:
 def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
     found = {}
     for item in given:
-        name, _, path = item.partition("=")
+        name, _, path = ("", "", "") if is_postgres(item) else item.partition("=")
         if not path:
-            raise CountlessError(f"{item}: a table is given as NAME=TABLE, with the name of its model")
+            raise CountlessError(f"{shown(item)}: a table is given as NAME=TABLE, with the name of its model")
         if name not in models:
             raise CountlessError(f'no model is called "{name}": there are {", ".join(models)}')
         found[name] = path

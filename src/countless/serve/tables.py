@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlglot import exp
 
 from countless.data.datasets import EMBEDDED
+from countless.data.location import locate, shown
 from countless.data.scan import quote_path
 from countless.data.schema import Schema
 from countless.data.source import Source
@@ -18,17 +19,23 @@ from countless.query.predicate import DIALECT
 
 
 class CheckedTable:
-    """A table on disk that has the columns of a model. To be used by one thread at a time."""
+    """A table that has the columns of a model. To be used by one thread at a time.
+
+    One of PostgreSQL's is copied when it is opened, and counted as it was then.
+    """
 
     def __init__(self, path: str, schema: Schema) -> None:
         if path in EMBEDDED and not Path(path).is_file():
             path = str(EMBEDDED[path]())
-        self._source = Source.open(Path(path).absolute())
+        place = str(Path(path).absolute()) if locate(path) is None else path
+        self._source = Source.open(place)
         known = {name.casefold() for name, _ in self._source.columns()}
         missing = [name for name in schema.names if name.casefold() not in known]
         if missing:
-            raise SourceError(f'{path} has no column "{missing[0]}": give the table that the model was fitted to')
-        self._lock(path)
+            raise SourceError(
+                f'{shown(path)} has no column "{missing[0]}": give the table that the model was fitted to'
+            )
+        self._lock(place)
         self._compiler = Compiler(schema)
 
     def count(self, where: str) -> int:
@@ -39,8 +46,8 @@ class CheckedTable:
 
     def _lock(self, path: str) -> None:
         """Let what is asked reach no other file, nor the network, nor settings."""
-        whole = Path(path).absolute()
-        files = [str(whole), *glob.glob(str(whole), recursive=True)]
+        location = locate(path)
+        files = [path, *glob.glob(path, recursive=True)] if location is None else []
         self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
         self._source.run("SET enable_external_access = false")
         self._source.run("SET lock_configuration = true")

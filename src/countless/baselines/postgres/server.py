@@ -11,6 +11,7 @@ import time
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from countless.errors import MissingExtraError, ServerError
 
@@ -95,6 +96,11 @@ class Server:
             autocommit=True,
             prepare_threshold=None,
         )
+
+    @property
+    def url(self) -> str:
+        """Where others of the same user find it."""
+        return f"postgresql://{SUPERUSER}@/postgres?host={quote(str(self.directory), safe='')}&port=5432"
 
     def close(self) -> None:
         """Stop the server and remove its directory. It may be done twice."""

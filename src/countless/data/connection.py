@@ -1,0 +1,37 @@
+"""DuckDB, as every part of the house opens it."""
+
+from __future__ import annotations
+
+import os
+from uuid import uuid4
+
+import duckdb
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
+
+    It has as many threads as ``COUNTLESS_THREADS`` says, or as there are cores.
+    """
+    threads = os.environ.get("COUNTLESS_THREADS", "")
+    connection = duckdb.connect(":memory:", config={"threads": max(1, int(threads))} if threads.isdecimal() else {})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = true")  # a watch asks for it; nothing is printed
+    connection.execute("SET enable_progress_bar_print = false")
+    return connection
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
+
+    What is wrong in a line of a CSV file comes only after that line.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if len(lines) > 2 and lines[1].startswith("Original Line:"):
+        return f"{lines[0]}: {lines[2]}"
+    return lines[0]
+
+
+def new_name() -> str:
+    """A name for a table that no other has."""
+    return f"countless_{uuid4().hex[:12]}"

@@ -1,0 +1,199 @@
+"""Which database, and which table of it: what stands before and after ``::``."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote
+
+from countless.errors import SourceError
+
+POSTGRES = re.compile(r"postgres(?:ql)?://")
+DATABASES = (".duckdb", ".ddb", ".db")  # how the name of a DuckDB file ends
+SEPARATOR = "::"
+# What a question may begin with; DuckDB knows one that begins with FROM.
+SELECT = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:\(|(?:SELECT|WITH|VALUES|TABLE|FROM)\b)", re.I | re.S)
+PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
+SHOWN = ("host", "port", "dbname", "user")  # parameters of a URL that are no secret
+MOST_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Location:
+    """A database, by path or URL, and what to read of it: a table, the rows of a query, or its only table."""
+
+    place: str
+    table: str | None = None
+    query: str | None = None
+
+    @property
+    def is_postgres(self) -> bool:
+        return is_postgres(self.place)
+
+
+def is_postgres(source: object) -> bool:
+    """Whether ``source`` is the URL of a PostgreSQL database."""
+    return isinstance(source, str) and POSTGRES.match(source) is not None
+
+
+def locate(source: str, table: str | None = None, query: str | None = None) -> Location | None:
+    """The database that ``source`` names, or None if it is something else, such as a CSV file.
+
+    >>> locate("shop.duckdb::sales.orders")
+    Location(place='shop.duckdb', table='sales.orders', query=None)
+    >>> locate("postgresql://[::1]/shop::SELECT a::int FROM t").query
+    'SELECT a::int FROM t'
+    >>> locate("orders.csv") is None
+    True
+    """
+    place, found = _split(source)
+    if not is_postgres(place) and not place.lower().endswith(DATABASES):
+        if table is not None or query is not None:
+            option = "--table" if query is None else "--query"
+            told = f"{option} is for databases, and {shown(source)} is none"
+            raise SourceError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
+        return None
+    given = [text for text in (table, query, found) if text is not None]
+    if len(given) > 1:
+        raise SourceError(f"{shown(source)}: give one table or one query, by --table, by --query, or after ::")
+    if found is not None and SELECT.match(found) and not re.fullmatch(r"\w+", found):
+        query = found
+    elif found is not None:
+        table = found
+    if query is not None:
+        query = _select(query)
+    return Location(place, table, query)
+
+
+def shown(source: object) -> str:
+    """What may be shown of a source: of a URL no password, and of its parameters only those that say where it is.
+
+    >>> shown("postgresql://ann:s3cr%40t@db.example.org/shop?sslmode=require&password=x::orders")
+    'postgresql://ann@db.example.org/shop::orders'
+    """
+    text = os.fspath(source) if isinstance(source, str | os.PathLike) else type(source).__name__
+    if not is_postgres(text):
+        return str(text)
+    place, found = _split(text)
+    scheme, rest = place.split("://", 1)
+    rest, _, parameters = rest.partition("?")
+    authority, slash, path = rest.partition("/")
+    ports = re.fullmatch(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?,?)*", authority.rpartition("@")[2])
+    if ports is None or ("@" not in authority and "@" in text):  # parts of a password that was not written as %2F
+        return f"{scheme}://..."
+    user, at, host = authority.rpartition("@")
+    kept = [
+        (name, value) for name, value in parse_qsl(parameters, separator="&", keep_blank_values=True) if name in SHOWN
+    ]
+    ending = "?" + "&".join(f"{name}={quote(value, safe='/')}" for name, value in kept) if kept else ""
+    url = f"{scheme}://{user.split(':')[0]}{at}{host}{slash}{path}{ending}"
+    return url if found is None else f"{url}{SEPARATOR}{found}"
+
+
+def redacted(message: str, place: str) -> str:
+    """``message`` without what is secret in the URL ``place`` or in the environment.
+
+    >>> redacted('no entry for "s3cr@t"', "postgresql://ann:s3cr%40t@host/shop")
+    'no entry for "***"'
+    """
+    for secret in sorted(_secrets(place), key=len, reverse=True):
+        message = message.replace(secret, "***")
+    return message
+
+
+def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, path: Sequence[str]) -> tuple[str, str]:
+    """The table, schema and name, that ``wanted`` means; the only one if nothing is wanted.
+
+    An exact name goes before one that differs in case, and a schema of ``path``, the earlier the better, before others.
+    """
+    where = shown(place)
+    if not tables:
+        raise SourceError(f"{where} has no tables that you may see")
+    if wanted is None:
+        if len(tables) == 1:
+            return tables[0]
+        raise SourceError(f"{where} has {len(tables)} tables: choose one by --table, or after ::; {_listed(tables)}")
+    parts = identifier(wanted)
+    rank = {schema: place for place, schema in enumerate(path)}
+    for fold in (str, str.casefold):
+        name = tuple(fold(part) for part in parts)
+        found = [table for table in tables if tuple(fold(part) for part in table)[-len(name) :] == name]
+        if found:
+            return min(found, key=lambda table: rank.get(table[0], len(rank)))
+    close = difflib.get_close_matches(parts[-1], [name for _, name in tables], 1)
+    hint = f'did you mean "{close[0]}"?' if close else _listed(tables)
+    raise SourceError(f'{where} has no table "{wanted}": {hint}')
+
+
+def identifier(name: str) -> tuple[str, ...]:
+    """The parts of a name that may be qualified, and whose parts may stand in double quotes.
+
+    >>> identifier('sales."2020.orders"'), identifier("orders")
+    (('sales', '2020.orders'), ('orders',))
+    """
+    parts: list[str] = []
+    end = 0
+    while (found := PART.match(name, end)) is not None:
+        parts.append(found[2] if found[1] is None else found[1].replace('""', '"'))
+        end = found.end()
+        if end == len(name) or name[end] != ".":
+            break
+        end += 1
+    if end != len(name) or not 1 <= len(parts) <= 2 or name.endswith("."):
+        raise SourceError(f'"{name}" is not the name of a table: write orders, sales.orders or "Odd name"."orders"')
+    return tuple(parts)
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    """What stands before and after the first ``::`` that is no part of a file's name or of an address."""
+    start = 0
+    if is_postgres(source):
+        start = source.index("://") + 3
+        ends = [place for place in (source.find("/", start), source.find("?", start)) if place >= 0]
+        start = min(ends) if ends else max(source.rfind("@"), source.rfind("]"), start)
+    elif not any(ending + SEPARATOR in source.lower() for ending in DATABASES) or _exists(source):
+        return source, None
+    else:
+        places = (source.lower().find(ending + SEPARATOR) for ending in DATABASES)
+        start = min(place for place in places if place >= 0)
+    end = source.find(SEPARATOR, start)
+    return (source, None) if end < 0 else (source[:end], source[end + len(SEPARATOR) :])
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # longer than a name can be
+        return False
+
+
+def _select(query: str) -> str:
+    """A query that reads, without the semicolon at its end."""
+    if not SELECT.match(query):
+        raise SourceError("--query must be a SELECT: nothing else is run on a database")
+    return query.strip().rstrip(";").rstrip()
+
+
+def _secrets(place: str) -> set[str]:
+    found = {os.environ.get("PGPASSWORD", "")}
+    if is_postgres(place):
+        rest, _, parameters = _split(place)[0].split("://", 1)[1].partition("?")
+        for text in (rest, place.split("://", 1)[1]):  # as it should be written, and as it should not
+            found.add(text.rpartition("@")[0].partition(":")[2])
+        for parameter in parameters.split("&"):
+            name, _, value = parameter.partition("=")
+            if unquote(name).casefold() in ("password", "sslpassword"):
+                found.add(value)
+        found |= {unquote(secret) for secret in found}
+        found |= {quote(secret, safe="") for secret in found}
+    return found - {""}
+
+
+def _listed(tables: Sequence[tuple[str, str]]) -> str:
+    names = [f"{schema}.{name}" for schema, name in tables[:MOST_LISTED]]
+    more = f" and {len(tables) - MOST_LISTED} more" if len(tables) > MOST_LISTED else ""
+    return f"the tables are {', '.join(names)}{more}"

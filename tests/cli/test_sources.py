@@ -1,0 +1,107 @@
+"""Models of tables in databases: fitted, evaluated and served from where the tables are, without a password kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import duckdb
+import pytest
+
+from countless.baselines.postgres.server import Server
+from countless.bench.subjects import subjects
+from countless.cli.main import main
+from countless.data.source import Source
+from countless.errors import DataError, SourceError
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import fit
+from countless.estimator.learning import Listener, Network
+from countless.serve.models import load_models
+from countless.serve.tables import CheckedTable
+
+FAST = ("--epochs", "1", "--hidden", "16", "--blocks", "1", "--embedding", "8", "--no-summary")
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def shop(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shop") / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE people AS FROM '{people}'; CREATE TABLE other AS SELECT 1 AS a")
+    return path
+
+
+def test_fit_from_a_duckdb_file(shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "m.countless"
+    assert run("fit", shop, "-o", model, *FAST) == 1
+    assert "choose one by --table, or after ::; the tables are main.other, main.people" in capsys.readouterr().err
+    assert run("fit", shop, "--query", "SELECT age, city FROM people WHERE age > 60", "-o", model, *FAST) == 0
+    with duckdb.connect(str(shop), read_only=True) as connection:
+        counted = connection.execute("SELECT count(*) FROM people WHERE age > 60").fetchall()
+    assert Estimator.load(model).rows == counted[0][0]
+    assert run("evaluate", model, f"{shop}::people", "--queries", 3, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["table_bytes"] is None
+
+
+def test_fit_from_postgresql_keeps_no_password(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "pass word/1"
+    url = server.url.replace("countless@", f"countless:{quote(secret, safe='')}@")
+    monkeypatch.setenv("PGPASSWORD", "another secret")
+    model = tmp_path / "m.countless"
+    assert run("fit", url, "--table", "public.people", "--exclude", "id", "-o", model, *FAST) == 0
+    told = capsys.readouterr()
+    assert "reading from PostgreSQL" in told.err
+    assert "3,000 rows of about 3,000" in told.err
+    estimator = Estimator.load(model)
+    assert estimator.rows == 3000
+    assert run("evaluate", model, f"{url}::people", "--queries", 3) == 0
+    told_later = capsys.readouterr()
+    everything = told.out + told.err + told_later.out + told_later.err + json.dumps(estimator.report)
+    for hidden in (secret, quote(secret, safe=""), "another secret"):
+        assert hidden not in everything
+        assert hidden.encode() not in model.read_bytes()
+
+
+def test_a_listener_hears_of_rows(server: Server) -> None:
+    class Heard(Listener):
+        def __init__(self) -> None:
+            self.rows: list[int] = []
+
+        def loading(self, done: int, expected: int | None) -> None:
+            self.rows.append(done)
+
+    heard = Heard()
+    network = Network(hidden=8, blocks=1, embedding=4)
+    query = "SELECT age FROM people LIMIT 100"
+    estimator = fit(server.url, query=query, epochs=1, network=network, summary=False, calibrate=False, listener=heard)
+    assert heard.rows == [0, 100]
+    assert estimator.rows == 100
+
+
+def test_true_counts_of_a_service(server: Server, shop: Path, estimator: Estimator, model: Path) -> None:
+    (counted,) = Source.open(f"{shop}::people").counts(["age > 40"])
+    for place in (f"{shop}::people", f"{server.url}::people", f"{shop}::SELECT *, 4 // 2 AS two FROM people"):
+        assert CheckedTable(place, estimator.schema).count("age > 40") == counted > 0
+    with pytest.raises(SourceError, match=r'shop.duckdb::other has no column "age"'):
+        CheckedTable(f"{shop}::other", estimator.schema)
+    with pytest.raises(Exception, match=r"^postgresql://ann@host/db: a table is given as NAME=TABLE"):
+        load_models([str(model)], ["postgresql://ann:secret@host/db?password=a"])
+
+
+def test_trials_are_made_of_files() -> None:
+    with pytest.raises(DataError, match=r"^postgresql://ann@host/db: every trial would read it anew"):
+        subjects(["postgresql://ann:secret@host/db"], ())
+
+
+@pytest.mark.parametrize("arguments", [("people.csv", "--table", "t"), ("adult", "--query", "SELECT 1")])
+def test_files_have_no_tables(arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fit", *arguments, "-o", tmp_path / "m.countless") == 1
+    assert "is for databases, and" in capsys.readouterr().err
