@@ -61,7 +61,7 @@ def updated(estimator: Estimator, newcomers: Path) -> Estimator:
 
 def counts(people: Path, newcomers: Path, clauses: tuple[str, ...]) -> list[int]:
     both = f"SELECT * EXCLUDE (id) FROM '{people}' UNION ALL BY NAME SELECT * FROM '{newcomers}'"
-    return [duckdb.sql(f"SELECT count(*) FROM ({both}) WHERE {clause}").fetchall()[0][0] for clause in clauses]
+    return [duckdb.execute(f"SELECT count(*) FROM ({both}) WHERE {clause}").fetchall()[0][0] for clause in clauses]
 
 
 def test_questions_about_one_or_two_columns_are_exact_again(updated: Estimator, people: Path, newcomers: Path) -> None:
