@@ -69,6 +69,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "budget": arguments.budget,
         "exclude": arguments.exclude.split(",") if arguments.exclude else (),
         "seed": arguments.seed,
+        "training": {"clock": arguments.clock},
     }
     base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", **options))
     full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
@@ -119,6 +120,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for what is kept")
     parser.add_argument("--share", type=float, default=0.2, help="new rows, as a share of the others")
     parser.add_argument("--budget", type=float, default=900.0, help="seconds of each fit")
+    parser.add_argument("--clock", default="wall", help="which time counts for training: wall or processor")
     parser.add_argument("--update-budget", type=float, help="seconds of the update's training")
     parser.add_argument("--learning-rate", type=float, help="of the update")
     parser.add_argument("--exclude", default="", help="columns to leave out")

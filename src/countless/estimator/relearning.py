@@ -68,6 +68,7 @@ class Effort:
             learning_rate=self.learning_rate or PEAK * float(fitted.get("learning_rate", usual_rate)),
             warmup=WARMUP,
             masking=str(fitted.get("masking", "uniform")),
+            clock=str(fitted.get("clock", "wall")),
             seed=self.seed,
             held_out=0.0,
         )
