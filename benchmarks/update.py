@@ -23,6 +23,7 @@ import numpy as np
 
 from countless import Estimator, fit, load
 from countless.bench.machine import machine_facts
+from countless.data.source import Source
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import random_workload
 from countless.workload import Query
@@ -33,7 +34,7 @@ PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 def split(table: Path, by: list[str], share: float, work: Path) -> None:
     """Write the base rows and the new ones to files of their own."""
     order = ", ".join(f'"{name}" DESC' for name in by)
-    total = duckdb.sql(f"SELECT count(*) FROM '{table}'").fetchall()[0][0]
+    total = Source.open(table).count()
     count = round(total * share / (1 + share))
     ranked = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place_ FROM '{table}'"
     for name, condition in (("base", f"place_ > {count}"), ("new", f"place_ <= {count}")):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +15,7 @@ from countless import Estimator, Network, TextNetwork, fit, load
 from countless.data.digits import to_digits
 from countless.data.growth import NEW, Growth
 from countless.data.schema import Column, Schema
-from countless.data.source import connect
+from countless.data.source import Source, connect
 from countless.errors import DataError, EmptyTableError, TrainingError
 from countless.estimator.inherit import heritages, inherited
 from countless.estimator.relearning import position_counts
@@ -61,7 +60,7 @@ def updated(estimator: Estimator, newcomers: Path) -> Estimator:
 
 def counts(people: Path, newcomers: Path, clauses: tuple[str, ...]) -> list[int]:
     both = f"SELECT * EXCLUDE (id) FROM '{people}' UNION ALL BY NAME SELECT * FROM '{newcomers}'"
-    return [duckdb.sql(f"SELECT count(*) FROM ({both}) WHERE {clause}").fetchall()[0][0] for clause in clauses]
+    return Source.open(connect().sql(both)).counts(clauses)
 
 
 def test_questions_about_one_or_two_columns_are_exact_again(updated: Estimator, people: Path, newcomers: Path) -> None:

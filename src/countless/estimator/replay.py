@@ -44,9 +44,9 @@ class Old:
 
 def rows_of(table: Table) -> Old:
     """All rows of an encoded table."""
-    count = table.rows
-    symbols = table.matrix() if table.schema.columns else np.empty((count, 0), dtype=np.int64)
-    return Old(symbols, table.strings)
+    if table.schema.columns:
+        return Old(table.matrix(), table.strings)
+    return Old(np.empty((len(table.strings[0].symbols), 0), dtype=np.int64), table.strings)
 
 
 def drawn(growth: Growth, runtimes: Runtimes, count: int, seconds: float | None, seed: int) -> Old:
