@@ -28,6 +28,7 @@ from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import random_workload
 from countless.workload import Query
 
+KEPT = 20_000  # rows of the base that its file keeps
 PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 
@@ -72,7 +73,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "training": {"clock": arguments.clock},
     }
-    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", **options))
+    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", keep_rows=KEPT, **options))
     full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
     queries = random_workload(full.schema, str(table), arguments.queries, arguments.query_seed)
     clauses = [query.where for query in queries]
@@ -125,7 +126,7 @@ def main() -> None:
     parser.add_argument("--update-budget", type=float, help="seconds of the update's training")
     parser.add_argument("--learning-rate", type=float, help="of the update")
     parser.add_argument("--exclude", default="", help="columns to leave out")
-    parser.add_argument("--replay", default="model,table", help="where old rows come from: model, table, kept")
+    parser.add_argument("--replay", default="model,kept,table", help="where old rows come from: model, table, kept")
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--query-seed", type=int, default=0)
