@@ -23,17 +23,19 @@ import numpy as np
 
 from countless import Estimator, fit, load
 from countless.bench.machine import machine_facts
+from countless.data.source import Source
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import random_workload
 from countless.workload import Query
 
+KEPT = 20_000  # rows of the base that its file keeps
 PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 
 def split(table: Path, by: list[str], share: float, work: Path) -> None:
     """Write the base rows and the new ones to files of their own."""
     order = ", ".join(f'"{name}" DESC' for name in by)
-    ((total,),) = duckdb.execute(f"SELECT count(*) FROM '{table}'").fetchall()
+    total = Source.open(table).count()
     count = round(total * share / (1 + share))
     ranked = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place_ FROM '{table}'"
     for name, condition in (("base", f"place_ > {count}"), ("new", f"place_ <= {count}")):
@@ -69,8 +71,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "budget": arguments.budget,
         "exclude": arguments.exclude.split(",") if arguments.exclude else (),
         "seed": arguments.seed,
+        "training": {"clock": arguments.clock},
     }
-    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", **options))
+    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", keep_rows=KEPT, **options))
     full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
     queries = random_workload(full.schema, str(table), arguments.queries, arguments.query_seed)
     clauses = [query.where for query in queries]
@@ -119,10 +122,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="a folder for what is kept")
     parser.add_argument("--share", type=float, default=0.2, help="new rows, as a share of the others")
     parser.add_argument("--budget", type=float, default=900.0, help="seconds of each fit")
+    parser.add_argument("--clock", default="wall", help="which time counts for training: wall or processor")
     parser.add_argument("--update-budget", type=float, help="seconds of the update's training")
     parser.add_argument("--learning-rate", type=float, help="of the update")
     parser.add_argument("--exclude", default="", help="columns to leave out")
-    parser.add_argument("--replay", default="model,table", help="where old rows come from: model, table, kept")
+    parser.add_argument("--replay", default="model,kept,table", help="where old rows come from: model, table, kept")
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--query-seed", type=int, default=0)

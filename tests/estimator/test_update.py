@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless import Estimator, Network, TextNetwork, fit, load
+from countless import Estimator, Listener, Network, TextNetwork, fit, load
 from countless.data.digits import to_digits
 from countless.data.growth import NEW, Growth
 from countless.data.schema import Column, Schema
-from countless.data.source import connect
+from countless.data.source import Source, connect
 from countless.errors import DataError, EmptyTableError, TrainingError
 from countless.estimator.inherit import heritages, inherited
 from countless.estimator.relearning import position_counts
@@ -61,7 +62,7 @@ def updated(estimator: Estimator, newcomers: Path) -> Estimator:
 
 def counts(people: Path, newcomers: Path, clauses: tuple[str, ...]) -> list[int]:
     both = f"SELECT * EXCLUDE (id) FROM '{people}' UNION ALL BY NAME SELECT * FROM '{newcomers}'"
-    return [duckdb.execute(f"SELECT count(*) FROM ({both}) WHERE {clause}").fetchall()[0][0] for clause in clauses]
+    return Source.open(connect().sql(both)).counts(clauses)
 
 
 def test_questions_about_one_or_two_columns_are_exact_again(updated: Estimator, people: Path, newcomers: Path) -> None:
@@ -131,6 +132,17 @@ def test_old_rows_may_come_from_the_table_or_from_the_file(people: Path, newcome
         from_table.update(newcomers, replay="kept")
 
 
+def test_ctrl_c_keeps_the_best_so_far(estimator: Estimator, newcomers: Path) -> None:
+    class Impatient(Listener):
+        def training(self, progress: Any) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    stopped = estimator.update(newcomers, epochs=50, listener=Impatient())
+    assert stopped.report["interrupted"]
+    assert stopped.report["updates"][-1]["epochs"] < 1
+    assert stopped.estimate("city = 'Zürich' AND age IS NULL").rows == pytest.approx(18, abs=3)
+
+
 def test_what_cannot_be_updated_says_so(estimator: Estimator, newcomers: Path) -> None:
     with pytest.raises(DataError, match="lack the model's columns"):
         estimator.update([{"age": 3}])
@@ -138,6 +150,11 @@ def test_what_cannot_be_updated_says_so(estimator: Estimator, newcomers: Path) -
         estimator.update(connect().sql(f"SELECT * FROM '{newcomers}' WHERE FALSE"))
     with pytest.raises(TrainingError, match="--budget"):
         estimator.update(newcomers, budget=-1.0)
+    others = connect().sql(
+        "SELECT 1 AS age, 'Nowhere' AS city, TRUE AS married, DATE '2020-01-01' AS \"since when\", 1 AS score"
+    )
+    with pytest.raises(DataError, match='"age" has values that the model does not hold'):
+        estimator.update(newcomers, replay=others, epochs=1)
 
 
 @pytest.fixture(scope="module")

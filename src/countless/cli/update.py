@@ -103,4 +103,9 @@ def _told(entry: dict[str, Any]) -> list[str]:
             f"{name}: {show.plural(part['epochs'], 'epoch')} in {show.duration(part['training_seconds'])}; "
             f"bits a {part['unit']}: {bits}"
         )
+        if "ngrams" in part and part["ngrams"]["after"] < part["ngrams"]["before"]:
+            lines.append(
+                f"{name}: {part['ngrams']['before']:,} n-grams are counted, now {part['ngrams']['after']:,}: of others "
+                "nobody knows how many old rows have them (--replay OLD_TABLE counts them all)"
+            )
     return lines

@@ -134,7 +134,9 @@ def encoded(rows: Source, schema: Schema) -> Table:
                 own.extend(found or ())
         count = recoded.rows
     codes = np.concatenate(parts)
-    assert codes.min(initial=0) >= 0, "a value that the schema does not hold"
+    if (strange := np.flatnonzero((codes < 0).any(axis=0))).size:
+        name = schema.columns[int(strange[0])].name
+        raise DataError(f'"{name}" has values that the model does not hold: give them as new rows first')
     digits = tuple(
         digit for index, column in enumerate(schema.columns) for digit in to_digits(codes[:, index], column.radices)
     )

@@ -139,6 +139,7 @@ def fit(
     options = options.changed(training or {})
     if sample_rows is not None and sample_rows < 1:
         raise TrainingError("--sample-rows must be at least 1")
+    keep_rows = whole(keep_rows, "the number of rows to keep", 0)
     limit = None if memory is None else Memory.read(memory)
     clauses = None if workload is None else read_clauses(workload)
     source = Source.open(source, table=table, query=query, loading=listener.loading)

@@ -68,6 +68,7 @@ class Effort:
             learning_rate=self.learning_rate or PEAK * float(fitted.get("learning_rate", usual_rate)),
             warmup=WARMUP,
             masking=str(fitted.get("masking", "uniform")),
+            clock=str(fitted.get("clock", "wall")),
             seed=self.seed,
             held_out=0.0,
         )
@@ -165,7 +166,9 @@ class Relearner:
         self.told["interrupted"] |= told["interrupted"]
         if (name := summary_of(index)) in self.stored:
             self.listener.stage(f"counting n-grams of {column.name}")
-            self.found[name] = store.StoredModel({"kind": SUMMARY}, self._summary(index).arrays())
+            summary, before = self._summary(index), self.runtimes.summaries[index]
+            self.found[name] = store.StoredModel({"kind": SUMMARY}, summary.arrays())
+            told["ngrams"] = {"before": 0 if before is None else len(before), "after": len(summary)}
 
     def _summary(self, index: int) -> NGrams:
         """The n-grams of old and new rows: counted again where the old ones are at hand, or else added."""

@@ -23,8 +23,8 @@ from countless.estimator.replay import Old, drawn, from_file, from_table
 from countless.spec import RESMADE, ModelSpec
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
-DRAWING = 0.25  # of the time to train, for drawing
-MOST_DRAWN, MOST_STRINGS = 60_000, 20_000  # old rows that are drawn from the model; of a table with text
+DRAWING = 0.2  # of the time to train, for drawing
+MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # old rows that are drawn from the model; of a table with text
 
 
 def update(
