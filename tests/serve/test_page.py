@@ -311,6 +311,7 @@ def test_a_value_of_many_is_found_and_stays_listed(visitor: Visitor) -> None:
     visitor.page.get_by_label("Find a value of host").fill("")
     visitor.until("document.querySelectorAll('[data-column=host] li').length >= 12")
     assert visitor.option("host", hidden).get_attribute("aria-selected") == "true"
+    assert len(visitor.told["host"]) == 12
     visitor.page.get_by_label("Find a value of host").fill("nowhere")
     visitor.page.wait_for_selector("[data-column=host] >> text=No value contains this.")
 
@@ -437,8 +438,10 @@ def test_values_that_do_not_add_up_to_the_count_are_marked(visitor: Visitor) -> 
     def differing(route: Any) -> None:
         reply = route.fetch()
         found = reply.json()
+        found["total"] |= {"rows": 100.0, "low": 90.0, "high": 105.0}
         for card in found["cards"]:
-            card["disagreement"] = {"age": 0.123, "married": -0.2, "score": 0.01}.get(card["column"], 0.0)
+            off = {"age": 0.123, "married": -0.2, "score": 0.04, "since when": -0.09}
+            card["disagreement"] = off.get(card["column"], 0.0)
         route.fulfill(response=reply, json=found)
 
     visitor.page.route("**/distribution", differing)

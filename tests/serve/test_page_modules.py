@@ -209,6 +209,12 @@ def test_neighbours_of_discrete_values(call: Call, kind: str, text: str, after: 
     assert call("literal", "neighbour", kind, after, -1) == text
 
 
+@pytest.mark.parametrize(("text", "before", "after"), [("20.5", "20", "21"), ("1e3", "999", "1001")])
+def test_neighbours_of_what_may_be_typed(call: Call, text: str, before: str, after: str) -> None:
+    assert [call("literal", "neighbour", "INTEGER", text, by) for by in (-1, 1)] == [before, after]
+    assert call("literal", "neighbour", "HUGEINT", "1e30", 1) == str(int(1e30) + 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "low", "high"),
     [

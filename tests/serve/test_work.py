@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -240,3 +241,26 @@ def test_long_answers_of_the_engine_are_given_up(estimator: Estimator) -> None:
     with pytest.raises(GivenUpError), while_wanted(lambda: next(left)):
         estimator.distributions(["score", "city"], "age > 30 AND married AND score < 1")
     assert estimator.estimate("age > 30 AND married AND score < 1").rows > 0
+
+
+def test_who_goes_away_is_not_worked_for(start: Callable[..., Client], slow: Slow) -> None:
+    """The page does, whenever something else is clicked."""
+
+    class Endless(Slow):
+        def estimate(self, where: str) -> Any:
+            self.asked.append(where)
+            while True:
+                time.sleep(0.002)
+                go_on()
+
+    endless = Endless(slow._estimator)
+    client = start(models(endless), seconds=600)
+    body = b'{"where": "TRUE"}'
+    head = "POST /v1/models/people/estimate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        while not endless.asked:
+            time.sleep(0.01)
+        assert client.service.busy
+    wait_for(client)
+    assert client.get("/healthz").status == 200

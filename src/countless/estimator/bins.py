@@ -23,6 +23,7 @@ from countless.query.scale import DAY, END_OF_TIME, PAST_EVERY_DOUBLE, Key, mont
 
 DEFAULT_BINS = 20  # of a column whose values are too many to be listed
 MOST_BINS = 10_000
+MOST_GAPS = 2  # times as many bins as were asked for, if each then has a value to itself
 ROUND = (1, 2, Fraction(5, 2), 5)  # steps between edges, times powers of ten
 SECOND = 10**9
 SPANS = (*(SECOND * s for s in (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200)), DAY, 7 * DAY)
@@ -114,8 +115,11 @@ def _round_edges(kind: str, keys: Sequence[Key], wanted: int) -> list[Key]:
     if kind in TIMES and (high - low) / wanted > SPANS[-1]:
         return _calendar_edges(low, high, wanted)
     step = _round_step(kind, max((high - low) / wanted, Fraction(1, 10**300)))
+    smallest = scale_of(kind).step
+    if smallest is not None and len(keys) <= wanted and (high - low) / smallest < MOST_GAPS * wanted:
+        step = Fraction(smallest)
     first = math.floor(low / step)
-    last = math.floor(high / step) + 1 if step == scale_of(kind).step else math.ceil(high / step)
+    last = math.floor(high / step) + 1 if step == smallest else math.ceil(high / step)
     count = max(1, last - first)
     return [_plain((first + place) * step) for place in range(count + 1)]
 

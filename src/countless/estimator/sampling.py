@@ -31,13 +31,13 @@ class Sample(Frame):
     """Rows that were drawn, in any order, with the table's types.
 
     They are worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some
-    stand for the same part of the model. ``exact`` says that every row of the condition was enumerated, and nothing
-    thinned. ``log_probs`` are the natural logarithms of the rows' probabilities, of a grid's column that of the cell.
-    ``cut`` names for each row the columns whose text is longer than the model sees: only how it begins is told.
+    stand for the same part of the model. ``enumerated`` says that they were drawn from all rows of the condition.
+    ``log_probs`` are the natural logarithms of the rows' probabilities, of a grid's column that of the cell. ``cut``
+    names for each row the columns whose text is longer than the model sees: only how it begins is told.
     """
 
     effective_size: float
-    exact: bool
+    enumerated: bool
     log_probs: FloatArray
     cut: tuple[tuple[str, ...], ...]
 

@@ -72,7 +72,7 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
 def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
     """Rows that the model would write."""
     found = served.estimator.sample(asked.count, where=_condition(asked.where), seed=asked.seed)
-    return _table(found) | {"effective_size": found.effective_size, "exact": found.exact}
+    return _table(found) | {"effective_size": found.effective_size, "enumerated": found.enumerated}
 
 
 def check(served: Served, asked: CheckRequest) -> dict[str, Any]:

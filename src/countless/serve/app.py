@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -95,13 +96,23 @@ class Service:
             )
         return self.models[name]
 
-    async def ask(self, name: str, answer: answers.Answer, asked: requests.Asked) -> Response:
-        """What the model called ``name`` answers."""
+    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.Asked) -> Response:
+        """What the model called ``name`` answers, unless who made the ``request`` has gone."""
         served = self.served(name)
         work = self._tables if answer is answers.check else self._engine
         key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
-        body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked))
+        left = asyncio.ensure_future(_left(request))
+        try:
+            body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked), left)
+        finally:
+            left.cancel()
         return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
+
+
+async def _left(request: Request) -> None:
+    """Wait until nobody is there to be answered."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def make_app(service: Service, options: Options) -> Application:
@@ -172,29 +183,29 @@ def _add_facts(router: APIRouter, service: Service) -> None:
 
 def _add_questions(router: APIRouter, service: Service) -> None:
     @router.post("/models/{name}/estimate", response_model=replies.Estimates)
-    async def estimate(name: str, asked: requests.EstimateRequest) -> Response:
+    async def estimate(request: Request, name: str, asked: requests.EstimateRequest) -> Response:
         """How many rows match a clause, or each of several."""
-        return await service.ask(name, answers.estimate, asked)
+        return await service.ask(request, name, answers.estimate, asked)
 
     @router.post("/models/{name}/distribution", response_model=replies.Distributions)
-    async def distribution(name: str, asked: requests.DistributionRequest) -> Response:
+    async def distribution(request: Request, name: str, asked: requests.DistributionRequest) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
-        return await service.ask(name, answers.distribution, asked)
+        return await service.ask(request, name, answers.distribution, asked)
 
     @router.post("/models/{name}/query", response_model=replies.Result)
-    async def query(name: str, asked: requests.QueryRequest) -> Response:
+    async def query(request: Request, name: str, asked: requests.QueryRequest) -> Response:
         """The result of a SELECT with aggregates."""
-        return await service.ask(name, answers.query, asked)
+        return await service.ask(request, name, answers.query, asked)
 
     @router.post("/models/{name}/sample", response_model=replies.Sampled)
-    async def sample(name: str, asked: requests.SampleRequest) -> Response:
+    async def sample(request: Request, name: str, asked: requests.SampleRequest) -> Response:
         """Rows that the model would write."""
-        return await service.ask(name, answers.sample, asked)
+        return await service.ask(request, name, answers.sample, asked)
 
     @router.post("/models/{name}/check", response_model=replies.Checked)
-    async def check(name: str, asked: requests.CheckRequest) -> Response:
+    async def check(request: Request, name: str, asked: requests.CheckRequest) -> Response:
         """How many rows of the table match, exactly."""
-        return await service.ask(name, answers.check, asked)
+        return await service.ask(request, name, answers.check, asked)
 
 
 def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:

@@ -188,7 +188,7 @@ class Sampled(Reply):
     columns: list[NamedType]
     rows: list[list[Any]]
     effective_size: float = Field(description="How many independently drawn rows they are worth.")
-    exact: bool = Field(description="Whether all that can match was listed, and rows were drawn from the whole list.")
+    enumerated: bool = Field(description="Whether they were drawn from all rows that the model says can match.")
     ms: float
 
 

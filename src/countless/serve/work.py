@@ -7,12 +7,14 @@ import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from countless.patience import GivenUpError, while_wanted
 from countless.serve.kept import Kept
 from countless.serve.refusals import RefusalError, too_long
 
 Compute = Callable[[], bytes]
+Left = asyncio.Future[None]
 
 
 @dataclass
@@ -44,15 +46,18 @@ class Work:
         """Whether a thread is at work."""
         return any(job.future.running() for job in list(self._jobs.values()))
 
-    async def answer(self, asked: str, compute: Compute) -> tuple[bytes, bool]:
-        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before."""
+    async def answer(self, asked: str, compute: Compute, left: Left | None = None) -> tuple[bytes, bool]:
+        """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before.
+
+        Who asks has gone when ``left`` is done.
+        """
         if self._kept is not None and (kept := self._kept.get(asked)) is not None:
             return kept, True
         while True:
             with contextlib.suppress(GivenUpError):  # just before this request came
-                return await self._computed_for(asked, compute), False
+                return await self._computed_for(asked, compute, left), False
 
-    async def _computed_for(self, asked: str, compute: Compute) -> bytes:
+    async def _computed_for(self, asked: str, compute: Compute, left: Left | None) -> bytes:
         job = self._jobs.get(asked)
         if job is None:
             job = self._start(asked, compute)
@@ -61,9 +66,12 @@ class Work:
         future = asyncio.wrap_future(job.future)
         future.add_done_callback(_seen)
         try:
-            done, _ = await asyncio.wait([future], timeout=self._seconds)
+            ends: list[asyncio.Future[Any]] = [future] if left is None else [future, left]
+            done, _ = await asyncio.wait(ends, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 raise too_long(f"longer than {self._seconds:g} s")
+            if future not in done:
+                raise RefusalError(499, "GoneError", "who asked has gone")
             return future.result()
         finally:
             job.waiting -= 1

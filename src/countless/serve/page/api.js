@@ -152,7 +152,7 @@ export class Answers {
       const searched = Object.fromEntries(names.filter((name) => search[name]).map((name) => [name, search[name]]));
       const body = { columns: names, where: where || null, bins, top: TOP, search: searched };
       const told = await ask(`${this.path}/distribution`, body, signal);
-      for (const card of told.cards) await this.take(card, where, search, signal);
+      for (const card of told.cards) await this.take({ ...card, total: told.total }, where, search, signal);
     }
   }
 

@@ -3,7 +3,7 @@
 import { html, set } from "./dom.js";
 import { formatRows, formatShare } from "./format.js";
 
-const OFF = 0.02; // a disagreement of values and count that is worth a mark
+const OFF = 0.05; // a disagreement of values and count that may be worth a mark
 
 /**
  * @typedef {import("./types.js").Column} Column
@@ -87,20 +87,23 @@ export class Card {
     this.element.classList.toggle("failed", Boolean(shown.failure));
     this.problem.textContent = shown.failure ?? "";
     this.problem.hidden = !shown.failure;
-    this.drawOff(shown.isFresh ? (shown.spread?.disagreement ?? 0) : 0);
+    this.drawOff(shown.isFresh ? shown.spread : undefined);
   }
 
   /**
-   * Marks a card whose values did not add up to the count before they were made to.
-   * @param {number} disagreement
+   * Marks a card whose values, before they were made to add up to the count, had a sum beyond its error bar.
+   * @param {Spread | undefined} spread
    */
-  drawOff(disagreement) {
+  drawOff(spread) {
+    const { disagreement = 0, total } = spread ?? {};
+    const sum = (total?.rows ?? 0) * (1 + disagreement);
+    const isOff = Boolean(total && Math.abs(disagreement) >= OFF && (sum < total.low || sum > total.high));
     const part = formatShare(Math.abs(disagreement));
     const told =
       `The model's rows of these values sum up to ${part} ${disagreement > 0 ? "more" : "less"} than its count ` +
       "of all of them; they were scaled to fit.";
     this.off.textContent = disagreement > 0 ? `+${part}` : `−${part}`;
-    set(this.off, { hidden: Math.abs(disagreement) < OFF, title: told, role: "note", "aria-label": told });
+    set(this.off, { hidden: !isOff, title: told, role: "note", "aria-label": told });
   }
 
   /** The width of the card may have changed. */

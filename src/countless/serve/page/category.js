@@ -105,9 +105,8 @@ export class CategoryCard extends Card {
     const listed = new Set([...top, ...further].map(keyOf));
     const unlisted = this.selected.filter((value) => !listed.has(keyFor(value))).map(absent);
     const all = [...top, ...further, ...unlisted];
-    const kept = new Set(
-      [...all.filter((slice) => chosen.has(keyOf(slice))), ...all].slice(0, Math.max(LISTED, chosen.size)),
-    );
+    const first = new Set([...all.filter((slice) => chosen.has(keyOf(slice))), ...all]);
+    const kept = new Set([...first].slice(0, Math.max(LISTED, chosen.size)));
     return all.filter((slice) => kept.has(slice));
   }
 
@@ -174,7 +173,7 @@ export class CategoryCard extends Card {
     const values = folded.length + (spread.others?.values ?? 0);
     const rows = folded.reduce((sum, slice) => sum + slice.rows, spread.others?.rows ?? 0);
     const share = folded.reduce((sum, slice) => sum + slice.share, spread.others?.share ?? 0);
-    const none = isFound && !spread.values.length ? "No value contains this." : "";
+    const none = isFound && !spread.values.length ? "No value contains this." : slices.length ? "" : "No rows.";
     const others = `${formatRows(values)} other${values === 1 ? "" : "s"}: ${tellSlice({ rows, share })}`;
     this.others.textContent = values ? others : none;
   }

@@ -111,15 +111,22 @@ export class Histogram {
    * @param {Slice} slice
    */
   label(slice) {
+    const [from, end] = [formatEdge(slice.from), this.end(slice)];
+    if (!isDiscrete(this.column.type)) return `${from} to ${end}`;
+    return from === end ? from : `${from}–${end}`;
+  }
+
+  /**
+   * Where a bin ends. The last one holds both its edges, unless it is of one value.
+   * @param {Slice} slice
+   */
+  end(slice) {
     const { type } = this.column;
-    const [from, to] = [slice.from, slice.to].map(formatEdge);
-    if (!isDiscrete(type)) return `${from} to ${to}`;
-    const next = neighbour(type, String(slice.from), 1);
-    if (position(type, next) === position(type, slice.to)) return from;
-    const last = neighbour(type, String(slice.to), -1);
-    const before = type === "DATE" ? last : Number(last);
+    if (!isDiscrete(type)) return formatEdge(slice.to);
+    const before = neighbour(type, String(slice.to), -1);
+    const isSingle = position(type, before) === position(type, slice.from);
     const isLast = position(type, slice.to) === this.places[this.places.length - 1];
-    return `${from}–${isLast ? to : formatEdge(before)}`;
+    return formatEdge(isLast && !isSingle ? slice.to : type === "DATE" ? before : Number(before));
   }
 
   /** @param {Slice} slice */

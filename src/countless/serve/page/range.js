@@ -107,8 +107,9 @@ export class RangeCard extends Card {
     if (!whole.length) return;
     const [first, last] = [whole[0].from, whole[whole.length - 1].to].map(formatEdge);
     const [from, to] = zoom ? [zoom.from, zoom.to].map(formatEdge) : [first, last];
+    const end = this.histogram.end(whole[whole.length - 1]);
     this.first.textContent = from === first ? first : `${first} … ${from}`;
-    this.last.textContent = to === last ? last : `${to} … ${last}`;
+    this.last.textContent = to === last ? end : `${to} … ${end}`;
   }
 
   drawInputs() {

@@ -13,8 +13,8 @@
  *   A value of a category, or a bin of numbers or times; NULL's bin has no edges.
  * @typedef {{values: number, share: number, rows: number}} Others
  * @typedef {{column: string, kind: string, values: Slice[], others: Others | null, counted?: boolean,
- *   disagreement?: number}} Spread
- *   How the rows of a condition are spread over a column's values; before they were made to add up to the count, their
+ *   disagreement?: number, total?: Estimate}} Spread
+ *   How the rows of a condition are spread over a column's values; before they were made to add up to its `total`, their
  *   sum was off by the factor 1 + `disagreement`.
  *
  * @typedef {{kind: "in", values: Value[]}} InFilter
