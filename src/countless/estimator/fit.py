@@ -179,7 +179,8 @@ def fit(
         )
         found, report = learner.models(summary)
         if keep_rows:
-            found[ROWS] = kept_rows(rows_of(learned), whole(keep_rows, "the number of rows to keep", 0), seed)
+            some = whole(keep_rows, "the number of rows to keep", 0)
+            found[ROWS] = kept_rows(rows_of(learned.sampled(some, seed)), some, seed)
         raw = Estimator(schema, found, report=report)
         if not calibrate:
             return raw

@@ -44,7 +44,7 @@ class Old:
 
 def rows_of(table: Table) -> Old:
     """All rows of an encoded table."""
-    count = table.rows
+    count = len(table.strings[0].lengths) if table.strings else table.rows
     symbols = table.matrix() if table.schema.columns else np.empty((count, 0), dtype=np.int64)
     return Old(symbols, table.strings)
 
