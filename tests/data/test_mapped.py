@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from countless.data import mapped as mapped_module
 from countless.data.blocks import blocks, counted, mapping_of
 from countless.data.codes import CodesFolder, remove
+from countless.data.connection import Limit
 from countless.data.counting import count_pairs
 from countless.data.mapped import encode_mapped, mapped_table
 from countless.data.memory import Memory
@@ -364,13 +365,13 @@ def test_too_little_memory() -> None:
 
 
 def test_duckdb_keeps_to_its_share(parquet: Path, tmp_path: Path) -> None:
-    source = Source.open(parquet)
-    source.limit(300 * 10**6, str(tmp_path / "it's"))
+    limit = Limit(300 * 10**6, str(tmp_path / "it's"))
+    source = Source.open(parquet, limit=limit)
     ((limit, place),) = source.rows("SELECT current_setting('memory_limit'), current_setting('temp_directory')")
     assert limit.startswith("286.1 MiB")
     assert place == str(tmp_path / "it's")
     connection = duckdb.connect()
     asked = "SELECT current_setting('memory_limit')"
     before = connection.execute(asked).fetchall()
-    Source.open(connection.sql("SELECT 1 AS a")).limit(1, "nowhere")
+    Source.open(connection.sql("SELECT 1 AS a"), limit=limit)
     assert connection.execute(asked).fetchall() == before

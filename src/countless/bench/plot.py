@@ -76,6 +76,29 @@ def draw(found: Record) -> bytes:
     return content.getvalue()
 
 
+def draw_lines(sizes: Sequence[int], lines: dict[str, list[float]], x_label: str, y_label: str) -> bytes:
+    """One panel of lines over ``sizes``, both on a log scale, as a PNG."""
+    require_plotting()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for name, values in lines.items():
+        axes.plot(sizes, values, marker="o", markersize=4, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
+    return content.getvalue()
+
+
 def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_label: str) -> None:
     """One panel; a dimension that was not measured leaves it empty."""
     from matplotlib.ticker import LogLocator

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from uuid import uuid4
 
 import duckdb
+
+from countless.data.scan import quote_path
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -19,6 +22,19 @@ def connect() -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_progress_bar = true")  # a watch asks for it; nothing is printed
     connection.execute("SET enable_progress_bar_print = false")
     return connection
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many bytes DuckDB may take, and the folder that it uses beyond."""
+
+    memory: int
+    spill: str
+
+    def keep(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Let a connection keep to it."""
+        connection.execute(f"SET memory_limit = '{self.memory // 10**6}MB'")
+        connection.execute(f"SET temp_directory = {quote_path(self.spill)}")
 
 
 def first_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b)", re.IGNORECASE)
 UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 LEAST = 10**9
 ALWAYS = 450 * 10**6  # that Python, PyTorch and the model take, whatever the table
-DUCKDB_SHARE = 0.45  # of the rest
+DUCKDB_SHARE = 0.5  # of the rest
 BLOCK_SHARE = 0.05  # the same; some of them are held at once
 
 

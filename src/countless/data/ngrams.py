@@ -7,7 +7,7 @@ the least of its two parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ MOST_ENTRIES = 400_000  # n-grams that are kept
 MOST_BASE = 2_000  # characters of an alphabet whose n-grams fit a code
 LEAST_THRESHOLD = 2
 ROWS_AT_ONCE = 20_000
+DENSE = 1 << 21  # n-grams that there may be, up to which they are counted by place and not sorted
 PENDING = 1_000_000  # n-grams of blocks that wait to be merged
 LARGEST = 1 << 40  # of the numbers in a file
 
@@ -145,28 +146,34 @@ class NGrams:
         return begins, codes % max(1, self.characters), np.minimum(counts[begins], counts[ends])
 
 
-def count_ngrams(symbols: NDArray[Any], characters: int) -> NGrams:
+def count_ngrams(
+    symbols: NDArray[Any], characters: int, tell: Callable[[float], None] = lambda fraction: None
+) -> NGrams:
     """The summary of rows of symbols (:class:`~countless.data.text.Strings`), of which ``characters`` are characters.
 
     It keeps the n-grams of at least ``threshold`` rows, which is the least one that leaves no more than MOST_ENTRIES.
+    ``tell`` hears how much of the work is done.
     """
     if characters > MOST_BASE:
         raise ValueError(f"an alphabet of {characters:,} characters is too large for n-grams")
-    return _counted(symbols, characters, LEAST_THRESHOLD, MOST_ENTRIES)
+    return _counted(symbols, characters, LEAST_THRESHOLD, MOST_ENTRIES, tell)
 
 
 def every_ngram(symbols: NDArray[Any], characters: int) -> NGrams:
     """The same with all n-grams, however rare and however many they are."""
-    return _counted(symbols, characters, 1, None)
+    return _counted(symbols, characters, 1, None, lambda fraction: None)
 
 
-def _counted(symbols: NDArray[Any], characters: int, threshold: int, most: int | None) -> NGrams:
+def _counted(
+    symbols: NDArray[Any], characters: int, threshold: int, most: int | None, tell: Callable[[float], None]
+) -> NGrams:
     codes: list[IntArray] = []
     counts: list[IntArray] = []
     for length in range(1, LONGEST_GRAM + 1):
         merged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         pending: list[tuple[IntArray, IntArray]] = []
-        for block in blocks(symbols, ROWS_AT_ONCE):
+        for place, block in enumerate(blocks(symbols, ROWS_AT_ONCE)):
+            tell((length - 1 + place * ROWS_AT_ONCE / len(symbols)) / LONGEST_GRAM)
             found, rows = _distinct(block, characters, length)
             if length > 1:  # an n-gram has no more rows than its parts
                 whole = find_places(codes[-1], found // characters)[1]
@@ -203,8 +210,12 @@ def _distinct(symbols: NDArray[Any], characters: int, length: int) -> tuple[IntA
     codes.sort(axis=1)
     new = codes >= 0
     new[:, 1:] &= codes[:, 1:] != codes[:, :-1]
-    found, rows = np.unique(codes[new], return_counts=True)
-    return found, rows.astype(np.int64)
+    if characters**length > DENSE:
+        found, rows = np.unique(codes[new], return_counts=True)
+        return found, rows.astype(np.int64)
+    counts = np.bincount(codes[new])
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 def merged_counts(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:

@@ -16,6 +16,7 @@ import duckdb
 from numpy.typing import NDArray
 
 from countless.data.arrow import Vector, batches
+from countless.data.connection import Limit
 from countless.data.connection import connect as connect
 from countless.data.connection import first_line as first_line
 from countless.data.connection import new_name as new_name
@@ -25,7 +26,7 @@ from countless.data.location import Location, locate
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
-from countless.data.scan import quote_path, scan_file
+from countless.data.scan import scan_file
 from countless.data.types import quote_identifier
 from countless.errors import SourceError
 
@@ -68,19 +69,34 @@ class Source:
 
     @classmethod
     def open(
-        cls, source: Any, *, table: str | None = None, query: str | None = None, loading: Loading | None = None
+        cls,
+        source: Any,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        loading: Loading | None = None,
+        limit: Limit | None = None,
     ) -> Source:
         """A path or glob, a database, a pandas, polars or Arrow table, a DuckDB relation, or the name of a data set.
 
         A database is a DuckDB file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also
         follow the database after ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of
         DuckDB's, and ``loading`` is told how many rows there are so far. A file goes before a data set of the same
-        name.
+        name. DuckDB keeps to ``limit``; a relation's own settings are left as they are.
         """
+        found = cls._opened(source, table, query, loading, limit)
+        if limit is not None and found._connection is not None:
+            limit.keep(found._connection)
+        return found
+
+    @classmethod
+    def _opened(
+        cls, source: Any, table: str | None, query: str | None, loading: Loading | None, limit: Limit | None
+    ) -> Source:
         if isinstance(source, str | os.PathLike):
             location = locate(os.fspath(source), table, query)
             if location is not None:
-                return cls._located(location, loading)
+                return cls._located(location, loading, limit)
         elif table is not None or query is not None:
             raise SourceError("a table or a query is chosen of a database only: give its URL or the path of its file")
         if isinstance(source, Source):
@@ -108,10 +124,12 @@ class Source:
         return cls(name, connection, None)
 
     @classmethod
-    def _located(cls, location: Location, loading: Loading | None) -> Source:
+    def _located(cls, location: Location, loading: Loading | None, limit: Limit | None) -> Source:
         name = new_name()
         if location.is_postgres:
             connection = connect()
+            if limit is not None:
+                limit.keep(connection)
             load_table(location, connection, name, loading)
             return cls(name, connection, None)
         return cls(name, open_database(location, name), None)
@@ -194,12 +212,6 @@ class Source:
         if self.watch is None or connection is None:
             return nullcontext()
         return Watch(lambda: float(connection.query_progress()), self.watch)
-
-    def limit(self, memory: int, spill: str) -> None:
-        """Let DuckDB take no more memory, and use the folder ``spill`` beyond; a relation's own settings are kept."""
-        if self._connection is not None:
-            self.run(f"SET memory_limit = '{memory // 10**6}MB'")
-            self.run(f"SET temp_directory = {quote_path(spill)}")
 
     def fingerprint(self) -> str:
         """What tells this table from others: of files their names, sizes and times, else a sum over all rows."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from countless.data.connection import Limit
 from countless.data.mapped import encode_mapped
 from countless.data.memory import Memory
 from countless.data.source import Source
@@ -15,40 +17,50 @@ from countless.errors import DataError
 from countless.estimator.learning import Listener
 
 
-@contextmanager
-def encoded(
-    source: Source,
-    options: EncodeOptions,
-    memory: Memory | None,
-    codes: Path | None,
-    seed: int,
-    resume: bool,
-    listener: Listener,
-) -> Iterator[Table]:
-    """The table of ``source``; with ``memory``, its codes are at ``codes``, or in a folder that is removed afterwards.
+@dataclass(frozen=True)
+class Bounds:
+    """How much memory a fit may take, where the codes are, and what DuckDB must keep to."""
 
-    In the meantime DuckDB keeps to its share of the memory, and has a folder beside for what does not fit.
+    memory: Memory
+    codes: Path
+    duckdb: Limit
+
+
+@contextmanager
+def bounded(memory: Memory | None, codes: Path | None) -> Iterator[Bounds | None]:
+    """The bounds of a fit, if there is a limit; without a place for the codes they have one as long as the body runs.
+
+    So long DuckDB has a folder beside, for what does not fit its share of the memory.
     """
     if memory is None:
-        yield Table.encode(source, options, listener.stage, listener.reading)
+        yield None
         return
     with ExitStack() as stack:
-        if codes is None:
-            codes = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="countless-"))) / "codes"
         try:
-            spill = stack.enter_context(
-                tempfile.TemporaryDirectory(prefix=f"{codes.name}-spill-", dir=codes.parent, ignore_cleanup_errors=True)
+            if codes is None:
+                codes = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="countless-"))) / "codes"
+            beside = tempfile.TemporaryDirectory(
+                prefix=f"{codes.name}-spill-", dir=codes.parent, ignore_cleanup_errors=True
             )
+            spill = stack.enter_context(beside)
         except OSError as error:
             raise DataError(f"cannot make the folder {codes}: {error.strerror}; choose another place") from None
-        source.limit(memory.duckdb, spill)
-        yield encode_mapped(
-            source,
-            options,
-            codes,
-            memory,
-            seed=seed,
-            resume=resume,
-            on_stage=listener.stage,
-            on_reading=listener.reading,
-        )
+        yield Bounds(memory, codes, Limit(memory.duckdb, spill))
+
+
+def encoded(
+    source: Source, options: EncodeOptions, bounds: Bounds | None, seed: int, resume: bool, listener: Listener
+) -> Table:
+    """The table of ``source``, all in memory or within the bounds."""
+    if bounds is None:
+        return Table.encode(source, options, listener.stage, listener.reading)
+    return encode_mapped(
+        source,
+        options,
+        bounds.codes,
+        bounds.memory,
+        seed=seed,
+        resume=resume,
+        on_stage=listener.stage,
+        on_reading=listener.reading,
+    )

@@ -17,7 +17,7 @@ from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.encoding import encoded
+from countless.estimator.encoding import bounded, encoded
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
@@ -142,7 +142,6 @@ def fit(
     keep_rows = whole(keep_rows, "the number of rows to keep", 0)
     limit = None if memory is None else Memory.read(memory)
     clauses = None if workload is None else read_clauses(workload)
-    source = Source.open(source, table=table, query=query, loading=listener.loading)
     encode = EncodeOptions(
         None if columns is None else _names(columns),
         _names(exclude),
@@ -153,7 +152,10 @@ def fit(
     )
     place = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    with encoded(source, encode, limit, None if codes is None else Path(codes), seed, resume, listener) as learned:
+    with bounded(limit, None if codes is None else Path(codes)) as bounds:
+        kept_to = None if bounds is None else bounds.duckdb
+        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to)
+        learned = encoded(source, encode, bounds, seed, resume, listener)
         schema = learned.schema
         listener.table(schema)
         asked = None
@@ -180,7 +182,8 @@ def fit(
         )
         found, report = learner.models(summary)
         if keep_rows:
-            found[ROWS] = kept_rows(rows_of(learned), whole(keep_rows, "the number of rows to keep", 0), seed)
+            some = whole(keep_rows, "the number of rows to keep", 0)
+            found[ROWS] = kept_rows(rows_of(learned.sampled(some, seed)), some, seed)
         raw = Estimator(schema, found, report=report)
         if not calibrate:
             return raw

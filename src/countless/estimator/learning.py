@@ -13,7 +13,7 @@ from countless import store
 from countless.data.blocks import counted
 from countless.data.counting import count_pairs
 from countless.data.ngrams import count_ngrams
-from countless.data.progress import Reading
+from countless.data.progress import Meter, Reading
 from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.data.text import TextColumn
@@ -199,7 +199,8 @@ class Learner:
             report["interrupted"] |= report["texts"][column.name]["interrupted"]
             if summary:
                 self.listener.stage(f"counting n-grams of {column.name}")
-                counts = count_ngrams(self.table.strings[index].symbols, len(column.characters))
+                meter = Meter(self.listener.reading, self.table.rows)
+                counts = count_ngrams(self.table.strings[index].symbols, len(column.characters), meter.at)
                 found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
         return found, report
 
