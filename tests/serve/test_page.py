@@ -645,6 +645,7 @@ def test_a_service_with_a_token_is_asked_with_it(
     page.keyboard.press("Enter")
     page.wait_for_selector("#denied:visible")
     assert page.inner_text("#denied") == "The service refused this token."
+    assert page.inner_text("#told") == ""
     page.fill("#token", "open sesame")
     page.keyboard.press("Enter")
     page.wait_for_selector(".card li")

@@ -9,6 +9,8 @@ import { formatFactor, formatMs, formatRows, formatShare, qError } from "./forma
  * @typedef {{rows: number, ms: number}} Truth
  */
 
+const NOTHING = "–"; // where no number is shown
+
 export class Summary {
   /** @param {() => void} check */
   constructor(check) {
@@ -56,7 +58,7 @@ export class Summary {
   refuse(isRefused) {
     this.section.classList.toggle("refused", isRefused);
     if (!isRefused) return;
-    this.told.textContent = "not of this clause, which has no answer";
+    if (this.rows.textContent !== NOTHING) this.told.textContent = "not of this clause, which has no answer";
     this.truth.textContent = "";
     this.ask.disabled = true;
   }
@@ -68,7 +70,7 @@ export class Summary {
 
   /** Shows nothing at all. */
   reset() {
-    this.say("–", "", 0);
+    this.say(NOTHING, "", 0);
     this.truth.textContent = "";
     byId("check").hidden = true;
   }
