@@ -5,7 +5,7 @@
 The rows with the greatest values of the columns of --by are the new ones. A model of the others is fitted for --budget
 seconds, then updated with the new rows, and one of the whole table is fitted for the same time. All answer the same
 random queries about the whole table. What is done stays in the folder of --work, and is not done again. The results are
-printed, and written as JSON to --json.
+printed, and written as JSON to docs/results/scaling.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import random_workload
 from countless.workload import Query
 
+RESULTS = Path(__file__).parents[1] / "docs" / "results" / "scaling"
 KEPT = 20_000  # rows of the base that its file keeps
 PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
@@ -75,7 +76,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
     base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", keep_rows=KEPT, **options))
     full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
-    queries = random_workload(full.schema, str(table), arguments.queries, arguments.query_seed)
+    seeds = [int(seed) for seed in arguments.query_seeds.split(",")]
+    queries = [query for seed in seeds for query in random_workload(full.schema, str(table), arguments.queries, seed)]
     clauses = [query.where for query in queries]
     results: dict[str, Any] = {
         "before": errors(base.estimate_many(clauses), queries),
@@ -107,6 +109,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "new_rows": full.rows - base.rows,
         "budget": arguments.budget,
         "seed": arguments.seed,
+        "query_seeds": seeds,
         "queries": len(queries),
         "base_seconds": base_seconds,
         "machine": machine_facts(),
@@ -127,17 +130,17 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, help="of the update")
     parser.add_argument("--exclude", default="", help="columns to leave out")
     parser.add_argument("--replay", default="model,kept,table", help="where old rows come from: model, table, kept")
-    parser.add_argument("--queries", type=int, default=2_000)
+    parser.add_argument("--queries", type=int, default=400, help="of each seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--query-seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="where to write the results")
+    parser.add_argument("--query-seeds", default="0,1,2,3,4")
+    parser.add_argument("--json", type=Path, help="where to write the results, if not in docs/results/scaling")
     arguments = parser.parse_args()
+    path = arguments.json or RESULTS / f"update-{arguments.table.stem}.json"
     found = measure(arguments)
     for name, told in found["results"].items():
         sys.stdout.write(f"{name:28} {json.dumps(told)}\n")
-    if arguments.json is not None:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

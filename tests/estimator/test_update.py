@@ -132,6 +132,28 @@ def test_old_rows_may_come_from_the_table_or_from_the_file(people: Path, newcome
         from_table.update(newcomers, replay="kept")
 
 
+@pytest.mark.parametrize("options", [{"orders": 2}, {"summary": False}, {"max_distinct": 8}, {"dtype": "float32"}])
+def test_other_models_are_updated_too(people: Path, newcomers: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    """Of several orders, without counts, with grids, in full precision."""
+    before = fit(people, exclude="id", epochs=1, network=Network(16, 1, 4), calibrate=False, **options)
+    updated = load(before.update(newcomers, epochs=1).save(tmp_path / "model.countless"))
+    assert updated.rows == 3_600
+    assert updated.orders == before.orders
+    assert updated.estimate("city = 'Aarhus'").rows == pytest.approx(200, rel=0.5)
+    assert updated.estimate("age IS NULL AND city = 'Oslo'").rows > 0
+
+
+def test_a_table_of_nothing_but_text_is_updated(tmp_path: Path) -> None:
+    network = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
+    rows = pd.DataFrame({"t": ["cat eel", "dove eel", "eel cat"] * 100})
+    before = fit(rows, text="t", epochs=1, text_network=network, calibrate=False)
+    updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
+    assert updated.rows == 600
+    assert updated.estimate("t LIKE '%dove%'").rows == 200
+    again = before.update(rows[:3], replay=rows, epochs=1)  # all old rows are there: n-grams are counted again
+    assert again.estimate("t LIKE '%ove e%'").rows == 101
+
+
 def test_ctrl_c_keeps_the_best_so_far(estimator: Estimator, newcomers: Path) -> None:
     class Impatient(Listener):
         def training(self, progress: Any) -> None:

@@ -205,17 +205,19 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         console.print(hint, style="yellow", soft_wrap=True)
     console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
     console.print(f"peak memory {size(peak_memory())}")
-    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator.schema)}"
+    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}"
     console.print(written, soft_wrap=True)
 
 
-def _holds(schema: Schema) -> str:
+def _holds(estimator: Estimator) -> str:
     """What of the table's values the file tells."""
+    schema, kept = estimator.schema, estimator.info()["kept_rows"]
     holds = "it holds every distinct value of the fitted columns"
     less = [("a grid only its knots", any(column.grid for column in schema.columns))]
     less.append(("text only what its model learned", bool(schema.texts)))
     rest = [f"of {what}" for what, so in less if so]
-    return f"{holds}, but {' and '.join(rest)}" if rest else holds
+    holds = f"{holds}, but {' and '.join(rest)}" if rest else holds
+    return f"{holds}; and {plural(kept, 'row')} of the table, whole" if kept else holds
 
 
 def _bits(report: dict[str, Any]) -> str:

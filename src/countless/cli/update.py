@@ -71,7 +71,7 @@ def update(
                 listener=view,
             )
     except KeyboardInterrupt:
-        told = f"\nstopped before anything was learned: {model} is as it was"
+        told = f"\nstopped, and nothing is written: {model} is as it was"
         console.print(told, style="yellow", soft_wrap=True)
         return 130
     updated.save(output)

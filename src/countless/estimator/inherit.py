@@ -50,15 +50,14 @@ def heritages(growth: Growth, counts: Sequence[IntArray] | None) -> list[Heritag
 
 
 def inherited(
-    arrays: Mapping[str, NDArray[Any]], own: Sequence[Heritage], counts: Sequence[IntArray] | None = None
+    arrays: Mapping[str, NDArray[Any]], own: Sequence[Heritage], counts: Sequence[IntArray]
 ) -> dict[str, NDArray[Any]]:
     """The arrays of a columns' model under new symbols, MASK last at each position as before.
 
-    ``counts`` are the rows that have each symbol of each position by now: a new symbol's bias follows them.
+    ``counts`` tell how often each symbol of each position occurs by now: a new symbol's bias follows them.
     """
-    bias = [_bias(part, each) for part, each in zip(_parts(arrays["bias"], own), own, strict=True)]
-    if counts is not None:
-        bias = [_with_frequency(part, each, count) for part, each, count in zip(bias, own, counts, strict=True)]
+    parts = zip(_parts(arrays["bias"], own), own, counts, strict=True)
+    bias = [_with_frequency(_bias(part, each), each, count) for part, each, count in parts]
     return {**arrays, "embedding": _embedding(arrays["embedding"], own), "bias": np.concatenate(bias)}
 
 

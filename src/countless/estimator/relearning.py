@@ -133,7 +133,7 @@ class Relearner:
 
         schema, matrix = self.growth.schema, self._matrix
         assert matrix is not None
-        counts = None
+        counts = [np.bincount(matrix[:, position], minlength=size) for position, size in enumerate(schema.sizes)]
         if self.runtimes.counts is not None:
             self.listener.stage("adding to the counts of pairs of columns")
             pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
