@@ -8,7 +8,7 @@ from typing import Any
 
 from countless.baselines.postgres.dialect import translate
 from countless.data.location import Location, is_postgres, locate, shown
-from countless.data.postgres import PATIENCE, resolve
+from countless.data.postgres import patient, resolve
 from countless.data.postgres_errors import connecting, reading
 from countless.data.types import quote_identifier
 from countless.errors import MissingExtraError, QueryError, SourceError
@@ -38,9 +38,7 @@ class Planner:
         self._location: Location = location
         self._errors: type[Exception] = psycopg.Error
         try:
-            self._connection = psycopg.connect(
-                location.place, autocommit=True, prepare_threshold=None, connect_timeout=PATIENCE
-            )
+            self._connection = psycopg.connect(patient(location.place), autocommit=True, prepare_threshold=None)
         except psycopg.Error as error:
             raise connecting(str(error), location.place) from None
         try:
