@@ -4,7 +4,7 @@
 
     CountlessError
     ├── DataError                 the table cannot be read or modelled
-    │   ├── SourceError               no such file, not a table, a type DuckDB cannot scan
+    │   ├── SourceError               no such file or database, not a table, a type DuckDB cannot scan
     │   └── EmptyTableError           no rows, or no column left to model
     ├── QueryError                the question cannot be answered; knows the spot in the clause
     │   ├── QuerySyntaxError          not SQL
@@ -33,7 +33,7 @@ class DataError(CountlessError):
 
 
 class SourceError(DataError):
-    """The source is missing, unreadable, or not something DuckDB can scan."""
+    """The source is missing, unreadable, out of reach, or not something DuckDB can scan."""
 
 
 class EmptyTableError(DataError):

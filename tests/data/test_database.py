@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from countless.data.database import _reason
 from countless.data.source import Source, connect
 from countless.data.table import Table
 from countless.errors import SourceError
@@ -92,6 +93,12 @@ def test_a_file_that_is_open_elsewhere(shop: Path) -> None:
             Source.open(shop, table="orders")
         other.communicate()
     assert Source.open(shop, table="orders").count() == 10
+
+
+def test_why_a_file_cannot_be_opened() -> None:
+    newer = "Trying to read a database file with version number 99, but we can only read versions between 64 and 67."
+    assert "another version of DuckDB" in _reason(duckdb.IOException(newer))
+    assert _reason(duckdb.IOException("disk on fire\nmore")) == "disk on fire"
 
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import signal
+import tempfile
 import threading
 import time
 import traceback
@@ -139,6 +140,14 @@ def test_values_are_those_that_duckdb_has(server: Server, rows: list[tuple[objec
     source = Source.open(server.url, table="odd.drawn")
     assert source.columns() == list(zip(names, VALUES, strict=True))
     assert source.rows(f"SELECT columns(*)::VARCHAR FROM {source.table}") == expected
+
+
+def test_what_does_not_fit_goes_to_the_folder_for_temporary_files(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = Source.open(server.url, table="people")
+    assert source.rows("SELECT current_setting('temp_directory')") == [(str(tmp_path / source.name),)]
 
 
 def test_how_far_it_is(server: Server) -> None:

@@ -26,6 +26,7 @@ COMMANDS = {
     "complete": "Fill in what is missing in a table.",
     "evaluate": "Measure a model against true counts.",
     "diagnose": "Where does a model err, and whose error is it?",
+    "advise": "Where does PostgreSQL's planner err, and which statistics would help?",
     "serve": "Answer questions over HTTP, with a page to ask them.",
     "info": "What does a model file hold?",
     "bench": "Measure speed, and how it grows.",

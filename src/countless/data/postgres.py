@@ -119,7 +119,7 @@ def _session(location: Location) -> Iterator[Any]:
     except ImportError:
         raise MissingExtraError("reading from PostgreSQL needs its driver: pip install 'countless[postgres]'") from None
     try:
-        connection = dbapi.connect(_patient(location.place))
+        connection = dbapi.connect(patient(location.place))
     except Error as error:
         raise connecting(str(error), location.place) from None
     with closing(connection):
@@ -132,7 +132,7 @@ def _session(location: Location) -> Iterator[Any]:
             raise reading(str(error), getattr(error, "sqlstate", None), location) from None
 
 
-def _patient(url: str) -> str:
+def patient(url: str) -> str:
     """The URL with a limit to the time of connecting, if there is none."""
     if "connect_timeout=" in url or "PGCONNECT_TIMEOUT" in os.environ:
         return url

@@ -6,6 +6,7 @@ import glob
 import logging
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
@@ -26,7 +27,7 @@ from countless.data.location import Location, locate
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
-from countless.data.scan import scan_file
+from countless.data.scan import quote_path, scan_file
 from countless.data.types import quote_identifier
 from countless.errors import SourceError
 
@@ -130,6 +131,8 @@ class Source:
             connection = connect()
             if limit is not None:
                 limit.keep(connection)
+            else:  # DuckDB makes the folder if it needs one, and removes it
+                connection.execute(f"SET temp_directory = {quote_path(str(Path(tempfile.gettempdir()) / name))}")
             load_table(location, connection, name, loading)
             return cls(name, connection, None)
         return cls(name, open_database(location, name), None)

@@ -61,11 +61,13 @@ def internal_name(place: int) -> str:
     return f"c{place}"
 
 
-def translate(where: str, names: Sequence[str]) -> str:
-    r"""The clause in PostgreSQL's SQL, with the columns' internal names.
+def translate(where: str, names: Sequence[str], own: Sequence[str] | None = None) -> str:
+    r"""The clause in PostgreSQL's SQL, with the names that the columns have there: internal ones, or ``own``.
 
     >>> translate("\"Since When\" > DATE '2020-01-31' AND contains(city, '5%')", ["city", "Since When"])
     "c1 > CAST('2020-01-31' AS DATE) AND c0 LIKE '%5!%%' ESCAPE '!'"
+    >>> translate("Since = 3", ["since"], ["since"])
+    '"since" = 3'
     """
     places = {name.casefold(): place for place, name in enumerate(names)}
     tree = parse(where).copy()
@@ -73,11 +75,11 @@ def translate(where: str, names: Sequence[str]) -> str:
         place = places.get(column.name.casefold())
         if place is None:
             raise UnknownColumnError(f'the table has no column "{column.name}"', where, span_of(column, where))
-        own = exp.column(internal_name(place))
+        new = exp.column(internal_name(place)) if own is None else exp.column(own[place], quoted=True)
         if column is tree:
-            tree = own
+            tree = new
         else:
-            column.replace(own)
+            column.replace(new)
     try:
         return tree.transform(_rewrite).sql("postgres")
     except (ValueError, TypeError) as error:  # what sqlglot cannot write

@@ -1,0 +1,125 @@
+"""The planner of someone's PostgreSQL: asked what it expects, and given statistics only if told so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from countless.baselines.postgres.dialect import translate
+from countless.data.location import Location, is_postgres, locate, shown
+from countless.data.postgres import patient, resolve
+from countless.data.postgres_errors import connecting, reading
+from countless.data.types import quote_identifier
+from countless.errors import MissingExtraError, QueryError, SourceError
+
+TABLE_KINDS = {"v": "a view", "f": "a foreign table"}  # of which there are no extended statistics
+NOT_UNDERSTOOD = ("22", "42")  # classes of errors: of values, and of names, types and syntax
+FACTS = """
+SELECT c.relkind::text,
+       EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname),
+       ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)
+"""
+
+
+class Planner:
+    """A table of a PostgreSQL database. Without ``writing``, its session can change nothing."""
+
+    def __init__(self, url: str, table: str | None, *, writing: bool = False) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingExtraError("asking PostgreSQL needs its driver: pip install 'countless[postgres]'") from None
+        location = locate(url, table)
+        if location is None or not is_postgres(location.place) or location.query is not None:
+            raise SourceError(f"{shown(url)} is not a table of PostgreSQL's: give a postgresql:// URL and --table")
+        self._location: Location = location
+        self._errors: type[Exception] = psycopg.Error
+        try:
+            self._connection = psycopg.connect(patient(location.place), autocommit=True, prepare_threshold=None)
+        except psycopg.Error as error:
+            raise connecting(str(error), location.place) from None
+        try:
+            self._look(writing)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def table(self) -> str:
+        """The table's name, qualified and quoted."""
+        return f"{quote_identifier(self.schema)}.{quote_identifier(self.name)}"
+
+    def expected(self, where: str) -> float | None:
+        """The rows that the planner expects a clause of DuckDB's SQL to keep; None if PostgreSQL cannot read it."""
+        try:
+            statement = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self.table} WHERE {self._sql(where)}"
+        except QueryError:
+            return None
+        with self._told():
+            try:
+                row: Any = self._connection.execute(statement.encode()).fetchone()
+            except self._errors as error:
+                if str(getattr(error, "sqlstate", None))[:2] in NOT_UNDERSTOOD:
+                    return None
+                raise
+        return float(row[0][0]["Plan"]["Plan Rows"])
+
+    def count(self, where: str) -> int:
+        """The rows that it keeps."""
+        with self._told():
+            statement = f"SELECT count(*) FROM {self.table} WHERE {self._sql(where)}"
+            row: Any = self._connection.execute(statement.encode()).fetchone()
+        return int(row[0])
+
+    @contextmanager
+    def trial(self, keep: bool) -> Iterator[None]:
+        """A transaction, which is undone at the end unless it shall ``keep``."""
+        import psycopg
+
+        with self._told(), self._connection.transaction():
+            yield
+            if not keep:
+                raise psycopg.Rollback
+
+    def run(self, statement: str) -> None:
+        """Run a statement that returns nothing."""
+        with self._told():
+            self._connection.execute(statement.encode())
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def __enter__(self) -> Planner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _look(self, writing: bool) -> None:
+        with self._told():
+            self._connection.execute("SET client_encoding TO 'UTF8'")
+            if not writing:
+                self._connection.execute("SET default_transaction_read_only = on")
+            self.schema, self.name = resolve(self._connection.cursor(), self._location)
+            found = self._connection.execute(FACTS, [self.table]).fetchone()
+        assert found is not None
+        kind, self.analyzed, names = found
+        self.columns: Sequence[str] = tuple(names)
+        if kind in TABLE_KINDS:
+            told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL keeps no extended statistics"
+            raise SourceError(f"{told}: name the table that it reads")
+
+    def _sql(self, where: str) -> str:
+        return translate(where, self.columns, self.columns)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """The driver's errors as ours."""
+        try:
+            yield
+        except self._errors as error:
+            raise reading(str(error), getattr(error, "sqlstate", None), self._location) from None

@@ -1,0 +1,92 @@
+"""Questions as the planner sees them: conjunctions, each part a filter on one column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from countless.data.schema import Schema
+from countless.data.source import Source
+from countless.errors import QueryError
+from countless.estimator.estimator import Estimator
+from countless.query.compile import Compiler
+from countless.query.parse import parse
+from countless.query.predicate import DIALECT
+from countless.workload import Clause, Workload, paper_filters, read_clauses
+
+FILTERS = (2, 4)  # of a random question
+EQUALITIES = (exp.EQ, exp.In, exp.Is, exp.Column)  # IS NULL, and a column of truth values by itself
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a question asks of one column; ``equality`` if only for values that are named."""
+
+    where: str
+    equality: bool
+
+
+@dataclass(frozen=True)
+class Question:
+    """A clause, and its parts by the columns' names as the model has them."""
+
+    where: str
+    parts: dict[str, Part]
+
+    def about(self, columns: Iterable[str]) -> str:
+        """What it asks of some of its columns."""
+        return " AND ".join(f"({self.parts[name].where})" for name in sorted(columns))
+
+
+def read_questions(workload: Workload, schema: Schema) -> list[Question]:
+    """The questions of a workload. One that does not fit the table is an error that names its place."""
+    compiler = Compiler(schema)
+    return [_read(clause, compiler, schema) for clause in read_clauses(workload)]
+
+
+def random_questions(estimator: Estimator, count: int, seed: int) -> list[Question]:
+    """Conjunctions of two to four filters, with the values of rows that the model draws."""
+    rows = Source.open(estimator.sample(count, seed=seed).to_arrow())
+    drawn = paper_filters(estimator.schema, rows, count, seed, FILTERS)
+    return [question(" AND ".join(filters), estimator.schema) for filters in dict.fromkeys(map(tuple, drawn))]
+
+
+def question(where: str, schema: Schema) -> Question:
+    """The question of a clause: parts about several columns, or none, are in the clause alone.
+
+    >>> from countless.data.schema import Column
+    >>> schema = Schema(9, (Column("a", "INTEGER", ("1",), False), Column("b", "INTEGER", ("1",), False)))
+    >>> question("A > 1 AND (a < 5 AND b = 3)", schema).parts
+    {'a': Part(where='A > 1 AND a < 5', equality=False), 'b': Part(where='b = 3', equality=True)}
+    """
+    names = {name.casefold(): name for name in schema.names}
+    parts: dict[str, Part] = {}
+    for node in _conjuncts(parse(where)):
+        columns = {names.get(column.name.casefold()) for column in node.find_all(exp.Column)}
+        name = columns.pop() if len(columns) == 1 else None
+        if name is None:
+            continue
+        text, equality = node.sql(dialect=DIALECT), isinstance(node, EQUALITIES)
+        if name in parts:
+            text, equality = f"{parts[name].where} AND {text}", parts[name].equality and equality
+        parts[name] = Part(text, equality)
+    return Question(where, parts)
+
+
+def _read(clause: Clause, compiler: Compiler, schema: Schema) -> Question:
+    try:
+        return question(compiler.compile(clause.where).where, schema)
+    except QueryError as error:
+        raise clause.named(error) from None
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    match node:
+        case exp.And():
+            return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+        case exp.Paren() if isinstance(node.this, exp.And | exp.Paren):
+            return _conjuncts(node.this)
+        case _:
+            return [node]

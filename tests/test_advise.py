@@ -1,0 +1,196 @@
+"""Advice for a real PostgreSQL: columns that depend on each other are found, and statistics on them help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from countless.advise.planner import Planner
+from countless.advise.questions import Part, Question, question, random_questions, read_questions
+from countless.advise.ranking import Judged, Ranking
+from countless.advise.statements import Statistics, statistics_name, target_for
+from countless.baselines.postgres.server import Server
+from countless.cli.main import main
+from countless.errors import CountlessError, QueryError, SourceError
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import fit
+from countless.estimator.learning import Network
+
+ROWS = """
+CREATE SCHEMA "Far away";
+CREATE TABLE "Far away"."My addresses" AS
+SELECT 'city ' || i * i % 997 % 40 AS city, i * i % 997 % 40 / 2 AS "Zip", i % 7 AS weekday, i % 11 AS age
+FROM generate_series(1, 8000) i;
+ANALYZE "Far away"."My addresses"
+"""
+TABLE = '"Far away"."My addresses"'
+DEPENDENT = ("city", "Zip")
+
+
+@pytest.fixture(scope="module")
+def url(server: Server) -> Iterator[str]:
+    with server.connect() as connection:
+        connection.execute(ROWS)
+        yield f"{server.url}::{TABLE}"
+        connection.execute('DROP SCHEMA "Far away" CASCADE')
+
+
+@pytest.fixture(scope="module")
+def addresses(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    network = Network(hidden=32, blocks=1, embedding=8)
+    model = fit(url, epochs=3, batch=256, network=network, calibrate=False)
+    return model.save(tmp_path_factory.mktemp("advise") / "addresses.countless")
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def statistics(server: Server) -> list[tuple[Any, ...]]:
+    with server.connect() as connection:
+        return connection.execute("SELECT stxname, stxkind::text[] FROM pg_statistic_ext ORDER BY 1").fetchall()
+
+
+def test_dependent_columns_come_first_and_nothing_is_changed(
+    server: Server, url: str, addresses: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("advise", url, "--model", addresses, "--queries", 60, "--count", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    first = found["statistics"][0]
+    assert set(first["columns"]) == set(DEPENDENT)
+    assert first["share"] > 0.5
+    assert first["statements"][0] == (
+        'CREATE STATISTICS IF NOT EXISTS "Far away"."countless_My addresses_Zip_city" (ndistinct, dependencies, mcv) '
+        f'ON "Zip", "city" FROM {TABLE}'
+    )
+    with server.connect() as connection:
+        for finding in found["findings"]:
+            assert "city" in finding["where"]
+            row = connection.execute(f"SELECT count(*) FROM {TABLE} WHERE {finding['where']}".encode()).fetchone()
+            assert row == (finding["rows"],)
+    assert statistics(server) == []
+
+
+def test_a_trial_is_undone_and_what_is_applied_stays(
+    server: Server, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = tmp_path / "asked.sql"
+    workload.write_text("zip = 3 AND city = 'city 7' AND age < 5\nZIP = 10 AND city = 'city 20'\nage = 3\n")
+    arguments = ("advise", url, "--model", addresses, "--workload", workload, "--count")
+    assert run(*arguments, "--try", "--json") == 0
+    tried = json.loads(capsys.readouterr().out)
+    assert statistics(server) == []
+    assert run(*arguments, "--apply") == 0
+    told = capsys.readouterr().out
+    assert "1. Zip, city: " in told
+    assert "they were created, and ANALYZE was run" in told
+    assert [name for name, _ in statistics(server)] == ["countless_My addresses_Zip_city"]
+    for finding in tried["findings"][:2]:
+        truth = finding["rows"]
+        assert truth > 50
+        assert finding["planner"] < truth / 5
+        assert truth / 1.5 < finding["after"] < truth * 1.5
+    assert tried["applied"] == "undone"
+    assert tried["after"]["max"] < tried["before"]["max"] / 5
+    assert run(*arguments) == 0
+    assert "1. Zip, city: " not in capsys.readouterr().out
+    with server.connect() as connection:
+        connection.execute('DROP STATISTICS "Far away"."countless_My addresses_Zip_city"')
+
+
+def test_a_model_is_fitted_if_there_is_none(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("advise", url, "--budget", "1s", "--queries", 5, "--worst", 2) == 0
+    done = capsys.readouterr()
+    assert "reading from PostgreSQL" in done.err
+    assert f"{TABLE}: 5 questions" in done.out
+
+
+def test_the_session_can_only_read(url: str) -> None:
+    with Planner(url, None) as planner, pytest.raises(SourceError, match="read-only transaction"):
+        planner.run(f"ANALYZE {planner.table}; CREATE TABLE mine (a int)")
+
+
+def test_what_is_wrong_is_told_in_one_line(
+    server: Server, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server.connect() as connection:
+        connection.execute('CREATE VIEW "Far away".seen AS SELECT 1 AS a; CREATE ROLE reader LOGIN')
+        connection.execute(f'GRANT USAGE ON SCHEMA "Far away" TO reader; GRANT SELECT ON {TABLE} TO reader')
+    wrong = tmp_path / "wrong.sql"
+    wrong.write_text("age = 3\nnothing = 3\n")
+    reader = url.replace("countless@", "reader:s3cret@")
+    for arguments, message in (
+        (("people.csv",), "is not a table of PostgreSQL's"),
+        ((f"{server.url}::SELECT 1",), "is not a table of PostgreSQL's"),
+        (("postgresql://ann:s3cret@127.0.0.1:1/shop",), "Connection refused; is the server running"),
+        (("postgresql://ann:s3cret@127.0.0.1:x/shop",), "cannot understand the URL"),
+        ((f"{server.url}::nowhere",), 'has no table "nowhere"'),
+        ((f'{server.url}::"Far away".seen',), "is a view, of which PostgreSQL keeps no extended statistics"),
+        ((url, "--model", addresses, "--workload", wrong), "wrong.sql, line 2: unknown column"),
+        ((reader, "--model", addresses, "--apply"), "must be owner of table My addresses"),
+        ((f"{server.url}::people", "--model", addresses, "--queries", 3), 'has no column "Zip": give a model'),
+    ):
+        assert run("advise", *arguments) == 1
+        told = capsys.readouterr().err
+        assert message in told
+        assert "s3cret" not in told
+        assert "Traceback" not in told
+    assert run("advise", url, "--try", "--apply") == 2
+    with server.connect() as connection:
+        connection.execute('DROP VIEW "Far away".seen; DROP OWNED BY reader; DROP ROLE reader')
+
+
+def test_parts_of_a_question(addresses: Path) -> None:
+    estimator = Estimator.load(addresses)
+    where = "AGE > 3 AND (city IN ('city 3') AND zip IS NULL) AND age < 5 AND (age = 3 OR weekday > 1)"
+    asked = question(where, estimator.schema)
+    assert asked.parts == {
+        "age": Part("AGE > 3 AND age < 5", False),
+        "city": Part("city IN ('city 3')", True),
+        "Zip": Part("zip IS NULL", True),
+    }
+    assert asked.about(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
+    drawn = random_questions(estimator, 30, 1)
+    assert {len(one.parts) for one in drawn} == {2, 3, 4}
+    assert drawn == random_questions(estimator, 30, 1)
+    with pytest.raises(QueryError, match="clause 2 of the workload"):
+        read_questions(["age > 3", "nothing"], estimator.schema)
+
+
+def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
+    parts = {name: Part(f"{name} = 1", True) for name in "abc"}
+    ranges = {name: Part(f"{name} > 1", False) for name in "cd"}
+    judged = [Judged(Question("abc", parts), 1.0, 100.0), Judged(Question("cd", ranges), 10.0, 500.0)]
+    joint = {"(a = 1) AND (b = 1)": 90.0, "(c > 1) AND (d > 1)": 500.0}
+
+    def chosen(combinations: int) -> list[tuple[str, ...]]:
+        fresh = [Judged(one.question, one.planner, one.model) for one in judged]
+        ranking = Ranking(fresh, lambda columns: combinations, lambda where: 10.0, lambda where: joint.get(where, 10.0))
+        return [found.columns for found in ranking.choose(5)]
+
+    assert chosen(100) == [("c", "d"), ("a", "b")]
+    assert chosen(100_000) == [("a", "b")]  # ranges over too many combinations: no list holds them
+
+
+def test_names_and_statements_are_safe() -> None:
+    odd = Statistics("s", 'o"x', ("a b", "c;--"), ("mcv",), 1000)
+    assert odd.statements == (
+        'CREATE STATISTICS IF NOT EXISTS "s"."countless_o""x_a b_c;--" (mcv) ON "a b", "c;--" FROM "s"."o""x"',
+        'ALTER STATISTICS "s"."countless_o""x_a b_c;--" SET STATISTICS 1000',
+    )
+    long = [statistics_name("ä" * 40, [name, "b"]) for name in ("a", "c")]
+    assert len(set(long)) == 2
+    assert all(len(name.encode()) <= 63 for name in long)
+    assert [target_for(many) for many in (40, 400, 10**6)] == [None, 400, 1000]
+
+
+def test_a_planner_needs_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(CountlessError, match=r"pip install 'countless\[postgres\]'"):
+        Planner("postgresql://host/shop", "t")
