@@ -1,8 +1,7 @@
-"""A whole fit on a cluster, and what is said when there is none."""
+"""What is said where there is no cluster, or one that cannot be used."""
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,52 +12,9 @@ from countless.cli.main import main
 from countless.cluster.session import Cluster, Machine
 from countless.cluster.shared import require_shared, sees
 from countless.cluster.training import Workers
+from countless.cluster.workplace import _own_folder
 from countless.errors import ClusterError, CountlessError, MissingExtraError, TrainingError
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network
-from countless.train.loop import Progress
-
-pytestmark = pytest.mark.filterwarnings("ignore:`use_\\w+` is deprecated:DeprecationWarning")  # Ray's own
-
-
-class Stops(Listener):
-    """Presses Ctrl-C as soon as training goes on."""
-
-    def __init__(self) -> None:
-        self.stages: list[str] = []
-        self.heard = 0
-
-    def stage(self, name: str) -> None:
-        self.stages.append(name)
-
-    def training(self, progress: Progress) -> None:
-        self.heard += 1
-        if self.heard == 1:
-            signal.raise_signal(signal.SIGINT)
-
-
-def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
-    heard = Stops()
-    found = fit(
-        people,
-        exclude="id",
-        epochs=100_000,
-        network=Network(hidden=32, blocks=1, embedding=8),
-        ray=ray,
-        workers=2,
-        checkpoint=tmp_path / "checkpoint",
-        codes=tmp_path / "codes",
-        sample_rows=2_500,
-        calibrate=False,
-        listener=heard,
-    )
-    assert heard.stages[:1] == ["reading all columns"]
-    assert {"encoding rows", "shuffling rows", "training"} < set(heard.stages)
-    assert found.report["interrupted"]
-    assert found.report["train_rows"] == 2_475
-    assert found.rows == 3_000
-    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint", "codes"}
-    assert found.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -146,7 +102,7 @@ class TestSharedFolder:
         with pytest.raises(CountlessError, match=r"cannot write in .*; give a folder"):
             require_shared(Elsewhere(), tmp_path / "file" / "folder")  # type: ignore[arg-type]
         with pytest.raises(ClusterError, match=r"cannot write in .*; give a folder"):
-            fit("adult", ray="auto", shared=tmp_path / "nowhere")
+            _own_folder(tmp_path / "nowhere")
 
 
 class TestWorkers:
