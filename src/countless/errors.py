@@ -15,6 +15,7 @@
     │   └── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
     ├── TrainingError             options or a checkpoint that training cannot use
+    ├── ClusterError              no cluster there, or one on which training cannot go on
     ├── ServerError               PostgreSQL cannot be started here
     └── MissingExtraError         an optional dependency is not installed
 
@@ -89,6 +90,10 @@ class ModelFileError(CountlessError):
 
 class TrainingError(CountlessError):
     """Training cannot start or continue with these options or this checkpoint."""
+
+
+class ClusterError(CountlessError):
+    """There is no cluster, it has too little room, or its machines do not see the shared folder."""
 
 
 class ServerError(CountlessError):

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
+from countless.bench.crew import Crew, Hand, Running
 from countless.bench.ledger import Ledger
 from countless.bench.plan import Job, by_name, dependents
-from countless.bench.worker import Worker, stop
+from countless.bench.worker import Processes
 from countless.errors import CountlessError
 from countless.train.interrupt import Interrupt
 
@@ -60,11 +60,13 @@ def sweep(
     workers: int | None = None,
     watch: Watch | None = None,
     threads: int | None = None,
+    crew: Crew[Any] | None = None,
 ) -> Outcome:
     """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
 
     ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
-    fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes.
+    fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes. With a
+    ``crew``, others run the jobs.
     """
     named = by_name(jobs)
     for option, value in (("workers", workers), ("threads", threads)):
@@ -74,17 +76,17 @@ def sweep(
     threads = threads or max(1, usable_cores() // workers)
     ledger = Ledger(folder)
     with ledger.lock(), Interrupt() as interrupt:
-        state = _State(named, ledger, watch or Watch())
+        state = _State(named, ledger, watch or Watch(), crew or Processes(workers, threads))
         try:
             while not interrupt.requested:
-                state.start(workers, threads)
+                state.start()
                 if not state.running:
                     return state.outcome()
                 state.listen(TURN)
             state.listen(0.0)  # what is finished is kept
             raise KeyboardInterrupt
         finally:
-            stop(list(state.running.values()))
+            state.crew.stop(list(state.running.values()))
 
 
 def usable_cores() -> int:
@@ -94,31 +96,31 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _State:
+class _State(Generic[Hand]):
     """Where a sweep is."""
 
-    def __init__(self, jobs: dict[str, Job], ledger: Ledger, watch: Watch) -> None:
-        self.jobs, self.ledger, self.watch = jobs, ledger, watch
+    def __init__(self, jobs: dict[str, Job], ledger: Ledger, watch: Watch, crew: Crew[Hand]) -> None:
+        self.jobs, self.ledger, self.watch, self.crew = jobs, ledger, watch, crew
         self.done = {name for name, job in jobs.items() if ledger.result(job) is not None}
         self.failed: dict[str, str] = {}
         self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
-        self.running: dict[str, Worker] = {}
+        self.running: dict[str, Hand] = {}
         watch.planned(len(self.done), len(jobs))
 
-    def start(self, workers: int, threads: int) -> None:
+    def start(self) -> None:
         """Start what is ready, as long as there is room."""
         for name, job in list(self.left.items()):
-            if len(self.running) >= workers:
+            if len(self.running) >= self.crew.most:
                 return
             if self.done.issuperset(job.needs):
                 self.ledger.error_path(name).unlink(missing_ok=True)
-                self.running[name] = Worker(job, self.ledger.folder, self.ledger.log_path(name), threads)
+                self.running[name] = self.crew.start(job, self.ledger)
                 del self.left[name]
                 self.watch.started(name)
 
     def listen(self, seconds: float) -> None:
         """Hear what the processes say within this time, and see which have ended."""
-        wait([worker.fileno() for worker in self.running.values() if not worker.closed], seconds)
+        self.crew.wait(list(self.running.values()), seconds)
         for name, worker in list(self.running.items()):
             for message in worker.messages():
                 self._hear(worker, message)
@@ -135,7 +137,7 @@ class _State:
         waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
         return Outcome(len(self.done), dict(self.failed), waiting)
 
-    def _hear(self, worker: Worker, message: dict[str, Any]) -> None:
+    def _hear(self, worker: Running, message: dict[str, Any]) -> None:
         name = worker.job.name
         if "say" in message:
             self.watch.said(name, message["say"])
@@ -146,7 +148,7 @@ class _State:
             self.done.add(name)
             self.watch.finished(name, message["seconds"])
 
-    def _fail(self, worker: Worker, message: str, details: str) -> None:
+    def _fail(self, worker: Running, message: str, details: str) -> None:
         name = worker.job.name
         self.ledger.write_error(name, f"{message}\n\n{details}")
         self.failed[name] = message

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection, Pipe
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
 from countless.bench import cell
 from countless.bench.cell import GRACE
-from countless.bench.child import limited
+from countless.bench.child import limits
+from countless.bench.ledger import Ledger
 from countless.bench.plan import Job
 from countless.errors import CountlessError, DataError
 
@@ -106,32 +108,44 @@ class Worker:
             self.process.wait(max(0.0, seconds))
 
 
-def stop(workers: Sequence[Worker]) -> None:
-    """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
-    try:
-        for worker in workers:
-            worker.process.terminate()
-        end = time.monotonic() + GRACE
-        for worker in workers:
-            worker._wait(end - time.monotonic())
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.close()
-            worker.log.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Processes:
+    """Those who run jobs: processes of this machine, so many at once, with so many threads each."""
+
+    most: int
+    threads: int
+
+    def start(self, job: Job, ledger: Ledger) -> Worker:
+        return Worker(job, ledger.folder, ledger.log_path(job.name), self.threads)
+
+    def wait(self, workers: Sequence[Worker], seconds: float) -> None:
+        wait([worker.fileno() for worker in workers if not worker.closed], seconds)
+
+    def stop(self, workers: Sequence[Worker]) -> None:
+        """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
+        try:
+            for worker in workers:
+                worker.process.terminate()
+            end = time.monotonic() + GRACE
+            for worker in workers:
+                worker._wait(end - time.monotonic())
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.close()
+                worker.log.unlink(missing_ok=True)
 
 
 def _start(output: int, threads: int, name: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
     """A process with a connection to it. The limits of threads are there before anything is loaded."""
     ours, theirs = Pipe()
-    environment = {**limited(threads), "OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", str(Path(cell.__file__).resolve()), str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=environment,
+            env={**os.environ, **limits(threads)},
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )

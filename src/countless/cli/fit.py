@@ -30,6 +30,7 @@ from countless.store import is_model
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
     "  countless fit 'events/*.parquet' -o events.countless --memory 2GB\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
+    "  countless fit 'logs/*.parquet' -o logs.countless --ray auto --workers 8 --shared /mnt/shared\n"
     "  countless fit people.parquet -o people.countless --resume"
 )
 @click.argument("source")
@@ -148,6 +149,18 @@ from countless.store import is_model
     show_default=True,
     help="How numbers are stored; float32 doubles the file.",
 )
+@click.option("--ray", metavar="ADDRESS", help="Fit on a Ray cluster: HOST:PORT, or auto for the one that runs here.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes of the cluster that train together  [default: one per GPU, or else per machine]",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="CPUs of each worker  [default: 1]")
+@click.option(
+    "--shared",
+    type=click.Path(path_type=Path),
+    help="A folder that all machines of the cluster see  [default: that of the model file]",
+)
 def fit(
     source: str,
     table: str | None,
@@ -181,6 +194,10 @@ def fit(
     sample_rows: int | None,
     keep_rows: int,
     dtype: str,
+    ray: str | None,
+    workers: int | None,
+    threads: int | None,
+    shared: Path | None,
 ) -> int:
     """Learn a table and write a model file.
 
@@ -195,12 +212,16 @@ def fit(
 
     The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
     semicolon after it; or the JSON lines of countless evaluate --save. What counts is which columns are asked together.
+
+    With --ray a cluster encodes and trains, and the checkpoint is kept in the folder of --shared. A worker that is lost
+    is replaced (docs/scaling.md).
     """
     console = show.progress()
-    left = checkpoints_left(output)
-    kept = codes_of(output)
+    place = output if shared is None else shared / output.name
+    left = checkpoints_left(place)
+    kept = codes_of(place)
     if is_codes(kept):
-        if resume and memory is None:
+        if resume and memory is None and ray is None:
             raise DataError(f"the fit that left {kept} had a --memory: give it again, or fit without --resume")
         left.append(kept)
     names = " and ".join(map(str, left))
@@ -212,12 +233,13 @@ def fit(
         console.print(f"nothing to resume: {output} is finished (without --resume it is fitted anew)")
         return 0
     elif resume:
-        console.print(f"nothing to resume: there is no {checkpoint_of(output)}; starting anew")
+        console.print(f"nothing to resume: there is no {checkpoint_of(place)}; starting anew")
     try:
         estimator = fit_and_save(
             console,
             source,
             output,
+            beside=place,
             resume=resume,
             table=table,
             query=query,
@@ -243,6 +265,10 @@ def fit(
             sample_rows=sample_rows,
             keep_rows=keep_rows,
             dtype=dtype,
+            ray=ray,
+            workers=workers,
+            threads=threads,
+            shared=shared,
         )
     except KeyboardInterrupt:
         if is_codes(kept):

@@ -118,19 +118,23 @@ class FitView(Listener):
             self.console.print(line, soft_wrap=True)
 
 
-def fit_and_save(console: Console, source: Any, output: Path, *, resume: bool, **options: Any) -> Estimator:
+def fit_and_save(
+    console: Console, source: Any, output: Path, *, resume: bool, beside: Path | None = None, **options: Any
+) -> Estimator:
     """Fit ``source``, shown on ``console``, and write ``output``.
 
-    The checkpoint, and the folder of codes if there is one, stay only if the fit was stopped.
+    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, and stay
+    only if the fit was stopped.
     """
     require_writable(output)
-    checkpoint, codes = checkpoint_of(output), codes_of(output)
+    beside = beside or output
+    checkpoint, codes = checkpoint_of(beside), codes_of(beside)
     with FitView(console) as view:
         estimator = fit(source, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:
-        for left in checkpoints_left(output):
+        for left in checkpoints_left(beside):
             left.unlink(missing_ok=True)
         if is_codes(codes):
             remove(codes)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,21 +18,41 @@ from countless.bench.sweep import Job, Outcome, Watch, sweep
 from countless.cli import show
 from countless.cli.show import duration, plural
 
+if TYPE_CHECKING:
+    from countless.bench.remote import ClusterCrew
+
 BAR = 30  # characters
 FAILURES_SHOWN = 5
 
 
-def run_sweep(jobs: Sequence[Job], out: Path, workers: int | None = None, threads: int | None = None) -> Outcome:
-    """Run what has no result in ``out`` yet, and show how it goes on."""
+def run_sweep(
+    jobs: Sequence[Job],
+    out: Path,
+    workers: int | None = None,
+    threads: int | None = None,
+    ray: str | None = None,
+) -> Outcome:
+    """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on."""
     console = show.progress()
     try:
-        with SweepWatch(console) as watch:
-            return sweep(jobs, out, workers, watch, threads)
+        with _crew(ray, out, workers, threads) as crew, SweepWatch(console) as watch:
+            return sweep(jobs, out, workers, watch, threads, crew)
     except KeyboardInterrupt:
         console.print(
             f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True
         )
         raise
+
+
+def _crew(
+    ray: str | None, out: Path, workers: int | None, threads: int | None
+) -> AbstractContextManager[ClusterCrew | None]:
+    """Who runs the jobs: None if this machine does."""
+    if ray is None:
+        return nullcontext()
+    from countless.bench.remote import ClusterCrew
+
+    return ClusterCrew(ray, out, workers, threads or 1)
 
 
 def say_failures(outcome: Outcome) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from countless.data.arrow import Vector
 from countless.data.characters import Characters
 from countless.data.source import Source
 from countless.data.text import TextColumn
@@ -25,43 +26,63 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
     ((present, distinct),) = source.rows(f"SELECT count({value}), {distinct_of} FROM {source.table}")
     if not present:
         raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
-    usual, longest = _lengths(source, value)
-    if length is None:
-        length = min(LONGEST, max(1, usual))
-    length = min(length, max(1, longest))
-    counts = np.zeros(POINTS, dtype=np.int64)
-    cut = beyond = 0
+    counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
+    length = length_of(dict(source.rows(counted)), length)
+    tally = Tally(length)
     done = 0
     for (strings,) in source.batches(f"SELECT {value} FROM {source.table}"):
-        found = Characters.of(strings)
-        over = found.lengths[found.lengths > length] - length
-        cut, beyond = cut + len(over), beyond + int(over.sum())
-        own = np.bincount(found.cut(length), minlength=1)
-        counts[: len(own)] += own
+        tally.add(strings)
         done += len(strings)
         if source.watch is not None:
             source.watch.at(done / rows)
-    characters, rare = _alphabet({chr(point): int(counts[point]) for point in np.flatnonzero(counts)}, rows)
-    return TextColumn(
-        name=name,
-        type=kind,
-        characters="".join(characters),
-        length=length,
-        has_null=present < rows,
-        distinct=min(int(distinct), int(present)),
-        rare=tuple((character, int(counts[ord(character)])) for character in rare),
-        frequencies=tuple(int(counts[ord(character)]) for character in characters),
-        cut=cut,
-        beyond=beyond / cut if cut else 0.0,
-    )
+    return tally.column(name, kind, rows, int(present), int(distinct))
 
 
-def _lengths(source: Source, value: str) -> tuple[int, int]:
-    """The length that USUAL_LENGTH of the strings do not exceed, and that of the longest."""
-    counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1 ORDER BY 1"
-    lengths, counts = (np.array(numbers, dtype=np.int64) for numbers in zip(*source.rows(counted), strict=True))
-    below = np.cumsum(counts)
-    return int(lengths[np.searchsorted(below, USUAL_LENGTH * below[-1])]), int(lengths[-1])
+def length_of(counted: dict[int, int], most: int | None) -> int:
+    """Where to cut strings, given how many there are of each length: at ``most``, or where USUAL_LENGTH have ended.
+
+    >>> length_of({5: 990, 80: 10}, None), length_of({5: 990, 80: 10}, 20), length_of({5: 1}, 20)
+    (5, 20, 5)
+    """
+    lengths = np.array(sorted(counted), dtype=np.int64)
+    below = np.cumsum([counted[length] for length in lengths.tolist()])
+    if most is None:
+        most = min(LONGEST, max(1, int(lengths[np.searchsorted(below, USUAL_LENGTH * below[-1])])))
+    return min(most, max(1, int(lengths[-1])))
+
+
+class Tally:
+    """Counts the characters of strings that are cut at ``length``."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.counts = np.zeros(POINTS, dtype=np.int64)  # of every code point
+        self.cut = self.beyond = 0  # strings that are longer, and the characters that they have more
+
+    def add(self, strings: Vector) -> None:
+        """Count those of some strings."""
+        found = Characters.of(strings)
+        over = found.lengths[found.lengths > self.length] - self.length
+        self.cut, self.beyond = self.cut + len(over), self.beyond + int(over.sum())
+        own = np.bincount(found.cut(self.length), minlength=1)
+        self.counts[: len(own)] += own
+
+    def column(self, name: str, kind: str, rows: int, present: int, distinct: int) -> TextColumn:
+        """The column with these strings, of which so many are not NULL, and so many different."""
+        counts = {chr(point): int(self.counts[point]) for point in np.flatnonzero(self.counts)}
+        characters, rare = _alphabet(counts, rows)
+        return TextColumn(
+            name=name,
+            type=kind,
+            characters="".join(characters),
+            length=self.length,
+            has_null=present < rows,
+            distinct=min(distinct, present),
+            rare=tuple((character, counts[character]) for character in rare),
+            frequencies=tuple(counts[character] for character in characters),
+            cut=self.cut,
+            beyond=self.beyond / self.cut if self.cut else 0.0,
+        )
 
 
 def _alphabet(counts: dict[str, int], rows: int) -> tuple[list[str], list[str]]:

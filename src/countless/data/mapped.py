@@ -40,7 +40,7 @@ def encode_mapped(
     With ``resume``, what an earlier pass has left there is used: the domains, and the chunks and parts that are whole.
     """
     options = options.advised(source.advice)
-    fingerprint = _fingerprint(source, options, seed)
+    fingerprint = codes_fingerprint(source, options, seed)
     if resume and path.exists():
         folder = CodesFolder.open(path, fingerprint)
     else:
@@ -59,7 +59,8 @@ def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
     return Table(folder.schema, codes, folder.strings(), Mapped(matrix, window, folder.digest()))
 
 
-def _fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
+def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
+    """What tells the codes of this table under these options from others."""
     facts = json.dumps([__version__, source.fingerprint(), asdict(options), seed])
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
@@ -83,7 +84,7 @@ def _write_chunks(
             if index == folder.chunks:
                 raise DataError(CHANGED)
             count = min(batch.rows - used, len(records) - filled)
-            _fill(records[filled : filled + count], batch, used)
+            fill_records(records[filled : filled + count], batch, used)
             used, filled, done = used + count, filled + count, done + count
             if filled == len(records):
                 folder.write_chunk(index, records)
@@ -94,7 +95,7 @@ def _write_chunks(
         raise DataError(CHANGED)
 
 
-def _fill(records: NDArray[Any], batch: Encoded, first: int) -> None:
+def fill_records(records: NDArray[Any], batch: Encoded, first: int) -> None:
     """Put the rows of a batch from the one at ``first`` on into records."""
     chosen = slice(first, first + len(records))
     for position, codes in enumerate(batch.codes):

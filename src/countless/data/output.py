@@ -46,7 +46,7 @@ def write_whole(
     os.close(handle)
     try:
         write(partial)
-        os.chmod(partial, 0o666 & ~_umask())
+        os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ def write_whole(
         raise
 
 
-def _umask() -> int:
+def umask() -> int:
     """The permissions that new files do not have."""
     mask = os.umask(0)
     os.umask(mask)

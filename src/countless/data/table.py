@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
-from countless.data.alphabet import read_text
 from countless.data.blocks import BLOCK_ROWS, blocks
 from countless.data.digits import from_digits
-from countless.data.domains import Domains
 from countless.data.encoder import CHANGED, Encoder
+from countless.data.finder import Finder, Scans
 from countless.data.papers import Advice
 from countless.data.progress import Meter, Reading
-from countless.data.quantiles import CELLS, read_grid
+from countless.data.quantiles import CELLS
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
 from countless.data.text import Strings, symbol_type
@@ -104,8 +103,10 @@ class Table:
 
     def matrix(self) -> NDArray[Any]:
         """The codes as one (rows, positions) array in the smallest signed type that training can index with."""
-        if self.mapped is not None and self.mapped.matrix is not None:
-            return self.mapped.matrix
+        return self._matrix if self.mapped is None or self.mapped.matrix is None else self.mapped.matrix
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any]:
         widest = max(self.schema.sizes)
         dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
         return np.stack([code.astype(dtype) for code in self.codes], axis=1)
@@ -211,19 +212,20 @@ def read_schema(
 
     options = (options or EncodeOptions()).advised(source.advice)
     try:
-        return _read_schema(source, options, tell)
+        return find_schema(Scans(source), options, tell)
     finally:
         source.watch = None
 
 
-def _read_schema(source: Source, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+    """The columns of a table that ``finder`` knows; ``tell`` hears every stage, and of how many rows it is."""
     tell("counting distinct values")
-    rows, candidates, left_out = _candidates(source, options)
+    rows, candidates, left_out = _candidates(finder, options)
     if not candidates:
         reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
         raise EmptyTableError(f"no column is left to model ({reasons})")
     tell("reading domains", rows)
-    found = _small_columns(source, candidates, rows, options)
+    found = _small_columns(finder, candidates, rows, options)
     columns, texts = [], []
     for candidate in candidates:
         small = found.get(candidate.name)
@@ -231,15 +233,15 @@ def _read_schema(source: Source, options: EncodeOptions, tell: Callable[..., Non
             columns.append(small)
         elif candidate.is_text(True):
             tell(f"reading the alphabet of {candidate.name}", rows)
-            texts.append(read_text(source, candidate.name, candidate.type, rows, options.max_length))
+            texts.append(finder.text(candidate.name, candidate.type, rows, options.max_length))
         else:
             tell(f"reading the grid of {candidate.name}", rows)
-            columns.append(read_grid(source, candidate.name, candidate.type, min(CELLS, options.max_distinct)))
+            columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
     return Schema(rows, tuple(columns), tuple(left_out), tuple(texts))
 
 
 def _small_columns(
-    source: Source, candidates: list[_Candidate], rows: int, options: EncodeOptions
+    finder: Finder, candidates: list[_Candidate], rows: int, options: EncodeOptions
 ) -> dict[str, Column]:
     """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
     groups: list[dict[str, _Candidate]] = [{}]
@@ -252,12 +254,13 @@ def _small_columns(
             values = 0
         groups[-1][candidate.name] = candidate
         values += candidate.about
-    found = {}
+    types = {candidate.name: candidate.type for candidate in candidates}
+    found: dict[str, Column] = {}
     for group in filter(None, groups):
-        with Domains(source, {name: candidate.type for name, candidate in group.items()}) as domains:
-            for name, count in domains.counts().items():
-                if not _too_many(group[name].type, count, rows, options):
-                    found[name] = domains.column(name)
+        found |= finder.domains(
+            {name: types[name] for name in group},
+            lambda name, count: not _too_many(types[name], count, rows, options),
+        )
     return found
 
 
@@ -279,25 +282,20 @@ class _Candidate:
         return too_many and self.mean_length is not None and self.mean_length >= LONG_FROM
 
 
-def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
+def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
     """The number of rows, the columns to model, and those left out, in the table's order.
 
     Columns that have far too many values are told by an estimate, so that nobody has to hold them all.
     """
-    available = source.columns()
+    available = finder.columns()
     wanted = _wanted([name for name, _ in available], options)
     forced = _forced([name for name, _ in available], options)
-    facts = []
-    for name, kind in available:
-        column = quote_identifier(name)
-        length = f"avg(length(CAST({column} AS VARCHAR)))" if stored_type(kind) == TEXT else "NULL"
-        facts.append(f"approx_count_distinct({column}), {length}")
-    rows, *found = source.rows(f"SELECT count(*), {', '.join(facts)} FROM {source.table}")[0]
+    rows, facts = finder.facts()
     if rows == 0:
         raise EmptyTableError("the table has no rows: there is nothing to learn from")
     candidates: list[_Candidate] = []
     left_out: list[LeftOut] = []
-    for (name, kind), count, mean_length in zip(available, found[::2], found[1::2], strict=True):
+    for (name, kind), (count, mean_length) in zip(available, facts, strict=True):
         modelled = stored_type(kind)
         if name not in wanted:
             left_out.append(LeftOut(name, kind, EXCLUDED))
@@ -307,8 +305,8 @@ def _candidates(source: Source, options: EncodeOptions) -> tuple[int, list[_Cand
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
             if forced.get(name) and modelled != TEXT:
                 raise DataError(f'--text names "{name}", which is {kind}: only strings can be modelled as text')
-            candidates.append(_Candidate(name, modelled, int(count), count > limit, mean_length, forced.get(name)))
-    return int(rows), candidates, left_out
+            candidates.append(_Candidate(name, modelled, count, count > limit, mean_length, forced.get(name)))
+    return rows, candidates, left_out
 
 
 def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
@@ -347,7 +345,7 @@ def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tupl
     """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
     source = Source.open(source)
     options = (options or EncodeOptions()).advised(source.advice)
-    rows, candidates, _ = _candidates(source, options)
+    rows, candidates, _ = _candidates(Scans(source), options)
     columns: list[str] = []
     texts: list[str] = []
     for candidate in candidates:

@@ -17,11 +17,11 @@ from countless.data.source import Source
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.encoding import bounded, encoded
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
 from countless.estimator.orders import Orders
 from countless.estimator.parts import ROWS
+from countless.estimator.place import place_of
 from countless.estimator.replay import kept_rows, rows_of
 from countless.estimator.wanted import whole
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
@@ -85,6 +85,10 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     codes: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    ray: str | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    shared: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
 ) -> Estimator:
     """Learn the joint distribution of a table's columns.
@@ -119,6 +123,10 @@ def fit(
     (docs/scaling.md). ``sample_rows`` is how many random rows to train on; domains, exact counts and error bars are
     those of all rows nevertheless.
 
+    With ``ray``, the address of a Ray cluster or ``auto``, the table is encoded and learned there, by ``workers``
+    processes of so many ``threads`` each (by default one process on each GPU or else on each machine, of one thread).
+    ``shared`` is a folder that all its machines see; by default that of the checkpoint. ``memory`` is that of a worker.
+
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
     """
@@ -150,12 +158,15 @@ def fit(
         _names(no_text),
         max_length,
     )
-    place = None if checkpoint is None else Path(checkpoint)
+    kept = None if checkpoint is None else Path(checkpoint)
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    with bounded(limit, None if codes is None else Path(codes)) as bounds:
+    with (
+        place_of(ray, workers, threads, shared, kept) as place,
+        place.bounded(limit, None if codes is None else Path(codes)) as bounds,
+    ):
         kept_to = None if bounds is None else bounds.duckdb
         source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to)
-        learned = encoded(source, encode, bounds, seed, resume, listener)
+        learned = place.encoded(source, encode, bounds, seed, resume, listener)
         schema = learned.schema
         listener.table(schema)
         asked = None
@@ -175,8 +186,9 @@ def fit(
             planned,
             text_network,
             dtype,
-            place,
+            kept,
             resume,
+            place.train,
             listener,
             asked,
         )

@@ -27,7 +27,7 @@ from countless.workload import Asked
 if TYPE_CHECKING:
     from countless.train.loop import Progress
     from countless.train.options import TrainOptions
-    from countless.train.task import Task
+    from countless.train.recipe import Recipe, Trainer
 
 
 class Listener:
@@ -154,6 +154,7 @@ class Learner:
     dtype: str
     checkpoint: Path | None
     resume: bool
+    trainer: Trainer
     listener: Listener
     asked: Asked | None = None
 
@@ -162,14 +163,13 @@ class Learner:
 
         Who stops one model wants no other: those that follow are kept as they are then.
         """
-        from countless.train.columns import ColumnsTask
-        from countless.train.text import TextTask
+        from countless.train.recipe import ColumnsRecipe, TextRecipe
 
         schema, network, text_network = self.table.schema, self.network, self.text_network
         found: dict[str, store.StoredModel] = {}
         report: dict[str, Any] = {"interrupted": False, "texts": {}}
-        matrix, window = self.sample.matrix() if schema.columns else None, self.sample.window
-        if matrix is not None:
+        if schema.columns:
+            matrix = self.sample.matrix()
             self.listener.stage("training")
             options = self.options.ended(len(matrix))
             sizes = network.sizes(len(matrix), options.budget)
@@ -178,24 +178,20 @@ class Learner:
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
                 spec = with_units_by_entropy(spec, matrix)
             asked = None if self.asked is None else self.asked.sets
-            task = ColumnsTask(matrix, spec, options, KINDS[network.kind].make(), asked, window=window)
-            found[COLUMNS_MODEL], columns_report = self._learned(task, options, COLUMNS_MODEL, stopped=False)
+            recipe = ColumnsRecipe(spec, options, KINDS[network.kind].make(), asked)
+            found[COLUMNS_MODEL], columns_report = self._learned(recipe, COLUMNS_MODEL, stopped=False)
             report.update(columns_report)
             if self.asked is not None:
                 report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
             if summary:
                 self.listener.stage("counting pairs of columns")
                 found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table).arrays())
-        for index, (column, strings) in enumerate(zip(schema.texts, self.sample.strings, strict=True)):
+        for index, column in enumerate(schema.texts):
             self.listener.stage(f"training on the text of {column.name}")
             text_spec = text_network.spec(column, schema.sizes)
-            text = TextTask(
-                strings, text_spec, self.text_options, text_network.masking, matrix, schema.groups, window=window
-            )
+            text = TextRecipe(index, text_spec, self.text_options, text_network.masking)
             name = text_model(index)
-            found[name], report["texts"][column.name] = self._learned(
-                text, self.text_options, name, report["interrupted"]
-            )
+            found[name], report["texts"][column.name] = self._learned(text, name, report["interrupted"])
             report["interrupted"] |= report["texts"][column.name]["interrupted"]
             if summary:
                 self.listener.stage(f"counting n-grams of {column.name}")
@@ -204,15 +200,10 @@ class Learner:
                 found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
         return found, report
 
-    def _learned(
-        self, task: Task, options: TrainOptions, name: str, stopped: bool
-    ) -> tuple[store.StoredModel, dict[str, Any]]:
-        from countless.train.loop import train
-
-        trained = train(
-            task,
-            options,
-            fingerprint=self.sample.fingerprint,
+    def _learned(self, recipe: Recipe, name: str, stopped: bool) -> tuple[store.StoredModel, dict[str, Any]]:
+        trained = self.trainer(
+            recipe,
+            self.sample,
             checkpoint=None if self.checkpoint is None else checkpoint_of(self.checkpoint, name),
             resume=self.resume,
             stopped=stopped,
@@ -221,7 +212,7 @@ class Learner:
         arrays = {key: array.astype(self.dtype) for key, array in trained.arrays.items()}
         if GRAMS in arrays:
             arrays[GRAMS] = arrays[GRAMS].astype("float16")
-        return store.StoredModel(task.spec.to_json(), arrays), trained.report
+        return store.StoredModel(recipe.spec.to_json(), arrays), trained.report
 
 
 def with_units_by_entropy(spec: ModelSpec, matrix: NDArray[Any]) -> ModelSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -32,7 +32,8 @@ class ColumnsTask:
 
     ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
     these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
-    ``window`` is how many rows to read together, if the codes lie in a file.
+    ``window`` is how many rows to read together, if the codes lie in a file. Rows and random numbers stay in memory;
+    what is drawn for a step goes to the ``device`` of the model.
     """
 
     unit = "row"
@@ -46,6 +47,7 @@ class ColumnsTask:
         asked: Mapping[tuple[int, ...], float] | None = None,
         start: Mapping[str, NDArray[Any]] | None = None,
         window: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.spec, self.window = spec, window
         self.rows = len(codes)
@@ -61,12 +63,15 @@ class ColumnsTask:
             self._model = network(spec)
             if options.smooth and isinstance(self._model, ResMADE):
                 self._model.start_smooth(options.smooth)
-        self._loss: Loss = FastLoss(self._model) if isinstance(self._model, ResMADE) else _plain_loss(self._model)
+        fast = isinstance(self._model, ResMADE) and device == "cpu"
+        self._loss: Loss = FastLoss(cast(ResMADE, self._model)) if fast else _plain_loss(self._model)
         self._mask_codes = torch.tensor(spec.sizes)
         if start is not None:
             start_from(self._model, start)
         else:
             self._model.start_from_marginals(counted(codes, spec.sizes))
+        self._device = torch.device(device)
+        self._model.to(self._device)
 
     @property
     def model(self) -> nn.Module:
@@ -89,12 +94,14 @@ class ColumnsTask:
         return nats * BITS / (len(rows) * len(orders))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        return self._model.arrays()
+        return self._model.cpu().arrays()
 
     def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator, order: int) -> Tensor:
         """The negative log-likelihood of ``targets`` under one order, given inputs of which some are masked."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
-        return self._loss(torch.where(mask, self._mask_codes, targets), targets, counts, order)
+        drawn = (torch.where(mask, self._mask_codes, targets), targets, counts)
+        inputs, targets, counts = (tensor.to(self._device) for tensor in drawn)
+        return self._loss(inputs, targets, counts, order)
 
 
 def _named(asked: Mapping[tuple[int, ...], float]) -> str:

@@ -67,12 +67,14 @@ def train(
     stopped: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     team: Team | None = None,
+    interrupt: Interrupt | None = None,
+    save_every: float = CHECKPOINT_SECONDS,
 ) -> Trained:
     """Fit the task's model to its rows.
 
-    With ``checkpoint``, the run is saved there every epoch (and every minute); with ``resume``, it goes on from
-    that file if it exists. Ctrl-C ends the run after the current step with the best weights so far; ``stopped`` ends it
-    before the first.
+    With ``checkpoint``, the run is saved there every epoch (and every minute, or so many seconds); with ``resume``, it
+    goes on from that file if it exists. Ctrl-C ends the run after the current step with the best weights so far, and so
+    does who sets ``interrupt``; ``stopped`` ends it before the first.
 
     Several processes may train as a ``team``, each of which calls this with the same task and options: the batches are
     then shared out, and all end with the same weights. The first of them measures and keeps checkpoints.
@@ -80,24 +82,32 @@ def train(
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
-    run = _Run(task, options, fingerprint, checkpoint, team or Team())
+    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team())
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
-    with Interrupt() as interrupt:
-        interrupt.requested |= stopped
-        while not run.finished and not interrupt.requested:
+    with interrupt or Interrupt() as interrupt:
+        run.stopping = stopped
+        while not run.finished and not run.stopping:
             run.epoch_of_steps(interrupt, on_progress)
-    if interrupt.requested and not run.finished:
+    if run.stopping and not run.finished:
         run.save()
         run.judge()
-    return run.result(interrupted=interrupt.requested and not run.finished)
+    return run.result(interrupted=run.stopping and not run.finished)
 
 
 class _Run:
     """One training run: everything that changes while it goes on, and that a checkpoint must hold."""
 
-    def __init__(self, task: Task, options: TrainOptions, fingerprint: str, path: Path | None, team: Team) -> None:
-        self.task, self.options, self.path, self.team = task, options, path, team
+    def __init__(
+        self,
+        task: Task,
+        options: TrainOptions,
+        fingerprint: str,
+        path: Path | None,
+        save_every: float,
+        team: Team,
+    ) -> None:
+        self.task, self.options, self.path, self.save_every, self.team = task, options, path, save_every, team
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
         self.identity = {
@@ -114,7 +124,7 @@ class _Run:
 
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
 
-        self.warned = False
+        self.warned = self.stopping = False
         self.generator: torch.Generator
         self.epoch = self.step = self.updates = 0
         self.seconds = self.epoch_bits = 0.0
@@ -140,12 +150,13 @@ class _Run:
         """Train until the epoch, the budget or the user's patience ends."""
         since_save = time.monotonic()
         recent: list[tuple[float, int]] = [(self.seconds, self.updates)]
-        while self.step < self.steps and not self.finished and not interrupt.requested:
+        while self.step < self.steps and not self.finished and not self.stopping:
             self._agree(self._train_step(), interrupt)
             recent = [*recent[-50:], (self.seconds, self.updates)]
             if on_progress is not None:
                 on_progress(self._progress(recent))
-            if time.monotonic() - since_save > CHECKPOINT_SECONDS:
+            self.stopping |= interrupt.requested and self.team.size == 1  # a team first agrees on it
+            if time.monotonic() - since_save > self.save_every:
                 self.save()
                 since_save = time.monotonic()
         if self.step == self.steps or self.finished:
@@ -270,7 +281,7 @@ class _Run:
         bits, seconds, requests = self.team.summed(bits, self.seconds + now - self.mark, interrupt.requested)
         self.epoch_bits += bits
         self.seconds, self.mark = seconds / self.team.size, now
-        interrupt.requested = requests > 0
+        self.stopping = requests > 0
 
     def _bits(self, rows: Tensor, inputs: Inputs) -> float:
         """Bits per unit, always with the same masks."""

@@ -60,6 +60,11 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         "--kind", default=RESMADE, show_default=True, help="Kind of model for the columns; plugins may bring others."
     )
     @click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
+    @click.option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Measure on a Ray cluster: HOST:PORT, or auto. All its machines must see the tables and the folder.",
+    )
     @json_option
     def run(
         tables: tuple[str, ...],
@@ -68,6 +73,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         out: Path,
         kind: str,
         workers: int | None,
+        ray: str | None,
         as_json: bool,
     ) -> int:
         require_plotting()
@@ -76,7 +82,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
         plan = _plan(name, [Study(one, chosen, kind) for one in data])
         results.claim(out, chosen, data)
-        outcome = _measure(plan, out, workers)
+        outcome = _measure(plan, out, workers, ray)
         command = _command(name, tables, exclude, scale, kind)
         written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
         if as_json:
@@ -118,10 +124,10 @@ def _unfit(exhibit: Exhibit, data: Data) -> str:
     return f"{data.name} is text only: {exhibit.name} is about columns; text is what countless paper text is about"
 
 
-def _measure(plan: Plan, out: Path, workers: int | None) -> Outcome:
+def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> Outcome:
     """Run the cells that have no result yet."""
     cells = with_needs(cell for exhibit, studies in plan.items() for one in studies for cell in exhibit.cells(one))
-    return run_sweep(cells, out, workers)
+    return run_sweep(cells, out, workers, ray=ray)
 
 
 def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:

@@ -1,0 +1,97 @@
+"""A fit on a Ray cluster of this machine against one in a single process: the same table and options.
+
+.venv/bin/python benchmarks/cluster.py TABLE.parquet [--exclude COLUMN,COLUMN] [--epochs 3] [--workers 2] [-o FILE.json]
+
+Each worker and the single process have one thread. Bits a row must agree within 0.5%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import countless
+from countless.bench.machine import machine_facts
+from countless.cluster.session import ray_module
+
+BAR = 0.005
+OUT = Path(__file__).parents[1] / "docs" / "results" / "scaling" / "ray.json"
+
+
+class Stages(countless.Listener):
+    """When every stage began."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    def stage(self, name: str) -> None:
+        self.began[name] = time.perf_counter()
+
+    def seconds(self) -> dict[str, float]:
+        """How long every stage took; the last one ends now."""
+        ends = [*self.began.values(), time.perf_counter()]
+        return {name: round(end - start, 2) for (name, start), end in zip(self.began.items(), ends[1:], strict=True)}
+
+
+def fitted(table: str, exclude: tuple[str, ...], epochs: int, **place: Any) -> dict[str, Any]:
+    """What a fit tells of itself."""
+    stages = Stages()
+    started = time.perf_counter()
+    report = countless.fit(
+        table, exclude=exclude, epochs=epochs, calibrate=False, summary=False, listener=stages, **place
+    ).report
+    told = ("train_bits", "masked_bits", "unmasked_bits", "train_rows", "epochs", "rows_per_second", "parameters")
+    return {
+        **{name: report[name] for name in told},
+        "training_seconds": report["seconds"],
+        "seconds": round(time.perf_counter() - started, 2),
+        "stages": stages.seconds(),
+    }
+
+
+def main() -> int:
+    """Fit twice, compare, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table")
+    parser.add_argument("--exclude", default="")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("-o", "--output", type=Path, default=OUT)
+    chosen = parser.parse_args()
+    exclude = tuple(filter(None, chosen.exclude.split(",")))
+    torch.set_num_threads(1)
+    alone = fitted(chosen.table, exclude, chosen.epochs)
+    ray = ray_module()
+    ray.init(num_cpus=chosen.workers, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+    try:
+        with tempfile.TemporaryDirectory() as shared:
+            place = {"ray": "auto", "workers": chosen.workers, "shared": shared}
+            together = fitted(chosen.table, exclude, chosen.epochs, **place)
+    finally:
+        ray.shutdown()
+    difference = together["train_bits"] / alone["train_bits"] - 1
+    found = {
+        "table": Path(chosen.table).name,
+        "exclude": list(exclude),
+        "workers": chosen.workers,
+        "alone": alone,
+        "together": together,
+        "bits_difference": round(difference, 5),
+        "speedup": round(together["rows_per_second"] / alone["rows_per_second"], 3),
+        "machine": machine_facts(),
+    }
+    chosen.output.parent.mkdir(parents=True, exist_ok=True)
+    chosen.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0 if abs(difference) <= BAR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""The domain pass on a cluster: what each piece of a table tells of its columns, and all of them together.
+
+A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
+follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them
+instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from countless.cluster.rows import Rows, reader
+from countless.data.alphabet import POINTS, Tally, length_of
+from countless.data.finder import Few
+from countless.data.quantiles import ROWS_PER_CELL, cut_into_cells
+from countless.data.schema import Column
+from countless.data.source import Source, connect, new_name
+from countless.data.text import TextColumn
+from countless.data.types import TEXT, quote_identifier, stored_type
+from countless.errors import DataError
+
+PIECE_ROWS = 1_000_000
+HASHES = 4_096  # the least of them tell how many values there are, within some 2%
+HASH_RANGE = 2.0**64
+
+VALUES = "SELECT {column}, 'value', CAST(value AS VARCHAR), n FROM counted"
+# In the order of the values: of so many buckets of equal mass each tells its most frequent value, with the rows of all.
+# The least and the greatest value have buckets of their own.
+SOME_VALUES = """
+SELECT {column}, 'some', CAST(arg_max(value, n) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM (
+    SELECT value, n, CASE WHEN below = 0 THEN -1 WHEN below + n = mass THEN {most}
+        ELSE floor(below::DOUBLE * {most} / mass) END AS bucket
+    FROM (SELECT value, n, sum(n) OVER (ORDER BY value) - n AS below, sum(n) OVER () AS mass FROM counted
+        WHERE value IS NOT NULL)
+) GROUP BY bucket
+UNION ALL SELECT {column}, 'some', NULL, n FROM counted WHERE value IS NULL
+UNION ALL SELECT {column}, 'hash', CAST(hash AS VARCHAR), 0 FROM (
+    SELECT hash(value) AS hash FROM counted WHERE value IS NOT NULL ORDER BY hash LIMIT {hashes}
+)
+"""
+LENGTHS = """
+SELECT {column}, 'length', CAST(length(value) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM counted
+WHERE value IS NOT NULL GROUP BY length(value)
+"""
+TOLD = 'told (c INTEGER, what VARCHAR, "value" VARCHAR, n BIGINT)'
+
+
+class Passes(Protocol):
+    """Goes over all pieces of a table, in whatever order."""
+
+    def summaries(self, types: dict[str, str], most: int) -> Iterator[Any]:
+        """What :func:`summarize` returns for each."""
+        ...
+
+    def tallies(self, name: str, length: int) -> Iterator[Any]:
+        """What :func:`tally` returns for each."""
+        ...
+
+
+def pieces(rows: Rows) -> int:
+    """How many pieces there are."""
+    return -(-rows.total // PIECE_ROWS)
+
+
+def summarize(rows: Rows, types: dict[str, str], most: int, index: int) -> Any:
+    """What a piece tells of its columns, given their types by name: an Arrow table of the columns of TOLD."""
+    connection = connect()
+    connection.register("piece", reader(_piece(rows, index), list(types)))
+    cast = ", ".join(f"CAST({quote_identifier(name)} AS {kind}) AS c{at}" for at, (name, kind) in _numbered(types))
+    connection.execute(f"CREATE TEMP TABLE typed AS SELECT {cast} FROM piece")
+    connection.execute(f"CREATE TEMP TABLE {TOLD}")
+    for at, (_, kind) in _numbered(types):
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE counted AS SELECT c{at} AS value, count(*) AS n FROM typed GROUP BY 1"
+        )
+        ((distinct,),) = connection.execute("SELECT count(value) FROM counted").fetchall()
+        wanted = [VALUES if distinct <= most else SOME_VALUES, *([LENGTHS] if kind == TEXT else [])]
+        for sql in wanted:
+            connection.execute(f"INSERT INTO told {sql.format(column=at, most=most, hashes=HASHES)}")
+    return connection.sql("SELECT * FROM told").to_arrow_table()
+
+
+def tally(rows: Rows, name: str, length: int, index: int) -> Any:
+    """The characters of a piece's strings: code points and their counts, then how many are cut, and what is beyond."""
+    import pyarrow as pa
+
+    source = Source.open(reader(_piece(rows, index), [name]))
+    found = Tally(length)
+    for (strings,) in source.batches(f"SELECT CAST({quote_identifier(name)} AS VARCHAR) FROM {source.table}"):
+        found.add(strings)
+    points = np.flatnonzero(found.counts)
+    return pa.table(
+        {
+            "point": np.append(points, [POINTS, POINTS + 1]),
+            "n": np.append(found.counts[points], [found.cut, found.beyond]),
+        }
+    )
+
+
+class Merged:
+    """A :class:`~countless.data.finder.Finder` that knows what all pieces have told of ``columns``.
+
+    A piece tells at most about ``most`` values of a column: more than are few.
+    """
+
+    def __init__(self, columns: list[tuple[str, str]], passes: Passes, most: int) -> None:
+        self._columns, self._passes = columns, passes
+        kinds = ((name, stored_type(kind)) for name, kind in columns)
+        self._types = {name: kind for name, kind in kinds if kind is not None}
+        self._numbers = {name: at for at, name in enumerate(self._types)}
+        connection = connect()
+        self._source = Source(new_name(), connection, None)
+        self._source.run(f"CREATE TEMP TABLE {TOLD}")
+        for table in passes.summaries(self._types, most):
+            connection.register("news", table)
+            self._source.run("INSERT INTO told SELECT * FROM news")
+            connection.unregister("news")
+        self._some = {at for (at,) in self._source.rows("SELECT DISTINCT c FROM told WHERE what = 'some'")}
+
+    def columns(self) -> list[tuple[str, str]]:
+        return self._columns
+
+    def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
+        ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
+        found: list[tuple[int, float | None]] = []
+        for name, _ in self._columns:
+            lengths = self._lengths(name) if name in self._types else {}
+            strings = sum(lengths.values())
+            mean = sum(length * count for length, count in lengths.items()) / strings if strings else None
+            found.append((self._distinct(name) if name in self._types else 0, mean))
+        return int(rows), found
+
+    def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
+        found = {}
+        for name, kind in types.items():
+            if few(name, self._distinct(name)):
+                values = self._values(name)
+                texts = self._source.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
+                known = tuple(str(text) for (text,) in texts if text is not None)
+                found[name] = Column(name, kind, known, has_null=len(known) < len(texts))
+        return found
+
+    def grid(self, name: str, kind: str, most_cells: int) -> Column:
+        values = self._values(name)
+        ((rows, nulls),) = self._source.rows(
+            f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
+        )
+        cells = max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
+        column = cut_into_cells(self._source, values, name, kind, int(rows) / cells)
+        if self._numbers[name] in self._some:
+            column = _with_distinct(column, self._distinct(name))
+        return replace(column, has_null=nulls > 0, radices=())
+
+    def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
+        lengths = self._lengths(name)
+        if not lengths:
+            raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+        found = Tally(length_of(lengths, length))
+        for table in self._passes.tallies(name, found.length):
+            points, counts = table["point"].to_numpy(), table["n"].to_numpy()
+            found.counts[points[:-2]] += counts[:-2]
+            found.cut, found.beyond = found.cut + int(counts[-2]), found.beyond + int(counts[-1])
+        return found.column(name, kind, rows, sum(lengths.values()), self._distinct(name))
+
+    def _lengths(self, name: str) -> dict[int, int]:
+        """How many strings there are of each length."""
+        at = self._numbers[name]
+        sql = f"SELECT CAST(value AS BIGINT), sum(n) FROM told WHERE c = {at} AND what = 'length' GROUP BY 1"
+        return {int(length): int(count) for length, count in self._source.rows(sql)}
+
+    def _distinct(self, name: str) -> int:
+        """How many values the column has, NULL not counted: an estimate if not all were told."""
+        at = self._numbers[name]
+        value = f"CAST(value AS {self._types[name]})"
+        if at not in self._some:
+            sql = f"SELECT count(DISTINCT {value}) FROM told WHERE c = {at} AND what = 'value'"
+            return int(self._source.rows(sql)[0][0])
+        known = (
+            f"SELECT CAST(value AS UBIGINT) AS hash FROM told WHERE c = {at} AND what = 'hash' UNION "
+            f"SELECT hash({value}) FROM told WHERE c = {at} AND what = 'value' AND value IS NOT NULL"
+        )
+        least = [int(hash_) for (hash_,) in self._source.rows(f"SELECT hash FROM ({known}) ORDER BY 1 LIMIT {HASHES}")]
+        return round((len(least) - 1) * HASH_RANGE / max(1, least[-1]))
+
+    def _values(self, name: str) -> str:
+        """A table of the column's values and how many rows have each."""
+        self._source.run(
+            f"CREATE OR REPLACE TEMP TABLE merged AS SELECT CAST(value AS {self._types[name]}) AS value, "
+            f"CAST(sum(n) AS BIGINT) AS n FROM told WHERE c = {self._numbers[name]} AND what IN ('value', 'some') "
+            "GROUP BY 1"
+        )
+        return "merged"
+
+
+class OnCluster:
+    """Passes of a cluster over the pieces of ``rows``."""
+
+    def __init__(self, rows: Rows, on_all: Callable[[Callable[[int], Any], list[int]], Iterator[Any]]) -> None:
+        self._rows, self._on_all = rows, on_all
+
+    def summaries(self, types: dict[str, str], most: int) -> Iterator[Any]:
+        return self._on_all(partial(summarize, self._rows, types, most), list(range(pieces(self._rows))))
+
+    def tallies(self, name: str, length: int) -> Iterator[Any]:
+        return self._on_all(partial(tally, self._rows, name, length), list(range(pieces(self._rows))))
+
+
+def _numbered(types: dict[str, str]) -> list[tuple[int, tuple[str, str]]]:
+    return list(enumerate(types.items()))
+
+
+def _piece(rows: Rows, index: int) -> list[tuple[str, int, int]]:
+    return rows.between(index * PIECE_ROWS, (index + 1) * PIECE_ROWS)
+
+
+def _with_distinct(column: Column, distinct: int) -> Column:
+    """The column with about so many values in its grid, of which only some were counted."""
+    grid = column.grid
+    assert grid is not None
+    scale = distinct / grid.values
+    scaled = tuple(
+        count if len(grid.knots(cell)) == 1 else max(len(grid.knots(cell)), round(count * scale))
+        for cell, count in enumerate(grid.distinct)
+    )
+    return replace(column, grid=replace(grid, distinct=scaled))

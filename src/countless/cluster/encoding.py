@@ -1,0 +1,153 @@
+"""A table's codes, written by all machines of a cluster into one folder.
+
+The same pieces of the table are read as on one machine, and the same codes are written, byte for byte: each machine
+takes the next chunk that is missing. Ray Data hands them out, and again those of a machine that is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless.cluster.domains import Merged, OnCluster
+from countless.cluster.rows import Rows, reader, rows_of
+from countless.cluster.session import Cluster
+from countless.data.codes import CodesFolder
+from countless.data.encoder import CHANGED, Encoder
+from countless.data.mapped import codes_fingerprint, fill_records, mapped_table
+from countless.data.memory import Memory
+from countless.data.progress import Meter, Reading
+from countless.data.source import Source
+from countless.data.table import EncodeOptions, Table, find_schema
+from countless.errors import CountlessError, DataError
+
+LEAST_TOLD = 1 << 16  # values of a column that a piece of a table tells, if it has as many
+
+
+def encode_on(
+    cluster: Cluster,
+    source: Source,
+    options: EncodeOptions,
+    path: Path,
+    memory: Memory,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
+) -> Table:
+    """The table of ``source`` with its codes in a folder at ``path``, which all machines see.
+
+    With ``resume``, what an earlier pass has left there is used, as in :func:`~countless.data.mapped.encode_mapped`.
+    """
+    options = options.advised(source.advice)
+    fingerprint = codes_fingerprint(source, options, seed)
+    copy = path.with_name(path.name + "-rows.parquet")
+    if not resume:
+        copy.unlink(missing_ok=True)
+    if resume and path.exists():
+        folder = CodesFolder.open(path, fingerprint)
+    else:
+        rows = rows_of(cluster, source, copy, on_stage)
+        most = max(LEAST_TOLD, 2 * options.max_distinct)
+        on_stage("reading all columns")
+        finder = Merged(source.columns(), OnCluster(rows, _Pass(cluster, rows.total, on_reading).over), most)
+        schema = find_schema(finder, options, lambda stage, rows=None: on_stage(stage))
+        folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
+    passes = _Pass(cluster, folder.schema.rows, on_reading)
+    chunks = folder.missing_chunks()
+    if chunks:
+        rows = rows_of(cluster, source, copy, on_stage)
+        on_stage("encoding rows")
+        if rows.total != folder.schema.rows:
+            raise DataError(CHANGED)
+        passes.run(partial(write_chunk, str(path), rows), chunks, folder.chunks)
+    parts = [index for index in range(folder.parts) if not folder.has_part(index)]
+    if parts:
+        on_stage("shuffling rows")
+        passes.run(partial(write_part, str(path)), parts, folder.parts)
+    folder.tidy()
+    copy.unlink(missing_ok=True)
+    return mapped_table(folder, memory)
+
+
+def write_chunk(path: str, rows: Rows, index: int) -> None:
+    """Encode a chunk, on whatever machine this is."""
+    folder = CodesFolder.open(Path(path))
+    first = index * folder.chunk_rows
+    records = np.empty(folder.rows_of(index), dtype=folder.record)
+    source = Source.open(reader(rows.between(first, first + len(records)), folder.schema.names))
+    done = 0
+    for batch in Encoder(source, folder.schema).batches():
+        fill_records(records[done : done + batch.rows], batch, 0)
+        done += batch.rows
+    if done != len(records):
+        raise DataError(CHANGED)
+    folder.write_chunk(index, records)
+
+
+def write_part(path: str, index: int) -> None:
+    """Shuffle a part, on whatever machine this is."""
+    CodesFolder.open(Path(path)).write_part(index)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Calls functions of an index on all machines, and tells how far that is."""
+
+    cluster: Cluster
+    rows: int
+    on_reading: Callable[[Reading], None]
+
+    def run(self, function: Callable[[int], None], indexes: list[int], total: int) -> None:
+        """Call the function for some of ``total`` indexes, the last that are missing."""
+        for _ in self.over(function, indexes, total - len(indexes)):
+            pass
+
+    def over(self, function: Callable[[int], Any], indexes: list[int], done: int = 0) -> Iterator[Any]:
+        """What the function returns for every index, when so many others were done before."""
+        total = done + len(indexes)
+        meter = Meter(self.on_reading, self.rows, done / total)
+        for answered, table in enumerate(on_all(self.cluster, function, indexes), done + 1):
+            meter.at(answered / total)
+            yield table
+
+
+def on_all(cluster: Cluster, function: Callable[[int], Any], indexes: list[int]) -> Iterator[Any]:
+    """What a function returns for every index, an Arrow table or nothing, in whatever order; its errors are raised."""
+    from ray.data import DataContext, from_items
+
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    items = from_items([{"index": index} for index in indexes], override_num_blocks=len(indexes))
+    answers = items.map_batches(_Answer(function), batch_size=1, batch_format="pyarrow", num_cpus=1)
+    for table in answers.iter_batches(batch_size=None, batch_format="pyarrow"):
+        if "error" in table.column_names:
+            raise DataError(str(table["error"][0]))
+        yield table
+
+
+class _Answer:
+    """Calls a function of an index as Ray Data calls functions: with a table of one row, and returning one.
+
+    Ray would call again what fails; an error of ours would be the same again, and is an answer too.
+    """
+
+    __name__ = "countless"
+
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self._function = function
+
+    def __call__(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        try:
+            found = self._function(batch["index"][0].as_py())
+        except CountlessError as error:
+            return pa.table({"error": [str(error)]})
+        return batch if found is None else found

@@ -1,0 +1,78 @@
+"""A worker of a training run: the same loop as on one machine, in a team."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from countless.cluster.letters import Letters
+from countless.data.codes import CodesFolder
+from countless.data.mapped import mapped_table
+from countless.data.memory import Memory
+from countless.errors import CountlessError
+from countless.train.interrupt import Interrupt
+from countless.train.loop import Progress, train
+from countless.train.recipe import Recipe
+from countless.train.team import ProcessGroup
+
+TOLD_EVERY = 1.0  # seconds between two reports of progress
+
+
+@dataclass(frozen=True)
+class Order:
+    """What every worker of a run is told."""
+
+    recipe: Recipe
+    codes: Path
+    rows: int  # of which the first ones are trained on
+    memory: Memory
+    checkpoint: Path
+    letters: Path
+    threads: int
+    save_every: float
+
+
+def work(config: dict[str, Order]) -> None:
+    """Train as one of the team, whose process group Ray has started: once, and again whenever a worker was lost."""
+    from ray.train.torch import get_device
+
+    order = config["order"]
+    torch.set_num_threads(order.threads)
+    team, interrupt = ProcessGroup(), Interrupt()
+    letters = Letters(order.letters)
+    teller = _Teller(letters, interrupt)
+    try:
+        table = mapped_table(CodesFolder.open(order.codes), order.memory).sampled(order.rows, 0)
+        trained = train(
+            order.recipe.task(table, str(get_device())),
+            order.recipe.options,
+            fingerprint=table.fingerprint,
+            checkpoint=order.checkpoint,
+            resume=True,
+            on_progress=teller if team.leads else None,
+            team=team,
+            interrupt=interrupt,
+            save_every=order.save_every,
+        )
+        if team.leads:
+            letters.tell_result(trained)
+    except CountlessError as error:
+        letters.tell_error(error)
+
+
+class _Teller:
+    """Tells how training goes on, now and then, and hears whether to end it."""
+
+    def __init__(self, letters: Letters, interrupt: Interrupt) -> None:
+        self._letters, self._interrupt = letters, interrupt
+        self._last = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() - self._last < TOLD_EVERY and progress.fraction < 1.0:
+            return
+        self._last = time.monotonic()
+        self._letters.tell_progress(progress)
+        self._interrupt.requested |= self._letters.asked_to_stop()

@@ -1,0 +1,112 @@
+"""A connection to a Ray cluster: found, quiet, and given up in the end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from countless.errors import ClusterError, MissingExtraError
+
+AUTO = "auto"
+PATIENCE = 5.0  # seconds for a cluster's address to answer
+START = "start one with ray start --head, or give the address of another"
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def ray_module() -> Any:
+    """Ray, if it is installed."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("ray", "pyarrow"):
+            raise
+        raise MissingExtraError("a cluster needs Ray: pip install 'countless[ray]'") from None
+    return ray
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the cluster, and what of it Ray may use."""
+
+    key: str  # Ray's name of it
+    host: str
+    cpus: int
+    gpus: int
+
+
+class Cluster:
+    """A Ray cluster, while entered. A process that was connected already stays so, to whatever it was.
+
+    ``address`` is ``auto``, for the one that runs on this machine, or ``HOST:PORT``.
+    """
+
+    def __init__(self, address: str = AUTO) -> None:
+        self.address = address
+        self.ray = ray_module()
+        self._ours = False
+
+    def __enter__(self) -> Cluster:
+        if not self.ray.is_initialized():
+            if self.address != AUTO:
+                _require_answer(self.address)
+            self._connect()
+            self._ours = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ours:
+            self.ray.shutdown()
+            self._ours = False
+
+    def machines(self) -> list[Machine]:
+        """The machines on which something can run."""
+        found = []
+        for node in self.ray.nodes():
+            resources = node["Resources"]
+            if node["Alive"] and resources.get("CPU"):
+                cpus, gpus = int(resources["CPU"]), int(resources.get("GPU", 0))
+                found.append(Machine(node["NodeID"], node["NodeManagerHostname"], cpus, gpus))
+        return found
+
+    def everywhere(self, function: Any, *arguments: Any) -> list[tuple[Machine, Any]]:
+        """What a function of a module returns on every machine."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        machines = self.machines()
+        remote = self.ray.remote(num_cpus=0)(function)
+        calls = [
+            remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(machine.key, soft=False)).remote(
+                *arguments
+            )
+            for machine in machines
+        ]
+        return list(zip(machines, self.ray.get(calls), strict=True))
+
+    def _connect(self) -> None:
+        try:
+            self.ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
+        except ConnectionError:
+            where = "here" if self.address == AUTO else f"at {self.address}"
+            raise ClusterError(f"no Ray cluster runs {where}: {START}") from None
+        except (RuntimeError, ValueError) as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise ClusterError(f"cannot join the Ray cluster at {self.address}: {lines[0]}") from None
+
+
+def _require_answer(address: str) -> None:
+    """Say at once that nobody answers: Ray itself would wait for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ClusterError(f"{address!r} is no address of a cluster: give HOST:PORT, such as 10.0.0.1:6379, or {AUTO}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except (OSError, OverflowError):
+        raise ClusterError(f"no Ray cluster runs at {address}: {START}") from None

@@ -1,0 +1,138 @@
+"""What is to be learned of a table, told so that any process which has the table can make the task of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from countless.data.schema import Schema
+from countless.data.text import Strings
+from countless.models.network import ColumnsNetwork
+from countless.spec import ModelSpec, TextSpec
+from countless.train.columns import ColumnsTask
+from countless.train.loop import Progress, Trained, train
+from countless.train.options import TrainOptions
+from countless.train.task import Task
+from countless.train.text import TextTask
+
+CPU = "cpu"
+
+
+class Encoded(Protocol):
+    """What training reads of a :class:`~countless.data.table.Table`."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        ...
+
+    @property
+    def strings(self) -> tuple[Strings, ...]:
+        """The symbols of each text column."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest: two tables with the same one train alike."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """How many rows to read together, if they are in files."""
+        ...
+
+    def matrix(self) -> NDArray[Any]:
+        """The codes (rows, positions)."""
+        ...
+
+
+class Recipe(Protocol):
+    """How to make a task of a table. It pickles, and holds nothing of the table's rows."""
+
+    @property
+    def spec(self) -> ModelSpec | TextSpec:
+        """The model's description."""
+        ...
+
+    @property
+    def options(self) -> TrainOptions:
+        """How to train it."""
+        ...
+
+    def task(self, table: Encoded, device: str = CPU) -> Task:
+        """The task, whose model is on ``device`` if it can be."""
+        ...
+
+
+@dataclass(frozen=True)
+class ColumnsRecipe:
+    """The columns of a table; see :class:`~countless.train.columns.ColumnsTask`."""
+
+    spec: ModelSpec
+    options: TrainOptions
+    network: Callable[[ModelSpec], ColumnsNetwork]
+    asked: Mapping[tuple[int, ...], float] | None = None
+    start: Mapping[str, NDArray[Any]] | None = None
+
+    def task(self, table: Encoded, device: str = CPU) -> Task:
+        told = (self.spec, self.options, self.network, self.asked, self.start)
+        return ColumnsTask(table.matrix(), *told, table.window, device)
+
+
+@dataclass(frozen=True)
+class TextRecipe:
+    """The text column at ``index`` of a table's texts; see :class:`~countless.train.text.TextTask`."""
+
+    index: int
+    spec: TextSpec
+    options: TrainOptions
+    masking: str
+    start: Mapping[str, NDArray[Any]] | None = None
+
+    def task(self, table: Encoded, device: str = CPU) -> Task:
+        """The task. It stays on the CPU, whatever the device."""
+        codes = table.matrix() if table.schema.columns else None
+        strings, groups = table.strings[self.index], table.schema.groups
+        return TextTask(strings, self.spec, self.options, self.masking, codes, groups, self.start, table.window)
+
+
+class Trainer(Protocol):
+    """Where training takes place. The arguments are those of :func:`~countless.train.loop.train`."""
+
+    def __call__(
+        self,
+        recipe: Recipe,
+        table: Encoded,
+        *,
+        checkpoint: Path | None,
+        resume: bool,
+        stopped: bool,
+        on_progress: Callable[[Progress], None],
+    ) -> Trained:
+        """Train what ``recipe`` makes of ``table``."""
+        ...
+
+
+def train_here(
+    recipe: Recipe,
+    table: Encoded,
+    *,
+    checkpoint: Path | None,
+    resume: bool,
+    stopped: bool,
+    on_progress: Callable[[Progress], None],
+) -> Trained:
+    """Train in this process, alone."""
+    return train(
+        recipe.task(table),
+        recipe.options,
+        fingerprint=table.fingerprint,
+        checkpoint=checkpoint,
+        resume=resume,
+        stopped=stopped,
+        on_progress=on_progress,
+    )
