@@ -1,6 +1,6 @@
 """A table gets a fifth more rows, unlike the others: is it enough to update its model, or must it be fitted again?
 
-.venv/bin/python benchmarks/update.py TABLE.parquet --by COLUMN[,COLUMN] --work FOLDER [--budget 15m] [--seed 0]
+.venv/bin/python benchmarks/update.py TABLE.parquet --by COLUMN[,COLUMN] --work FOLDER [--budget 900] [--seed 0]
 
 The rows with the greatest values of the columns of --by are the new ones. A model of the others is fitted for --budget
 seconds, then updated with the new rows, and one of the whole table is fitted for the same time. All answer the same
