@@ -10,7 +10,7 @@ import pytest
 
 from countless import CountlessError, Estimate, Estimator, UnknownColumnError, col
 from countless.data.source import Source
-from countless.estimator import estimator as room
+from countless.estimator import answering as room
 from countless.workload import mixed_clauses
 
 ODD = [
