@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from countless.data.arrow import Vector
+from countless.data.arrow import Vector, rows_at_once
 from countless.data.characters import Characters
 from countless.data.source import Source
 from countless.data.text import TextColumn
@@ -30,7 +30,7 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
     length = length_of(dict(source.rows(counted)), length)
     tally = Tally(length)
     done = 0
-    for (strings,) in source.batches(f"SELECT {value} FROM {source.table}"):
+    for (strings,) in source.batches(f"SELECT {value} FROM {source.table}", rows_at_once(8 * length)):
         tally.add(strings)
         done += len(strings)
         if source.watch is not None:

@@ -19,6 +19,10 @@ STRINGS = {"string": "i4", "large_string": "i8"}  # the type of their offsets
 INTEGERS = {"date32": "i4", "timestamp": "i8", "time64": "i8", "decimal32": "i4", "decimal64": "i8"}  # by what they are
 
 
+BATCH_ROWS = (1 << 10, 1 << 16)  # of a batch, at least and at most; between them
+BATCH_BYTES = 16 * 10**6  # bytes, about
+
+
 @dataclass(frozen=True, eq=False)
 class Vector:
     """A column of a batch: numbers, of times and decimals the integers that they are stored as; or strings.
@@ -35,14 +39,14 @@ class Vector:
         return len(self.values) if self.offsets is None else len(self.offsets) - 1
 
 
-def batches(relation: Any) -> Iterator[list[Vector]]:
-    """The columns of each batch of rows of a DuckDB relation, in the order of the rows."""
+def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
+    """The columns of each batch of so many rows of a DuckDB relation, in the order of the rows."""
     try:
         import pyarrow
     except ImportError:
         raise MissingExtraError("reading a table needs Arrow: pip install 'countless[train]'") from None
     try:
-        with pyarrow.RecordBatchReader.from_stream(relation) as reader:
+        with relation.to_arrow_reader(rows) as reader:
             for batch in reader:
                 yield [_vector(column) for column in batch.columns]
     except (pyarrow.ArrowException, OSError) as error:
@@ -50,6 +54,16 @@ def batches(relation: Any) -> Iterator[list[Vector]]:
         if "INTERRUPT" in line.upper():
             raise KeyboardInterrupt from None
         raise SourceError(f"DuckDB could not read the table: {line}") from None
+
+
+def rows_at_once(row_bytes: float) -> int:
+    """How many rows a batch should have, of which each takes so many bytes.
+
+    >>> rows_at_once(100), rows_at_once(1_000), rows_at_once(1_000_000)
+    (65536, 16000, 1024)
+    """
+    least, most = BATCH_ROWS
+    return max(least, min(most, int(BATCH_BYTES / max(row_bytes, 1.0))))
 
 
 def _vector(column: Any) -> Vector:

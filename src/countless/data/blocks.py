@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,12 +12,23 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 
-BLOCK_ROWS = 1 << 17
+BLOCK_ROWS = 1 << 17  # at most
+BLOCK_BYTES = 32 * 10**6  # of a block, about
 
 
-def blocks(array: NDArray[Any], rows: int = BLOCK_ROWS) -> Iterator[NDArray[Any]]:
+def rows_of_block(array: NDArray[Any], most: int = BLOCK_ROWS) -> int:
+    """How many rows of ``array`` a block should have: fewer if they are long.
+
+    >>> rows_of_block(np.empty((0, 10), dtype=np.int8)), rows_of_block(np.empty((0, 1_000), dtype=np.int16))
+    (131072, 16000)
+    """
+    return max(1, min(most, BLOCK_BYTES // max(1, array.itemsize * math.prod(array.shape[1:]))))
+
+
+def blocks(array: NDArray[Any], rows: int | None = None) -> Iterator[NDArray[Any]]:
     """The rows of ``array``, some at a time. Those of a file are copies, and its pages are given back."""
     mapped = mapping_of(array)
+    rows = rows_of_block(array) if rows is None else rows
     for first in range(0, len(array), rows):
         part = array[first : first + rows]
         if mapped is None:

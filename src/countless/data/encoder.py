@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.data.arrow import Vector
+from countless.data.arrow import Vector, rows_at_once
 from countless.data.characters import Characters
 from countless.data.digits import to_digits
 from countless.data.lookup import Lookup, ordered
@@ -44,12 +44,14 @@ class Encoder:
         self._coders = [_Coder(source, column) for column in schema.columns]
         self._alphabets = [Alphabet(text) for text in schema.texts]
         texts = [f"CAST({quote_identifier(text.name)} AS VARCHAR)" for text in schema.texts]
+        symbols = sum(4 * (text.length + 1) for text in schema.texts)  # with what is made of them on the way
+        self._at_once = rows_at_once(8 * len(schema.sizes) + symbols)
         self._selected = ", ".join([*(coder.selected for coder in self._coders), *texts])
 
     def batches(self, first: int = 0) -> Iterator[Encoded]:
         """The rows from the one at ``first`` on, in the source's order."""
         rows = f"(SELECT * FROM {self.source.table} OFFSET {first})" if first else self.source.table
-        for batch in self.source.batches(f"SELECT {self._selected} FROM {rows}"):
+        for batch in self.source.batches(f"SELECT {self._selected} FROM {rows}", self._at_once):
             columns, texts = batch[: len(self._coders)], batch[len(self._coders) :]
             codes = tuple(
                 digit for coder, vector in zip(self._coders, columns, strict=True) for digit in coder.digits(vector)

@@ -21,7 +21,7 @@ from countless.data.source import Source
 from countless.data.table import EncodeOptions, Mapped, Table, read_schema
 from countless.errors import DataError
 
-LEAST_WINDOW = 1 << 14  # rows
+LEAST_WINDOW = 1 << 12  # rows
 
 
 def encode_mapped(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
-from countless.data.blocks import blocks
+from countless.data.blocks import BLOCK_BYTES, blocks
 from countless.data.packing import packed, unpacked
 from countless.errors import ModelFileError
 
@@ -169,11 +169,12 @@ def _counted(
 ) -> NGrams:
     codes: list[IntArray] = []
     counts: list[IntArray] = []
+    at_once = max(1, min(ROWS_AT_ONCE, BLOCK_BYTES // (8 * max(1, symbols.shape[1]))))
     for length in range(1, LONGEST_GRAM + 1):
         merged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         pending: list[tuple[IntArray, IntArray]] = []
-        for place, block in enumerate(blocks(symbols, ROWS_AT_ONCE)):
-            tell((length - 1 + place * ROWS_AT_ONCE / len(symbols)) / LONGEST_GRAM)
+        for place, block in enumerate(blocks(symbols, at_once)):
+            tell((length - 1 + place * at_once / len(symbols)) / LONGEST_GRAM)
             found, rows = _distinct(block, characters, length)
             if length > 1:  # an n-gram has no more rows than its parts
                 whole = find_places(codes[-1], found // characters)[1]

@@ -28,10 +28,11 @@ class Meter:
 
     def at(self, fraction: float) -> None:
         """So much of the pass is over; what was done before it began takes no time."""
+        fraction = min(1.0, fraction)
         seconds = max(1e-9, time.monotonic() - self._started)
         done = max(0.0, fraction - self._begun)
         speed = None if self._rows is None else done * self._rows / seconds
-        self._heard(Reading(min(1.0, fraction), speed, seconds * (1.0 - fraction) / max(done, 1e-9)))
+        self._heard(Reading(fraction, speed, seconds * (1.0 - fraction) / max(done, 1e-9)))
 
 
 class Watch:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 from numpy.typing import NDArray
 
-from countless.data.arrow import Vector, batches
+from countless.data.arrow import BATCH_ROWS, Vector, batches
 from countless.data.connection import Limit
 from countless.data.connection import connect as connect
 from countless.data.connection import first_line as first_line
@@ -169,8 +169,8 @@ class Source:
         """The same by columns, each a NumPy array (a masked one where there are NULLs)."""
         return self._query(sql, lambda result: result.fetchnumpy())
 
-    def batches(self, sql: str) -> Iterator[list[Vector]]:
-        """The same by columns, some rows at a time. Nothing else may be asked of the source in the meantime."""
+    def batches(self, sql: str, rows: int = BATCH_ROWS[-1]) -> Iterator[list[Vector]]:
+        """The same by columns, so many rows at a time. Nothing else may be asked of the source in the meantime."""
 
         with _told_errors():
             if self._connection is not None:
@@ -178,7 +178,7 @@ class Source:
             else:
                 relation = None if self._relation is None else self._relation.query(self.name, sql)
             assert relation is not None
-            yield from batches(relation)
+            yield from batches(relation, rows)
 
     def count(self) -> int:
         """The number of rows."""

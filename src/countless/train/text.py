@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from countless.data.blocks import blocks
+from countless.data.blocks import blocks, rows_of_block
 from countless.data.text import Strings
 from countless.errors import TrainingError
 from countless.models.transformer import Transformer
@@ -240,7 +240,8 @@ def _after_gaps(strings: Strings, spec: TextSpec) -> Tensor:
     """The share of rows that have each symbol at each place; of a string that ended before, END."""
     rows = len(strings.symbols)
     counts = np.zeros((spec.length + 1, spec.symbols))
-    for symbols, lengths in zip(blocks(strings.symbols), blocks(strings.lengths), strict=True):
+    some = rows_of_block(strings.symbols)
+    for symbols, lengths in zip(blocks(strings.symbols, some), blocks(strings.lengths, some), strict=True):
         for place in range(spec.length + 1):
             present = symbols[lengths > place, place]
             counts[place] += np.bincount(present, minlength=spec.symbols)
