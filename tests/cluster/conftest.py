@@ -11,12 +11,11 @@ import pytest
 
 from countless.cluster.session import ray_module
 
-pytest.importorskip("ray", reason="Ray is not installed")
-
 
 @pytest.fixture(scope="session")
 def ray() -> Iterator[str]:
     """The address of a cluster of one machine with two CPUs, to which this process is connected."""
+    pytest.importorskip("ray", reason="Ray is not installed")
     module = ray_module()
     with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:  # sockets must have short paths
         context = module.init(

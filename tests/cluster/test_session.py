@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,14 @@ def test_no_cluster(address: str, message: str) -> None:
     cluster.ray = NoRay()
     with pytest.raises(ClusterError, match=message), cluster:
         pass
+
+
+def test_a_cluster_that_refuses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cluster = Cluster(f"127.0.0.1:{server.getsockname()[1]}")
+        cluster.ray = NoRay()
+        with pytest.raises(ClusterError, match=r"is no Ray cluster that lets us in: .* RAY_AUTH_TOKEN"), cluster:
+            pass
 
 
 def test_one_line_on_the_command_line(

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, NoReturn
@@ -67,20 +66,16 @@ def main() -> None:
     except (EOFError, OSError):
         return
     threading.Thread(target=parent.watch, daemon=True).start()
-    parent.tell(told(lambda: pickle.loads(order), parent.say).encode())
-
-
-def told(order: Callable[[], tuple[Any, Any]], say: Callable[[str], None]) -> str:
-    """The result of a job in a folder, or why there is none, as the sweep reads it."""
     started = time.perf_counter()
     try:
-        job, folder = order()
-        result = job.run(folder, say)
-        return json.dumps({"result": result, "seconds": time.perf_counter() - started})
+        job, folder = pickle.loads(order)
+        result = job.run(folder, parent.say)
+        message = json.dumps({"result": result, "seconds": time.perf_counter() - started})
     except _Stopped:
         raise
     except BaseException as error:
-        return json.dumps({"error": _reason(error), "traceback": traceback.format_exc()})
+        message = json.dumps({"error": _reason(error), "traceback": traceback.format_exc()})
+    parent.tell(message.encode())
 
 
 def _reason(error: BaseException) -> str:

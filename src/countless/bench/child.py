@@ -18,11 +18,6 @@ def limited(threads: int) -> dict[str, str]:
     return {**os.environ, **dict.fromkeys(LIMITS, str(threads))}
 
 
-def limits(threads: int) -> dict[str, str]:
-    """What the process of a sweep's job adds to the environment: so many threads, for whatever they are."""
-    return {**dict.fromkeys(LIMITS, str(threads)), "OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
-
-
 def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, Any]:
     """What the job ``name`` of :mod:`countless.bench.job` finds in a fresh Python.
 

@@ -1,4 +1,7 @@
-"""The jobs of a sweep as tasks of a Ray cluster, whose results come back to the sweep."""
+"""The jobs of a sweep as tasks of a Ray cluster, whose results come back to the sweep.
+
+A task starts the same process as a sweep of one machine does, on whatever machine it is, and waits for it.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,23 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from countless.bench.cell import told
-from countless.bench.child import limits
 from countless.bench.ledger import Ledger
 from countless.bench.plan import Job
-from countless.bench.worker import TAIL
+from countless.bench.worker import TAIL, Worker
 from countless.cluster.session import Cluster
 from countless.cluster.shared import require_shared
 from countless.errors import ClusterError
 
 TRIES = 1  # more, if the machine of a job is lost
+TURN = 0.2  # seconds after which a process that has ended is noticed
 
 
 class ClusterCrew:
-    """Runs jobs on a cluster, while entered: each is a task of so many CPUs, in a fresh process.
+    """Runs jobs on a cluster, while entered: each is a task of so many CPUs.
 
     All machines must see the folder of results, in which jobs leave files for each other.
     """
@@ -51,12 +54,9 @@ class ClusterCrew:
 
     def start(self, job: Job, ledger: Ledger) -> Task:
         log = ledger.log_path(job.name).absolute()
-        log.write_text("", encoding="utf-8")
-        # max_calls: the process ends with its job, and gives its memory back
-        remote = self.cluster.ray.remote(
-            num_cpus=self.threads, max_calls=1, max_retries=TRIES, runtime_env={"env_vars": limits(self.threads)}
-        )(run)
-        return Task(self.cluster.ray, job, log, remote.remote(job, str(self.folder), str(log), str(Path.cwd())))
+        remote = self.cluster.ray.remote(num_cpus=self.threads, max_retries=TRIES)(run)
+        ref = remote.remote(job, str(self.folder), str(log), self.threads, str(Path.cwd()))
+        return Task(self.cluster.ray, job, log, ref)
 
     def wait(self, workers: Sequence[Task], seconds: float) -> None:
         self.cluster.ray.wait([worker.ref for worker in workers], timeout=seconds)
@@ -65,10 +65,11 @@ class ClusterCrew:
         for worker in workers:
             self.cluster.ray.cancel(worker.ref, force=True)
             worker.log.unlink(missing_ok=True)
+            worker.close()
 
 
 class Task:
-    """A job on the cluster. The lines that it says are in its log."""
+    """A job on the cluster. The lines that it says come through a file beside its log."""
 
     def __init__(self, ray: Any, job: Job, log: Path, ref: Any) -> None:
         self.job, self.log, self.ref = job, log, ref
@@ -79,7 +80,7 @@ class Task:
 
     def messages(self) -> Iterator[dict[str, Any]]:
         with contextlib.suppress(OSError):
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = _said(self.log).read_text(encoding="utf-8").splitlines()
             yield from ({"say": line} for line in lines[self._read :])
             self._read = len(lines)
         ready, _ = self._ray.wait([self.ref], timeout=0)
@@ -102,16 +103,30 @@ class Task:
         return ""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Hear no more."""
+        _said(self.log).unlink(missing_ok=True)
 
 
-def run(job: Job, folder: str, log: str, here: str) -> str:
+def run(job: Job, folder: str, log: str, threads: int, here: str) -> str:
     """Run a job on a machine of the cluster, from the folder that the sweep was started in if it is there."""
     with contextlib.suppress(OSError):
         os.chdir(here)
+    worker = Worker(job, Path(folder), Path(log), threads)
+    told = None
+    try:
+        while not worker.over():
+            for message in worker.messages():
+                if "say" in message:
+                    with open(_said(worker.log), "a", encoding="utf-8") as file:
+                        file.write(" ".join(str(message["say"]).split()) + "\n")
+                else:
+                    told = message
+            wait([] if worker.closed else [worker.fileno()], TURN)
+        return json.dumps(told or {"error": worker.fate(), "traceback": worker.last_words()})
+    finally:
+        worker.kill()
+        worker.close()
 
-    def say(line: str) -> None:
-        with open(log, "a", encoding="utf-8") as file:
-            file.write(" ".join(line.split()) + "\n")
 
-    return told(lambda: (job, Path(folder)), say)
+def _said(log: Path) -> Path:
+    return log.with_suffix(".said")

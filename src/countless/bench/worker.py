@@ -18,7 +18,7 @@ from typing import Any
 
 from countless.bench import cell
 from countless.bench.cell import GRACE
-from countless.bench.child import limits
+from countless.bench.child import limited
 from countless.bench.ledger import Ledger
 from countless.bench.plan import Job
 from countless.errors import CountlessError, DataError
@@ -139,13 +139,14 @@ class Processes:
 def _start(output: int, threads: int, name: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
     """A process with a connection to it. The limits of threads are there before anything is loaded."""
     ours, theirs = Pipe()
+    environment = {**limited(threads), "OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", str(Path(cell.__file__).resolve()), str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, **limits(threads)},
+            env=environment,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
         )

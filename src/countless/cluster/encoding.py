@@ -6,6 +6,7 @@ takes the next chunk that is missing. Ray Data hands them out, and again those o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -122,8 +123,8 @@ def on_all(cluster: Cluster, function: Callable[[int], Any], indexes: list[int])
     """What a function returns for every index, an Arrow table or nothing, in whatever order; its errors are raised."""
     from ray.data import DataContext, from_items
 
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
+    DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     items = from_items([{"index": index} for index in indexes], override_num_blocks=len(indexes))
     answers = items.map_batches(_Answer(function), batch_size=1, batch_format="pyarrow", num_cpus=1)
     for table in answers.iter_batches(batch_size=None, batch_format="pyarrow"):

@@ -90,12 +90,19 @@ class Cluster:
         ]
         return list(zip(machines, self.ray.get(calls), strict=True))
 
+    def _refused(self) -> str:
+        return (
+            f"what answers at {self.address} is no Ray cluster that lets us in: give the port of ray start --head, and "
+            "the same RAY_AUTH_MODE and RAY_AUTH_TOKEN that the cluster was started with"
+        )
+
     def _connect(self) -> None:
         try:
             self.ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
         except ConnectionError:
-            where = "here" if self.address == AUTO else f"at {self.address}"
-            raise ClusterError(f"no Ray cluster runs {where}: {START}") from None
+            raise ClusterError(
+                f"no Ray cluster runs here: {START}" if self.address == AUTO else self._refused()
+            ) from None
         except (RuntimeError, ValueError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ClusterError(f"cannot join the Ray cluster at {self.address}: {lines[0]}") from None
