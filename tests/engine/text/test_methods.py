@@ -257,6 +257,15 @@ class TestNull:
             assert text_density(runtime, most, "particles", 2, seed).density <= 1.0
 
 
+@models
+@pytest.mark.parametrize("pattern", ["%ab%", "%a%b%", "%ab", "a+b", "AND"])
+def test_a_pattern_and_its_negation_are_all_strings(model: str, pattern: str) -> None:
+    runtime = MODELS[model]
+    language = Language(PATTERNS[pattern](runtime.letters), False, runtime.has_null)
+    found = [text_density(runtime, each, "particles", 3, 1).density for each in (language, ~language)]
+    assert sum(found) == pytest.approx(1.0, abs=1e-6)
+
+
 class TestPlan:
     @pytest.mark.parametrize(
         "pattern", ["%ab%", "%aa%", "%ab", "%a%b%", "%a_b%", "_%", "length > 2", "OR", "a+b", "AND"]

@@ -15,7 +15,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.automaton import Language
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
-from countless.engine.text.density import TEXT_METHODS, shares_of_lengths, text_density, wanted_lengths
+from countless.engine.text.density import TEXT_METHODS, by_the_others, shares_of_lengths, text_density, wanted_lengths
 from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError
@@ -101,6 +101,10 @@ def _together(
         found = replace(found, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
     elif lengths is None and (strings.all() or not strings.any()):
         found = replace(found, masses=weights * strings.any())
+    elif method == "particles" and lengths is None and by_the_others(strings):
+        found = by_particles(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
+        there = weights * (1.0 - runtime.tree(contexts).starts[:, spec.null])
+        found = replace(found, masses=np.maximum(there - found.masses, 0.0))
     else:
         plan = Plan(runtime, strings, lengths, contexts, weights)
         found = by_particles(plan, budget, seed) if method == "particles" else by_enumeration(plan)

@@ -58,10 +58,13 @@ def text_density(
     if summary is not None:
         null = summary.nulls / summary.rows
     else:
-        null = float(runtime.tree(contexts).starts[0, runtime.spec.null]) if language.has_null else 0.0
+        null = _null(runtime, contexts) if language.has_null else 0.0
     strings = language.pattern if method == "particles" else language.strings
 
     def estimate(asked: Automaton) -> Answer:
+        if method == "particles" and by_the_others(asked):
+            others = _particles(runtime, ~asked, budget, seed, contexts)
+            return replace(others, density=max(0.0, 1.0 - _null(runtime, contexts) - others.density))
         return TEXT_METHODS[method](runtime, asked, budget, seed, contexts)
 
     lengths = wanted_lengths(language, runtime.spec) if method == "particles" else None
@@ -74,6 +77,16 @@ def text_density(
     else:
         found = estimate(strings) if summary is None else refine(strings, summary, estimate)
     return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
+
+
+def by_the_others(strings: Automaton) -> bool:
+    """Whether the other strings are better asked for, as of ``NOT ILIKE '%abc%'``: to these can be skipped."""
+    return not strings.is_left_ideal() and (~strings).is_left_ideal()
+
+
+def _null(runtime: TextRuntime, contexts: Contexts) -> float:
+    """The probability that there is no string."""
+    return float(runtime.tree(contexts).starts[0, runtime.spec.null])
 
 
 def _naive(
