@@ -271,7 +271,7 @@ def test_a_typed_pattern(visitor: Visitor) -> None:
     visitor.settle()
     visitor.expect("url LIKE '%shop%'", "pages")
     assert visitor.told["country"] != before
-    assert re.search(r"rows, [\d.]+% match", visitor.card("url").inner_text())
+    assert re.search(r"rows, [\d.]+% of the whole table", visitor.card("url").inner_text())
     visitor.page.get_by_label("How url matches").select_option("starts")
     visitor.page.get_by_label("Pattern of url").fill("a_")
     visitor.page.keyboard.press("Enter")
@@ -290,6 +290,8 @@ def test_a_second_pattern_is_shown_beside_the_first(visitor: Visitor) -> None:
     visitor.write("url LIKE '%shop%' AND url LIKE '%a%'")
     assert visitor.page.get_by_label("Pattern of url").input_value() == "shop"
     assert visitor.card("url").locator(".also").inner_text() == "and url LIKE '%a%'"
+    said = r"rows, [\d.]+% of the rows that the other conditions leave; of the whole table [\d.]+%"
+    assert re.search(said, visitor.card("url").inner_text())
     assert visitor.card("country").locator(".also:visible").count() == 0
     visitor.write("url LIKE '%shop%'")
     assert not visitor.card("url").locator(".also").is_visible()
@@ -469,10 +471,17 @@ def test_a_reversed_range_is_not_asked(visitor: Visitor) -> None:
     visitor.expect("age >= 40")
     assert visitor.page.get_by_label("age to", exact=True).get_attribute("aria-invalid") == "true"
     assert "ends before it begins" in visitor.card("age").inner_text()
+    visitor.page.get_by_label("age from", exact=True).fill("abc")
+    visitor.page.keyboard.press("Enter")
+    assert visitor.card("age").locator(".note").inner_text() == "“abc” is not a number"
+    visitor.card("age").hover()
+    visitor.card("city").hover()
+    assert visitor.card("age").locator(".note").inner_text() == "“abc” is not a number"
     visitor.page.get_by_label("age from", exact=True).fill("12.5")
     visitor.page.keyboard.press("Enter")
     visitor.settle()
     visitor.expect("age BETWEEN 12.5 AND 20")
+    assert "not a number" not in visitor.card("age").inner_text()
     assert visitor.page.get_by_label("age to", exact=True).get_attribute("aria-invalid") is None
 
 
@@ -640,12 +649,18 @@ def test_a_service_with_a_token_is_asked_with_it(
     client = start(token="open sesame")
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{client.port}/")
+    page.wait_for_selector("#guard:visible")
     assert not page.is_visible("#denied")
+    for _ in range(3):
+        page.keyboard.press("Escape")
+    page.wait_for_timeout(50)
+    assert page.is_visible("#guard")
+    assert page.inner_text("#error") == ""
     page.fill("#token", "close sesame")
     page.keyboard.press("Enter")
     page.wait_for_selector("#denied:visible")
     assert page.inner_text("#denied") == "The service refused this token."
-    assert page.inner_text("#told") == ""
+    assert page.inner_text("#told") == page.inner_text("#error") == ""
     page.fill("#token", "open sesame")
     page.keyboard.press("Enter")
     page.wait_for_selector(".card li")
@@ -658,6 +673,20 @@ def test_a_service_with_a_token_is_asked_with_it(
     page.keyboard.press("Enter")
     page.wait_for_selector("#told:has-text('of 3,000')")
     assert page.inner_text("#error") == ""
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", [380, 1200])
+def test_there_is_room_to_write_a_token(browser: Browser, start: Callable[..., Client], width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(f"http://127.0.0.1:{start(token='sesame').port}/")
+    page.wait_for_selector("#guard:visible")
+    heading, field, button = (page.locator(f"#guard {what}").bounding_box() for what in ("h2", "input", "button"))
+    assert heading and field and button
+    assert field["width"] > 200
+    assert heading["y"] + heading["height"] <= field["y"]
+    assert abs(field["y"] - button["y"]) < 1
+    assert field["x"] + field["width"] <= button["x"]
     page.context.close()
 
 

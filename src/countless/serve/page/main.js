@@ -53,6 +53,7 @@ class Explorer {
     this.drawn = new Map(); // stays until the next is known
     /** @type {Map<string, {where: string, message: string}>} */
     this.failures = new Map(); // what the service said instead of a card's answer
+    this.isGuarded = false; // whether there is nothing to see without a token
     this.sight = new IntersectionObserver((entries) => this.sighted(entries), { rootMargin: "80px" });
     this.sizes = new ResizeObserver(debounced(60, () => this.cards.forEach((card) => card.resize())));
     byId("find").addEventListener("input", () => this.find());
@@ -60,9 +61,12 @@ class Explorer {
     byId("bring").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
       keepToken(byId("token").value.trim());
+      this.isGuarded = false;
       byId("guard").close();
       void this.start();
     });
+    byId("guard").addEventListener("cancel", (/** @type {Event} */ event) => event.preventDefault());
+    byId("guard").addEventListener("close", () => this.isGuarded && byId("guard").showModal());
     addEventListener("hashchange", () => void this.open());
   }
 
@@ -235,10 +239,12 @@ class Explorer {
 
   /** @param {ApiError | null} error */
   refused(error) {
-    this.editor.refuse(error);
+    const isGuarded = error instanceof TokenError;
+    this.editor.refuse(isGuarded ? null : error);
     this.summary.refuse(Boolean(error));
     document.body.classList.toggle("refused", Boolean(error));
-    if (!(error instanceof TokenError)) return;
+    if (!isGuarded) return;
+    this.isGuarded = true;
     byId("denied").hidden = !hasToken();
     if (!byId("guard").open) byId("guard").showModal();
     byId("token").select();
@@ -250,7 +256,8 @@ class Explorer {
       await this.answers.check(where);
       if (where === this.store.where) this.draw(this.store.view);
     } catch (error) {
-      this.summary.tell(error instanceof Error ? error.message : String(error));
+      if (error instanceof TokenError) this.refused(error);
+      else this.summary.tell(error instanceof Error ? error.message : String(error));
     }
   }
 

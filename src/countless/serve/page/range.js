@@ -18,6 +18,12 @@ import { isBin } from "./zoom.js";
  * @typedef {import("./types.js").Slice} Slice
  */
 
+/**
+ * What a bound of a column's range is.
+ * @param {Column} column
+ */
+const wantedOf = ({ kind, type }) => (kind === "number" ? "a number" : type === "DATE" ? "a date" : "a time");
+
 /** @type {RangeFilter} */
 const NOTHING = { kind: "range", from: null, to: null, orNull: false };
 
@@ -32,6 +38,7 @@ export class RangeCard extends Card {
     this.filter = NOTHING;
     /** @type {Map<number, string>} */
     this.edges = new Map();
+    this.complaint = "";
     /** @type {Shown | null} */
     this.shown = null;
     this.histogram = new Histogram(column);
@@ -123,7 +130,10 @@ export class RangeCard extends Card {
       input.value = bound?.text ?? "";
       input.dataset.kept = input.value;
       input.classList.remove("wrong");
+      set(input, { "aria-invalid": null });
     }
+    const isWrong = [this.from, this.to].some((input) => input.classList.contains("wrong"));
+    if (this.complaint && !isWrong) this.complain("");
     this.until.textContent = to?.strict ? "below" : "to";
   }
 
@@ -197,6 +207,7 @@ export class RangeCard extends Card {
       set(input, { "aria-invalid": isWrong ? "true" : null });
       return isWrong;
     });
+    this.complain(wrong.length ? `“${wrong[0].value.trim()}” is not ${wantedOf(this.column)}` : "");
     if (wrong.length || this.isReversed(bounds)) return;
     const [from, to] = bounds.map((text, end) => {
       const before = end ? this.filter.to : this.filter.from;
@@ -217,8 +228,19 @@ export class RangeCard extends Card {
       input.classList.toggle("wrong", isWrong);
       set(input, { "aria-invalid": isWrong ? "true" : null });
     }
-    this.tell(isWrong ? "the range ends before it begins" : undefined);
+    this.complain(isWrong ? "the range ends before it begins" : "");
     return isWrong;
+  }
+
+  /** @param {string} complaint about what is typed, said until that is mended; none if it is empty */
+  complain(complaint) {
+    this.complaint = complaint;
+    this.tell();
+  }
+
+  /** @param {string} [text] */
+  tell(text) {
+    super.tell(text || this.complaint);
   }
 
   toggleNull() {

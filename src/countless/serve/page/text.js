@@ -116,8 +116,10 @@ export class TextCard extends Card {
     this.also.textContent = `and ${shown.also}`;
     if (!filter) this.said.textContent = "Every row, until a pattern is typed.";
     else if (isKnown) {
-      const whole = shown.isFiltered ? `; of the whole table ${formatShare(alone.selectivity)}` : "";
-      this.said.textContent = `${formatRows(total.rows)} rows, ${formatShare(share)} match${whole}`;
+      const part = shown.isFiltered
+        ? `the rows that the other conditions leave; of the whole table ${formatShare(alone.selectivity)}`
+        : "the whole table";
+      this.said.textContent = `${formatRows(total.rows)} rows, ${formatShare(share)} of ${part}`;
     } else this.said.textContent = "";
   }
 
