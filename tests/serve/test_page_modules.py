@@ -183,7 +183,11 @@ def test_keywords_are_quoted_where_they_have_to_be(call: Call) -> None:
         ("formatMs", [2100], "2.1 s"),
         ("formatValue", [None], "NULL"),
         ("formatValue", [""], "(empty)"),
-        ("formatEdge", [2013], "2013"),
+        ("formatEdge", [2013, True], "2013"),
+        ("formatEdge", [4610], "4,610"),
+        ("formatEdge", [-1234.56789], "-1,234.56789"),
+        ("formatEdge", [-0.5], "-0.5"),
+        ("formatEdge", [1e21], "1e+21"),
         ("formatEdge", [100000], "100,000"),
         ("formatEdge", ["2020-01-01 00:00:00"], "2020-01-01"),
         ("formatEdge", ["2020-01-01 10:00:00+00"], "2020-01-01 10:00:00+00"),
@@ -193,6 +197,12 @@ def test_keywords_are_quoted_where_they_have_to_be(call: Call) -> None:
 )
 def test_numbers_are_read_at_a_glance(call: Call, function: str, given: list[Any], text: str) -> None:
     assert call("format", function, *given) == text
+
+
+def test_years_have_no_thousands(call: Call) -> None:
+    assert call("format", "areYears", 1890, 2024) is True
+    for ends in ((0, 4610), (160, 2500), (1000, 10000), (1000.5, 2000), ("2020-01-01", "2020-02-01")):
+        assert call("format", "areYears", *ends) is False
 
 
 def test_q_error_is_of_at_least_one_row(call: Call) -> None:

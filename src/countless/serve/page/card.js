@@ -133,7 +133,7 @@ function describe(column) {
   const type = column.type.toLowerCase().replace(" with time zone", "tz");
   return column.kind === "text"
     ? "text"
-    : `${type} · ${formatRows(column.distinct)} value${column.distinct === 1 ? "" : "s"}`;
+    : `${type} · ${formatRows(column.distinct)}\u00a0value${column.distinct === 1 ? "" : "s"}`;
 }
 
 /**

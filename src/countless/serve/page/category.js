@@ -32,6 +32,7 @@ export class CategoryCard extends Card {
     this.rows = new Map();
     /** @type {Value[]} */
     this.selected = [];
+    this.longest = 0; // characters of a name that was listed
     this.list = html("ul", {
       class: "list",
       role: "listbox",
@@ -80,8 +81,10 @@ export class CategoryCard extends Card {
     for (const slice of slices) {
       this.drawRow(this.row(slice), slice, most, isFiltered ? (shares.get(keyOf(slice)) ?? 0) : 0);
     }
+    this.longest = Math.max(this.longest, ...slices.map((slice) => formatValue(slice.value).length));
+    this.list.style.setProperty("--longest", String(this.longest));
     this.arrange(slices);
-    this.drawOthers(spread, slices, shown.found !== undefined);
+    this.drawOthers(spread, slices, shown.found !== undefined, shown.isFresh);
   }
 
   /**
@@ -166,14 +169,16 @@ export class CategoryCard extends Card {
    * @param {import("./types.js").Spread} spread
    * @param {Slice[]} slices
    * @param {boolean} isFound whether they were searched for
+   * @param {boolean} isFresh whether this is the answer
    */
-  drawOthers(spread, slices, isFound) {
+  drawOthers(spread, slices, isFound, isFresh) {
     const listed = new Set(slices.map(keyOf));
     const folded = spread.values.filter((slice) => !listed.has(keyOf(slice)));
     const values = folded.length + (spread.others?.values ?? 0);
     const rows = folded.reduce((sum, slice) => sum + slice.rows, spread.others?.rows ?? 0);
     const share = folded.reduce((sum, slice) => sum + slice.share, spread.others?.share ?? 0);
-    const none = isFound && !spread.values.length ? "No value contains this." : slices.length ? "" : "No rows.";
+    const nothing = slices.length || !isFresh ? "" : "No rows.";
+    const none = isFound && !spread.values.length ? "No value contains this." : nothing;
     const others = `${formatRows(values)} other${values === 1 ? "" : "s"}: ${tellSlice({ rows, share })}`;
     this.others.textContent = values ? others : none;
   }

@@ -58,20 +58,30 @@ export function formatValue(value) {
 }
 
 /**
- * A number of a column, never rounded: thousands are grouped from five digits on, so that years stay years.
- * @param {number} value
+ * Whether whole numbers between two ends are likely to be years.
+ * @param {Edge | undefined} first
+ * @param {Edge | undefined} last
  */
-export function formatNumber(value) {
-  if (Number.isInteger(value) && Math.abs(value) >= 10000 && Math.abs(value) < 1e15) return WHOLE.format(value);
-  return String(value);
+export function areYears(first, last) {
+  return [first, last].every((end) => Number.isInteger(end) && Number(end) >= 1000 && Number(end) < 3000);
 }
 
 /**
- * An edge of a bin: a time of midnight is its day.
- * @param {Edge | undefined} value
+ * A number of a column, never rounded: thousands are grouped.
+ * @param {number} value
  */
-export function formatEdge(value) {
-  if (typeof value === "number") return formatNumber(value);
+export function formatNumber(value) {
+  const [whole, ...part] = String(value).split(".");
+  return /^-?\d{4,15}$/.test(whole) ? [WHOLE.format(Number(whole)), ...part].join(".") : String(value);
+}
+
+/**
+ * An edge of a bin: a time of midnight is its day, and a year has no thousands.
+ * @param {Edge | undefined} value
+ * @param {boolean} [isYear]
+ */
+export function formatEdge(value, isYear = false) {
+  if (typeof value === "number") return isYear ? String(value) : formatNumber(value);
   return formatValue(value).replace(/[ T]00:00:00(\.0+)?([+-]00(:?00)?|Z)?$/, "");
 }
 

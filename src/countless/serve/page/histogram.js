@@ -2,7 +2,7 @@
 
 import { tellSlice } from "./card.js";
 import { html, set, svg } from "./dom.js";
-import { formatEdge } from "./format.js";
+import { areYears, formatEdge } from "./format.js";
 import { isDiscrete, neighbour, position } from "./literal.js";
 
 /**
@@ -40,6 +40,7 @@ export class Histogram {
     this.places = [];
     /** @type {import("./zoom.js").Zoom | null} */
     this.zoom = null;
+    this.areYears = false;
     this.drawnWidth = 0;
     /** @type {[number, number][]} */
     this.stops = [];
@@ -97,6 +98,8 @@ export class Histogram {
     this.places = [...places].sort((one, other) => one - other);
     this.drawnWidth = this.width;
     this.stops = this.stopsOf();
+    const { from, to } = this.zoom ?? { from: this.places[0], to: this.places[this.places.length - 1] };
+    this.areYears = areYears(from, to);
     const most = Math.max(...slices.map((slice) => slice.share), ...ghost.map((slice) => slice.share), 1e-9);
     const height = (/** @type {number} */ share) => (share > 0 ? Math.max((share / most) * (HEIGHT - 2), 1) : 0);
     for (const bars of [this.bars, this.chosen]) this.drawBars(bars, slices, height);
@@ -111,7 +114,7 @@ export class Histogram {
    * @param {Slice} slice
    */
   label(slice) {
-    const [from, end] = [formatEdge(slice.from), this.end(slice)];
+    const [from, end] = [this.edge(slice.from), this.end(slice)];
     if (!isDiscrete(this.column.type)) return `${from} to ${end}`;
     return from === end ? from : `${from}–${end}`;
   }
@@ -122,11 +125,19 @@ export class Histogram {
    */
   end(slice) {
     const { type } = this.column;
-    if (!isDiscrete(type)) return formatEdge(slice.to);
+    if (!isDiscrete(type)) return this.edge(slice.to);
     const before = neighbour(type, String(slice.to), -1);
     const isSingle = position(type, before) === position(type, slice.from);
     const isLast = position(type, slice.to) === this.places[this.places.length - 1];
-    return formatEdge(isLast && !isSingle ? slice.to : type === "DATE" ? before : Number(before));
+    return this.edge(isLast && !isSingle ? slice.to : type === "DATE" ? before : Number(before));
+  }
+
+  /**
+   * An edge of a bin as all of the axis are written.
+   * @param {import("./types.js").Edge | undefined} value
+   */
+  edge(value) {
+    return formatEdge(value, isDiscrete(this.column.type) && this.areYears);
   }
 
   /** @param {Slice} slice */

@@ -127,7 +127,7 @@ class Explorer {
       busy: (busy) => document.body.classList.toggle("busy", busy),
     });
     byId("none").hidden = true;
-    byId("where").disabled = false;
+    document.body.classList.remove("nowhere");
     this.hide();
     this.store.show(name, model.columns, readHash(hash).where);
   }
@@ -145,7 +145,7 @@ class Explorer {
     this.summary.reset();
     this.refused(null);
     byId("model").value = "";
-    byId("where").disabled = true;
+    document.body.classList.add("nowhere");
     document.title = "Countless";
     const links = (this.names ?? []).flatMap((other, place) => [
       place ? ", " : "",

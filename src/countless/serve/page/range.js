@@ -4,7 +4,7 @@ import { Brush } from "./brush.js";
 import { Card, tellSlice } from "./card.js";
 import { Histogram } from "./histogram.js";
 import { html, set } from "./dom.js";
-import { formatEdge, formatShort } from "./format.js";
+import { formatShort } from "./format.js";
 import { isBound, isDiscrete, neighbour, position } from "./literal.js";
 import { isBin } from "./zoom.js";
 
@@ -95,7 +95,7 @@ export class RangeCard extends Card {
     const only = this.filter.orNull && !this.filter.from && !this.filter.to;
     this.element.classList.toggle("nullonly", only);
     this.brush.draw(
-      this.histogram.axis((place) => formatEdge(this.edges.get(place) ?? String(place))),
+      this.histogram.axis((place) => this.histogram.edge(this.edges.get(place) ?? place)),
       range,
     );
     this.drawEnds(whole, shown.zoom);
@@ -112,8 +112,9 @@ export class RangeCard extends Card {
    */
   drawEnds(whole, zoom) {
     if (!whole.length) return;
-    const [first, last] = [whole[0].from, whole[whole.length - 1].to].map(formatEdge);
-    const [from, to] = zoom ? [zoom.from, zoom.to].map(formatEdge) : [first, last];
+    const edge = (/** @type {import("./types.js").Edge | undefined} */ value) => this.histogram.edge(value);
+    const [first, last] = [whole[0].from, whole[whole.length - 1].to].map(edge);
+    const [from, to] = zoom ? [zoom.from, zoom.to].map(edge) : [first, last];
     const end = this.histogram.end(whole[whole.length - 1]);
     this.first.textContent = from === first ? first : `${first} … ${from}`;
     this.last.textContent = to === last ? end : `${to} … ${end}`;
