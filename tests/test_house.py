@@ -29,6 +29,7 @@ PUBLIC = {
     "MissingExtraError",
     "ModelFileError",
     "Network",
+    "NoRowsError",
     "Predicate",
     "QueryError",
     "QueryResult",

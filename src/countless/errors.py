@@ -12,7 +12,8 @@
     │   ├── ColumnLeftOutError        the column exists but the model does not hold it
     │   ├── QueryTypeError            a literal or a function that does not fit the column's type
     │   ├── UnsupportedQueryError     SQL that no model of one table's rows can answer
-    │   └── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
+    │   ├── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
+    │   └── NoRowsError               rows are to be drawn where none matches
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
     ├── TrainingError             options or a checkpoint that training cannot use
     ├── ClusterError              no cluster there, or one on which training cannot go on
@@ -82,6 +83,10 @@ class UnsupportedQueryError(QueryError):
 
 class QueryTooLargeError(QueryError):
     """The clause needs more disjoint boxes, or more enumerated combinations, than the limit."""
+
+
+class NoRowsError(QueryError):
+    """No row, or no string, matches: there is nothing to draw."""
 
 
 class ModelFileError(CountlessError):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from countless.data.source import Source, connect
-from countless.errors import CountlessError, DataError, QueryTypeError, UnknownColumnError
+from countless.errors import CountlessError, DataError, NoRowsError, QueryTypeError, UnknownColumnError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network
@@ -90,7 +90,7 @@ class TestText:
                 pages.sample(count)  # type: ignore[arg-type]
         with pytest.raises(QueryTypeError, match="the seed must be at least 0, not -1"):
             pages.sample(seed=-1)
-        with pytest.raises(CountlessError, match="there is nothing to draw"):
+        with pytest.raises(NoRowsError, match="there is nothing to draw"):
             pages.sample(where="url = 'a' AND url = 'b'")
         with pytest.raises(CountlessError, match="no string that matches was found"):
             pages.sample(where="length(url) > 50")
@@ -148,7 +148,7 @@ class TestColumns:
         assert 1 <= rare.effective_size < 100
 
     def test_what_cannot_be(self, estimator: Estimator) -> None:
-        with pytest.raises(CountlessError, match="nothing to draw"):
+        with pytest.raises(NoRowsError, match="nothing to draw"):
             estimator.sample(where="age > 40 AND age < 30")
 
     def test_what_counts_say_is_not(self, estimator: Estimator, people: Path) -> None:
@@ -157,7 +157,7 @@ class TestColumns:
         )
         absent = connect().sql(f'SELECT age, "since when" {pairs} EXCEPT SELECT age, "since when" FROM \'{people}\'')
         age, day = absent.order("ALL").fetchall()[0]
-        with pytest.raises(CountlessError, match=f"no row matches age = {age} AND .*: there is nothing to draw"):
+        with pytest.raises(NoRowsError, match=f"no row matches age = {age} AND .*: there is nothing to draw"):
             estimator.sample(where=f"age = {age} AND \"since when\" = '{day}'")
 
     def test_a_grid_gives_values_within_its_cells(self) -> None:

@@ -29,6 +29,7 @@ SCHEMA = Schema(
 )
 
 CASES = [
+    ("hound > 3", UnknownColumnError, 'unknown column "hound": the columns are age, hours', "hound"),
     ("agee > 3", UnknownColumnError, 'unknown column "agee": did you mean "age"?', "agee"),
     ("ok AND Citty = 'Oslo'", UnknownColumnError, 'did you mean "city"?', "Citty"),
     ("zzz = 1", UnknownColumnError, "the columns are age, hours, city, born, ok", "zzz"),

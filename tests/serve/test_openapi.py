@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from countless.serve.app import REFUSALS
 from tests.serve.conftest import Client
 
 OPERATIONS = [
@@ -34,6 +35,14 @@ def test_all_of_it_is_documented(document: Any) -> None:
     assert [(method.upper(), path) for path, item in document["paths"].items() for method in item] == OPERATIONS
     for name, schema in document["components"]["schemas"].items():
         assert name.endswith("Request") <= bool(schema.get("examples")), name
+
+
+def test_refusals_of_a_body_are_told_where_there_is_one(document: Any) -> None:
+    found = {(method, path): set(document["paths"][path][method.lower()]["responses"]) for method, path in OPERATIONS}
+    assert found["GET", "/v1/models"] == {"200", "401", "403", "408"}
+    assert found["GET", "/v1/models/{name}"] == {"200", "401", "403", "404", "408"}
+    assert found["POST", "/v1/models/{name}/check"] == {"200", *map(str, REFUSALS)}
+    assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
@@ -65,8 +74,10 @@ def test_whatever_is_asked_is_answered_as_documented(
 
 @pytest.mark.parametrize(("method", "path"), [item for item in OPERATIONS if item[0] == "POST"])
 def test_examples_are_answered(client: Client, document: Any, method: str, path: str) -> None:
-    body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-    for example in document["components"]["schemas"][body.rpartition("/")[2]]["examples"]:
+    content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    known = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]["examples"]
+    assert [each["value"] for each in content["examples"].values()] == known
+    for example in known:
         if "columns" in example:
             example = {**example, "columns": ["city", "age"]}
         assert client.post(path.format(name="people"), example).status == 200

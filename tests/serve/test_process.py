@@ -97,6 +97,21 @@ class TestWhatItDoesNotStartWith:
         assert run("serve", model, "--token", "x", "--no-auth").code == 2
         assert "the token is empty" in run("serve", model, "--token", "").err
 
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            (["--table", "{people}"], "a table is given as NAME=TABLE"),
+            (["--table", "persons={people}"], 'no model is called "persons": there are people, again'),
+            (["again={model}"], 'two models would be called "again"'),
+            (["--timeout", "0"], "must be more than zero"),
+            (["--timeout", "soon"], "is not a time: write 90s, 5m or 1h30m"),
+        ],
+    )
+    def test_a_wrong_option(self, run: Run, model: Path, people: Path, given: list[str], words: str) -> None:
+        done = run("serve", model, f"again={model}", *(each.format(people=people, model=model) for each in given))
+        assert done.code == 2
+        assert words in done.err
+
     @pytest.mark.parametrize("origin", ["foo", "example.org", "https://example.org/", "https://a b", "https://*.org"])
     def test_no_origin(self, run: Run, model: Path, origin: str) -> None:
         done = run("serve", model, "--cors", origin)

@@ -67,7 +67,8 @@ def test_every_question_points_at_the_spot(client: Client, question: str) -> Non
     ("question", "body", "words"),
     [
         ("estimate", {}, '"where" is missing'),
-        ("estimate", {"where": 3}, '"where" must be a string'),
+        ("estimate", {"where": 3}, '"where" must be a string, or a list of strings'),
+        ("estimate", {"where": ["TRUE", 3]}, '"where"[1] must be a string'),
         ("estimate", {"where": []}, '"where" must have at least 1 item'),
         ("estimate", {"where": ["TRUE"] * 1_001}, '"where" must have at most 1,000 items'),
         ("estimate", {"where": "x" * 20_001}, '"where" must have at most 20,000 characters'),
@@ -89,7 +90,6 @@ def test_every_question_points_at_the_spot(client: Client, question: str) -> Non
         ("distribution", {"columns": ["age"], "search": {"age": 3}}, '"search"["age"] must be a string'),
         ("sample", {"count": 0}, '"count" must be at least 1'),
         ("sample", {"seed": -1}, '"seed" must be at least 0'),
-        ("sample", {"where": "age > 900"}, "no row matches"),
         ("query", {"sql": "SELECT age FROM t"}, "is not grouped"),
         ("query", {"sql": "DROP TABLE t"}, "SELECT"),
         ("check", {"where": None}, '"where" must be a string'),
@@ -99,6 +99,12 @@ def test_a_body_that_is_not_as_it_should_be(client: Client, question: str, body:
     reply = client.ask(question, **body)
     assert reply.status == 422
     assert words in reply.error["message"]
+
+
+def test_a_sample_of_nothing(client: Client) -> None:
+    reply = client.ask("sample", where="age > 900")
+    assert (reply.status, reply.error["kind"]) == (422, "NoRowsError")
+    assert "no row matches" in reply.error["message"]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +157,7 @@ def test_more_rows_than_are_sent(client: Client, monkeypatch: pytest.MonkeyPatch
         "CAST(NULL AS INTEGER[100000]) IS NULL",
         "city = hex(hex(hex('x')))",
         "city = REPLACE('aa', 'a', 'bb')",
+        "city IN (SELECT x FROM read_csv('x.csv'))",
     ],
 )
 def test_functions_that_make_much_out_of_little(client: Client, where: str) -> None:
@@ -187,8 +194,8 @@ def test_nothing_there(client: Client, path: str) -> None:
 
 def test_a_method_that_is_not_for_it(client: Client) -> None:
     reply = client.post("/v1/models", {})
-    assert (reply.status, reply.error["kind"], reply.headers["allow"]) == (405, "MethodError", "GET")
-    assert reply.error["message"] == "/v1/models is asked with GET only"
+    assert (reply.status, reply.error["kind"], reply.headers["allow"]) == (405, "MethodError", "GET, HEAD")
+    assert reply.error["message"] == "/v1/models is asked with GET or HEAD only"
     reply = client.send("HEAD", "/v1/models/people/estimate", None, {})
     assert (reply.status, reply.headers["allow"], reply.content) == (405, "POST", b"")
 

@@ -30,6 +30,8 @@ class Duration(click.ParamType[float]):
         found = DURATION.fullmatch(str(value).strip())
         hours, minutes, seconds = found.groups() if found else (None, None, None)
         total = 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
+        if found and total == 0 and any(found.groups()):
+            self.fail(f"{value!r} is no time at all: it must be more than zero", param, ctx)
         if total <= 0:
             self.fail(f"{value!r} is not a time: write 90s, 5m or 1h30m", param, ctx)
         return total

@@ -69,7 +69,7 @@ def serve(
     """
     try:
         from countless.serve.app import Options
-        from countless.serve.models import load_models
+        from countless.serve.models import NamingError, load_models
         from countless.serve.server import address, is_loopback, leave, listen, run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("countless"):
@@ -82,7 +82,10 @@ def serve(
     if token is None and not no_auth and not is_loopback(host):
         raise click.UsageError(f"others can reach {host}: give a --token that they must bring, or --no-auth")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    served = load_models(models, tables)
+    try:
+        served = load_models(models, tables)
+    except NamingError as error:
+        raise click.UsageError(str(error)) from None
     listening = listen(host, port)
     options = Options(token, is_loopback(host) and not no_auth, timeout, cors=tuple(cors), access_log=access_log)
 

@@ -17,7 +17,7 @@ from countless.engine.mixed import chances, handful
 from countless.engine.runtimes import Runtimes
 from countless.engine.spread import Axis, with_axes
 from countless.engine.traced import traced
-from countless.errors import CountlessError
+from countless.errors import NoRowsError
 from countless.region import Box
 
 AT_ONCE = 512  # rows that are drawn from one walk
@@ -62,7 +62,7 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
         rows = replace(rows, masses=rows.masses * found.values)
     total = float(rows.masses.sum())
     if not total > 0:
-        raise CountlessError("no row that matches was found: the model holds the condition for impossible")
+        raise NoRowsError("no row that matches was found: the model holds the condition for impossible")
     shares = rows.masses / total
     chosen = systematic(shares, count, rng)
     effective = min(float(count), float(1.0 / (shares**2).sum()))

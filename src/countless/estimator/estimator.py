@@ -15,7 +15,7 @@ from countless.arrays import FloatArray
 from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.engine.density import Density, densities
-from countless.errors import CountlessError, QueryTypeError
+from countless.errors import CountlessError, NoRowsError, QueryTypeError
 from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
 from countless.estimator.answering import answers, estimate_of, is_certain, today
@@ -259,7 +259,7 @@ class Estimator:
             question = self._compiler.compile(where)
             (found,) = self._densities([question], DEFAULT_METHOD, None)
             if is_certain(question, found) and round(found.value * self.rows) == 0:
-                raise CountlessError(f"no row matches {question.where}: there is nothing to draw")
+                raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
             region = question.region
         return samples(self.schema, self._runtimes, region, count, seed)
 

@@ -18,7 +18,7 @@ from countless.engine.draw import draw_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.sample import Drawn, sample, sample_each
-from countless.errors import CountlessError
+from countless.errors import NoRowsError
 from countless.estimator.joint import axes_of
 from countless.estimator.values import Values
 from countless.region import Box, Region
@@ -56,7 +56,7 @@ class _Rows:
 def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int) -> Sample:
     """``count`` rows of ``region``, at least one."""
     if not region.boxes:
-        raise CountlessError("no row matches: there is nothing to draw")
+        raise NoRowsError("no row matches: there is nothing to draw")
     rng = np.random.default_rng(seed)
     shares = rng.multinomial(count, _chances(runtimes, region, seed))
     parts = [

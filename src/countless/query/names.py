@@ -11,6 +11,7 @@ from countless.errors import ColumnLeftOutError, UnknownColumnError
 from countless.query.parse import span_of
 
 MOST_LISTED = 20
+CLOSE = 0.66  # how much two names have in common, of 1, if one may be meant by the other
 
 
 def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
@@ -30,7 +31,7 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
         raise ColumnLeftOutError(
             f'the model does not hold the column "{left_out.name}": {left_out.reason}', clause, span
         )
-    close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in schema.names], 1)
+    close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in schema.names], 1, CLOSE)
     match = next((name for name in schema.names if close and name.casefold() == close[0]), None)
     if match:
         hint = f'did you mean "{match}"?'

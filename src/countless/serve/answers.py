@@ -15,6 +15,7 @@ from countless.estimator.estimate import Estimate
 from countless.patience import go_on
 from countless.serve import limits
 from countless.serve.cards import card, searched
+from countless.serve.dust import clear
 from countless.serve.functions import refused
 from countless.serve.models import Served, kind_of
 from countless.serve.refusals import RefusalError, told
@@ -64,8 +65,8 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
         )
     return _table(found) | {
         "count": plain(found.count),
-        "disagreement": found.disagreement,
-        "left_out_rows": found.left_out_rows,
+        "disagreement": clear(found.disagreement),
+        "left_out_rows": clear(found.left_out_rows),
     }
 
 
@@ -101,7 +102,10 @@ def to_json(data: Any) -> bytes:
 
 def plain(found: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
-    return {name: getattr(found, name) for name in ESTIMATE} | {"ms": round(found.ms, 2)}
+    cleared = {name: clear(getattr(found, name)) for name in ("rows", "low", "high")}
+    share = found.selectivity if cleared["rows"] else 0.0
+    told = {name: getattr(found, name) for name in ESTIMATE}
+    return told | cleared | {"selectivity": share, "ms": round(found.ms, 2)}
 
 
 def cell(value: Any) -> Any:

@@ -7,9 +7,9 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response, Security
+from fastapi import APIRouter, Body, FastAPI, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
@@ -48,6 +48,7 @@ REFUSALS: dict[int, str] = {
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
 }
+WITHOUT_BODY = (401, 403, 408)  # what a request without a body may be refused with, whatever it is for
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def make_app(service: Service, options: Options) -> Application:
     _add_health(app, service)
     app.include_router(_versioned(service, options.token is not None))
     _add_page(app, page_files())
+    _document(app)
     guarded: Application = Guarded(app, options.token, options.local and options.token is None, options.seconds)
     if options.cors:
         guarded = CORSMiddleware(
@@ -151,6 +153,15 @@ def make_app(service: Service, options: Options) -> Application:
             allow_headers=["Authorization", "Content-Type"],
         )
     return Wrapped(guarded, options.access_log)
+
+
+def _document(app: FastAPI) -> None:
+    """Make the document, without the refusals that FastAPI adds to what has a parameter: a name is any text."""
+    document = app.openapi()
+    for path in document["paths"].values():
+        path.get("get", {"responses": {}})["responses"].pop("422", None)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
@@ -163,47 +174,62 @@ def _add_health(app: FastAPI, service: Service) -> None:
 def _versioned(service: Service, guarded: bool) -> APIRouter:
     """All that needs the token, if there is one: the guards see to it, and the document tells it."""
     scheme = HTTPBearer(auto_error=False, scheme_name="token", description="What --token says.")
-    router = APIRouter(prefix="/v1", responses=RESPONSES, dependencies=[Security(scheme)] if guarded else [])
+    router = APIRouter(prefix="/v1", dependencies=[Security(scheme)] if guarded else [])
     _add_facts(router, service)
     _add_questions(router, service)
     return router
 
 
 def _add_facts(router: APIRouter, service: Service) -> None:
-    @router.get("/models", response_model=replies.Models)
+    refusals: dict[int | str, dict[str, Any]] = {status: RESPONSES[status] for status in WITHOUT_BODY}
+
+    @router.get("/models", response_model=replies.Models, responses=refusals)
     async def models() -> dict[str, Any]:
         """Every model that is served."""
         return {"models": [served.line for served in service.models.values()]}
 
-    @router.get("/models/{name}", response_model=replies.Model)
+    @router.get("/models/{name}", response_model=replies.Model, responses={**refusals, 404: RESPONSES[404]})
     async def model(name: str) -> Response:
         """A model in full: its columns, its training, and how its error bars were made."""
         return Response(service.facts(name), media_type=JSON)
 
 
+def _body(kind: type[requests.Asked]) -> Any:
+    """The body of a question, with its examples in the document."""
+    examples = kind.examples()
+    return Body(openapi_examples={f"example {number}": {"value": each} for number, each in enumerate(examples, 1)})
+
+
+Estimate = Annotated[requests.EstimateRequest, _body(requests.EstimateRequest)]
+Distribution = Annotated[requests.DistributionRequest, _body(requests.DistributionRequest)]
+Query = Annotated[requests.QueryRequest, _body(requests.QueryRequest)]
+Sample = Annotated[requests.SampleRequest, _body(requests.SampleRequest)]
+Check = Annotated[requests.CheckRequest, _body(requests.CheckRequest)]
+
+
 def _add_questions(router: APIRouter, service: Service) -> None:
-    @router.post("/models/{name}/estimate", response_model=replies.Estimates)
-    async def estimate(request: Request, name: str, asked: requests.EstimateRequest) -> Response:
+    @router.post("/models/{name}/estimate", response_model=replies.Estimates, responses=RESPONSES)
+    async def estimate(request: Request, name: str, asked: Estimate) -> Response:
         """How many rows match a clause, or each of several."""
         return await service.ask(request, name, answers.estimate, asked)
 
-    @router.post("/models/{name}/distribution", response_model=replies.Distributions)
-    async def distribution(request: Request, name: str, asked: requests.DistributionRequest) -> Response:
+    @router.post("/models/{name}/distribution", response_model=replies.Distributions, responses=RESPONSES)
+    async def distribution(request: Request, name: str, asked: Distribution) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
         return await service.ask(request, name, answers.distribution, asked)
 
-    @router.post("/models/{name}/query", response_model=replies.Result)
-    async def query(request: Request, name: str, asked: requests.QueryRequest) -> Response:
+    @router.post("/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
+    async def query(request: Request, name: str, asked: Query) -> Response:
         """The result of a SELECT with aggregates."""
         return await service.ask(request, name, answers.query, asked)
 
-    @router.post("/models/{name}/sample", response_model=replies.Sampled)
-    async def sample(request: Request, name: str, asked: requests.SampleRequest) -> Response:
+    @router.post("/models/{name}/sample", response_model=replies.Sampled, responses=RESPONSES)
+    async def sample(request: Request, name: str, asked: Sample) -> Response:
         """Rows that the model would write."""
         return await service.ask(request, name, answers.sample, asked)
 
-    @router.post("/models/{name}/check", response_model=replies.Checked)
-    async def check(request: Request, name: str, asked: requests.CheckRequest) -> Response:
+    @router.post("/models/{name}/check", response_model=replies.Checked, responses=RESPONSES)
+    async def check(request: Request, name: str, asked: Check) -> Response:
         """How many rows of the table match, exactly."""
         return await service.ask(request, name, answers.check, asked)
 
@@ -248,10 +274,12 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     allowed = dict(error.headers or {})
+    if allowed.get("Allow") == "GET":
+        allowed["Allow"] = "GET, HEAD"  # the guards make one of the other
     words = {
         400: "the body is not JSON in UTF-8",
         404: f"there is nothing at {request.url.path}",
-        405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method')} only",
+        405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method').replace(', ', ' or ')} only",
     }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
     message = words.get(error.status_code, str(error.detail))

@@ -30,6 +30,8 @@ WORDS = {
     "less_than_equal": "must be at most {le:,}",
 }
 
+EITHER = "must be a string, or a list of strings"
+
 
 def refusal(question: str, content_type: str | None, body: Any, errors: Sequence[Any]) -> RefusalError:
     """Why a body of a ``question``, such as estimate, is refused, by the first of pydantic's ``errors``."""
@@ -50,7 +52,7 @@ def wanted(question: str) -> str:
     >>> print(wanted("check"))
     the body must be a JSON object such as {"where": "TRUE"}
     """
-    return f"the body must be a JSON object such as {json.dumps(QUESTIONS[question].example())}"
+    return f"the body must be a JSON object such as {json.dumps(QUESTIONS[question].examples()[0])}"
 
 
 def is_json(content_type: str | None) -> bool:
@@ -69,5 +71,5 @@ def _field(asked: type[Asked], error: Any) -> str:
     if error["type"] == "extra_forbidden":
         fields = ", ".join(asked.model_fields)
         return f"there is no {name} to ask for: the body may have {fields}"
-    words = WORDS.get(error["type"])
+    words = EITHER if error["loc"][-1] == "clause" and error["type"] == "string_type" else WORDS.get(error["type"])
     return f"{name} {words.format(**error.get('ctx', {}))}" if words else f"{name}: {error['msg']}"

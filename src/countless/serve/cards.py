@@ -9,6 +9,7 @@ from countless.data.schema import Column, Schema
 from countless.errors import UnsupportedQueryError
 from countless.estimator.distribution import NUMBERS, Distribution
 from countless.estimator.values import is_numeric
+from countless.serve.dust import clear
 from countless.serve.models import kind_of
 from countless.serve.requests import DistributionRequest
 
@@ -22,7 +23,7 @@ def card(column: Column, found: Distribution, top: int, search: str | None) -> d
         "kind": kind,
         "values": values,
         "others": others,
-        "disagreement": found.disagreement,
+        "disagreement": clear(found.disagreement),
         "counted": found.counted,
         "sampled": found.sampled,
     }
@@ -73,4 +74,6 @@ def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dic
 
 
 def _numbers(each: Sequence[float]) -> dict[str, float]:
-    return dict(zip(NUMBERS, each, strict=True))
+    found = dict(zip(NUMBERS, each, strict=True))
+    cleared = {name: clear(found[name]) for name in ("rows", "low", "high")}
+    return found | cleared | ({} if cleared["rows"] else {"share": 0.0})

@@ -42,7 +42,7 @@ AGGREGATES = """
 """
 ALLOWED = frozenset(" ".join((SYNTAX, TYPES, NUMBERS, STRINGS, DATES, AGGREGATES)).split())
 LISTS = (TokenType.L_BRACKET, TokenType.L_BRACE)
-REMEDY = "ask a model file for it with countless estimate or query"
+LISTED = "the service computes only functions of its list, see docs/serve.md"
 
 
 def refused(sql: str) -> QueryError | None:
@@ -51,7 +51,7 @@ def refused(sql: str) -> QueryError | None:
     >>> refused("lower(city) = 'oslo' AND age IN (3, 4)") is None
     True
     >>> print(refused("age > len(repeat('x', 1000))"))
-    the service does not compute repeat(): ask a model file for it with countless estimate or query
+    the service computes only functions of its list, see docs/serve.md, and repeat() is none of them
       age > len(repeat('x', 1000))
                 ^^^^^^
     """
@@ -61,12 +61,12 @@ def refused(sql: str) -> QueryError | None:
         return None
     for token in tokens:
         if token.token_type in LISTS:
-            return _refusal(f"the service computes no lists: write IN (...), or {REMEDY}", sql, token)
+            return _refusal("the service computes no lists: write IN (...)", sql, token)
     for token, following in pairwise(tokens):
         name = token.text.lower()
         is_called = following.token_type == TokenType.L_PAREN and name.replace("_", "").isalnum()
         if is_called and name not in ALLOWED:
-            return _refusal(f"the service does not compute {name}(): {REMEDY}", sql, token)
+            return _refusal(f"{LISTED}, and {name}() is none of them", sql, token)
     return None
 
 

@@ -18,6 +18,10 @@ from countless.serve.tables import CheckedTable
 FEW = 12  # values of numbers and times that are told one by one, as categories are
 
 
+class NamingError(CountlessError):
+    """Models or tables are not named as they have to be on the command line."""
+
+
 @dataclass(frozen=True)
 class Served:
     """A model by its name, and its table if rows can be counted in it."""
@@ -58,9 +62,9 @@ def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, S
     for given in files:
         name, path = _named(given)
         if not name or "/" in name or name != name.strip():
-            raise CountlessError(f'"{given}": a model is given as MODEL or NAME=MODEL, with a name without slashes')
+            raise NamingError(f'"{given}": a model is given as MODEL or NAME=MODEL, with a name without slashes')
         if name in paths:
-            raise CountlessError(
+            raise NamingError(
                 f'two models would be called "{name}", {paths[name]} and {path}: '
                 f"give one of them another name, as in {name}2={path}"
             )
@@ -116,9 +120,9 @@ def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
     for item in given:
         name, _, path = ("", "", "") if is_postgres(item) else item.partition("=")
         if not path:
-            raise CountlessError(f"{shown(item)}: a table is given as NAME=TABLE, with the name of its model")
+            raise NamingError(f"{shown(item)}: a table is given as NAME=TABLE, with the name of its model")
         if name not in models:
-            raise CountlessError(f'no model is called "{name}": there are {", ".join(models)}')
+            raise NamingError(f'no model is called "{name}": there are {", ".join(models)}')
         found[name] = path
     return found
 

@@ -23,10 +23,10 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @classmethod
-    def example(cls) -> dict[str, Any]:
-        """One that is as it should be."""
+    def examples(cls) -> list[dict[str, Any]]:
+        """Some that are as they should be."""
         extra: Any = cls.model_config["json_schema_extra"]
-        found: dict[str, Any] = extra["examples"][0]
+        found: list[dict[str, Any]] = extra["examples"]
         return found
 
 

@@ -20,7 +20,7 @@ from countless.engine.text.paper import draw
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.walk import Children, Prefixes, Walk, start_of
 from countless.engine.thinning import thin
-from countless.errors import CountlessError
+from countless.errors import NoRowsError
 from countless.machines import distance, same_columns
 from countless.patience import go_on
 
@@ -50,7 +50,7 @@ def sample(
     ``context`` (positions) is what is known of the row, as :mod:`countless.engine.text.conditional` has it.
     """
     if not language.any():
-        raise CountlessError("no string can match: there is nothing to draw")
+        raise NoRowsError("no string can match: there is nothing to draw")
     drawn: list[Drawn] = []
     while len(drawn) < count:
         drawn += _drawn(runtime, language, min(AT_ONCE, count - len(drawn)), rng, context)
@@ -140,7 +140,7 @@ def _drawn(
         held = min(most, 4 * held)
     if not strings.total:
         density = text_density(runtime, language, "particles", None, 0, context=context).density
-        raise CountlessError(
+        raise NoRowsError(
             f"no string that matches was found: the model gives the pattern a probability of about {density:.1g}"
         )
     return strings.draw(count, rng)
