@@ -89,6 +89,8 @@ def test_tables_are_chosen_by_name() -> None:
     assert choose(tables[:1], None, "f.db", ["main"]) == ("main", "a")
     with pytest.raises(SourceError, match=r'no table "orders2": did you mean "Orders"\?'):
         choose(tables, "orders2", "f.db", ["main"])
+    with pytest.raises(SourceError, match=r'no table "main.orders2": did you mean "main\.Orders"\?'):
+        choose(tables, "main.orders2", "f.db", ["main"])
     with pytest.raises(SourceError, match=r"4 tables: choose one by --table, or after ::; the tables are main\.a, "):
         choose(tables, None, "f.db", ["main"])
     with pytest.raises(SourceError, match="and 5 more"):
@@ -107,7 +109,7 @@ def test_a_password_is_never_shown(secret: str) -> None:
         f"postgresql://host/shop?sslpassword={encoded}&password={encoded}::SELECT 1",
         f"postgresql://ann:{secret}@host/shop",  # as it must not be written
     ):
-        place = (locate(url) or Location(url)).place
+        place = Location(url).place
         said = f'FATAL: no user with "{encoded}" or "{secret}" at {url}'
         told = [
             shown(url),
@@ -124,6 +126,7 @@ def test_what_is_shown_of_a_url() -> None:
     assert shown("postgresql://ann:x@h1:5432,h2/shop?host=/tmp/a%20b&sslmode=require") == (
         "postgresql://ann@h1:5432,h2/shop?host=/tmp/a%20b"
     )
+    assert shown("postgresql://ann:x@host/shop/") == "postgresql://ann@host/shop/"
     assert shown("postgresql://ann:a/b@host/shop") == "postgresql://..."
     assert shown("postgresql://ann:a?b@host/shop") == "postgresql://..."
     assert shown(Path("a.db")) == "a.db"
@@ -133,3 +136,40 @@ def test_what_is_shown_of_a_url() -> None:
 def test_a_password_of_the_environment_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     assert redacted("hunter2 is no key", "postgresql://host/shop") == "*** is no key"
+
+
+@pytest.mark.parametrize(
+    "password", ["S3cr3t!p@ss", "S3cr3t/p@ss", "S3cr3t#pass", "S3cr3t?pass", "S3cr3t@p/ss", "1/b::pass"]
+)
+@pytest.mark.parametrize("ending", ["/shop", ":54987/shop::orders", "/shop?sslmode=require"])
+def test_a_password_that_is_not_escaped_is_refused_at_once(password: str, ending: str) -> None:
+    url = f"postgresql://ann:{password}@127.0.0.1{ending}"
+    with pytest.raises(SourceError, match="write @ in a password as %40") as caught:
+        locate(url)
+    said = str(connecting(f'could not translate host name "{password.split("@")[-1]}@127.0.0.1" to address', url))
+    for told in (str(caught.value), said):
+        assert "ss" not in told.replace("password", "").replace("address", "")
+        assert "S3c" not in told
+
+
+def test_an_at_elsewhere_is_no_password() -> None:
+    for url in ("postgresql://ann@h/d?user=a@b", "postgresql://h/d::SELECT '@'", 'postgresql://u:p@h/d::"a@b"'):
+        assert locate(url) is not None
+    assert shown("postgresql://ann@h/d::SELECT '@'") == "postgresql://ann@h/d::SELECT '@'"
+
+
+def test_a_slash_after_the_database_is_forgiven() -> None:
+    for ending in ("", "?sslmode=require"):
+        assert locate(f"postgresql://h/d/{ending}::t") == Location(f"postgresql://h/d{ending}", "t")
+    assert locate("postgresql://h/?host=/tmp/") == Location("postgresql://h/?host=/tmp/")
+
+
+def test_a_password_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = 'FATAL:  password authentication failed for user "ann"'
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert "set PGPASSWORD" in str(connecting(message, "postgresql://ann@h/d"))
+    told = str(connecting(message, "postgresql://ann:wrong@h/d"))
+    assert "the password was refused" in told
+    assert "PGPASSWORD" not in told
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    assert "PGPASSWORD" not in str(connecting(message, "postgresql://ann@h/d"))

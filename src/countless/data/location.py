@@ -20,6 +20,7 @@ SELECT = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:\(|(?:SELECT|WITH|VA
 PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 SHOWN = ("host", "port", "dbname", "user")  # parameters of a URL that are no secret
 MOST_LISTED = 20
+ESCAPED = "write @ in a password as %40, / as %2F, ? as %3F and # as %23"
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,14 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
     'SELECT a::int FROM t'
     >>> locate("orders.csv") is None
     True
+    >>> locate("postgresql://host/shop/").place
+    'postgresql://host/shop'
     """
+    if is_postgres(source) and _misspelt(source):
+        raise SourceError(f"cannot understand the URL {shown(source)}: {ESCAPED}")
     place, found = _split(source)
+    if is_postgres(place):
+        place = re.sub(r"(://[^/?]*/[^/?]+)/(?=\?|$)", r"\1", place)
     if not is_postgres(place) and not place.lower().endswith(DATABASES):
         if table is not None or query is not None:
             option = "--table" if query is None else "--query"
@@ -83,8 +90,8 @@ def shown(source: object) -> str:
     rest, _, parameters = rest.partition("?")
     authority, slash, path = rest.partition("/")
     ports = re.fullmatch(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?,?)*", authority.rpartition("@")[2])
-    if ports is None or ("@" not in authority and "@" in text):  # parts of a password that was not written as %2F
-        return f"{scheme}://..."
+    if ports is None or _misspelt(text) or "@" in parameters or ("@" not in authority and "@" in text):
+        return f"{scheme}://..."  # what may be parts of a password that was not written as %2F
     user, at, host = authority.rpartition("@")
     kept = [
         (name, value) for name, value in parse_qsl(parameters, separator="&", keep_blank_values=True) if name in SHOWN
@@ -103,6 +110,15 @@ def redacted(message: str, place: str) -> str:
     for secret in sorted(_secrets(place), key=len, reverse=True):
         message = message.replace(secret, "***")
     return message
+
+
+def gives_password(place: str) -> bool:
+    """Whether the URL ``place`` or the environment gives a password.
+
+    >>> gives_password("postgresql://ann:x@host/shop"), gives_password("postgresql://host/shop?password=x")
+    (True, True)
+    """
+    return bool(_secrets(place))
 
 
 def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, path: Sequence[str]) -> tuple[str, str]:
@@ -125,7 +141,8 @@ def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, pa
         if found:
             return min(found, key=lambda table: rank.get(table[0], len(rank)))
     close = difflib.get_close_matches(parts[-1], [name for _, name in tables], 1)
-    hint = f'did you mean "{close[0]}"?' if close else _listed(tables)
+    named = f"{parts[0]}.{close[0]}" if close and len(parts) == 2 and (parts[0], close[0]) in tables else "".join(close)
+    hint = f'did you mean "{named}"?' if close else _listed(tables)
     raise SourceError(f'{where} has no table "{wanted}": {hint}')
 
 
@@ -164,6 +181,23 @@ def _split(source: str) -> tuple[str, str | None]:
     return (source, None) if end < 0 else (source[:end], source[end + len(SEPARATOR) :])
 
 
+def _misspelt(url: str) -> bool:
+    """Whether what stands before the last @ is not written as it should be, so that parts of it look like the rest.
+
+    >>> [_misspelt(f"postgresql://ann:{password}@host/shop") for password in ("a%40b", "a@b", "a/b", "a#b", "a?b")]
+    [False, True, True, True, True]
+    >>> _misspelt("postgresql://host/shop?user=ann@example.org::SELECT '@'")
+    False
+    """
+    place, found = _split(url)
+    authority, _, path = place.split("://", 1)[1].partition("/")
+    if re.search(r"[@?#]", authority.rpartition("@")[0]):
+        return True
+    database, _, parameters = path.partition("?")
+    strange = any("@" in parameter.partition("=")[0] for parameter in parameters.split("&"))
+    return strange or "@" in database or (found is not None and "@" in found and not re.match(r'[\s"(]|\w+\s', found))
+
+
 def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
@@ -183,7 +217,8 @@ def _secrets(place: str) -> set[str]:
     if is_postgres(place):
         rest, _, parameters = _split(place)[0].split("://", 1)[1].partition("?")
         for text in (rest, place.split("://", 1)[1]):  # as it should be written, and as it should not
-            found.add(text.rpartition("@")[0].partition(":")[2])
+            secret = text.rpartition("@")[0].partition(":")[2]
+            found |= {secret, *(re.split(r"[@/?#]", secret) if _misspelt(place) else ())}
         for parameter in parameters.split("&"):
             name, _, value = parameter.partition("=")
             if unquote(name).casefold() in ("password", "sslpassword"):

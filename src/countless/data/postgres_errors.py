@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-from countless.data.location import Location, redacted, shown
+from countless.data.location import Location, gives_password, redacted, shown
 from countless.errors import SourceError
 
 SAID = re.compile(r"(?:ERROR|FATAL|PANIC):\s+([^\n]+)")
 GONE = ("server closed the connection", "terminating connection", "connection to the server was lost", "SSL SYSCALL")
+REFUSED = "password authentication failed"
 # A piece of what is said when there is no connection, and what to do about it.
 REMEDIES = (
-    ("password authentication failed", "set PGPASSWORD, or write a line of ~/.pgpass"),
+    (REFUSED, "set PGPASSWORD, or write a line of ~/.pgpass"),
     ("no password supplied", "set PGPASSWORD, or write a line of ~/.pgpass"),
     ("no pg_hba.conf entry", "the server lets nobody in from here: ask who runs it"),
     ("could not translate host name", "is the name of the host right?"),
@@ -30,6 +31,8 @@ def connecting(message: str, place: str) -> SourceError:
     if remedy is None and not SAID.search(message) and "connection to server" not in message:
         wanted = "write postgresql://user@host:port/database, other characters as %40 and the like"
         return SourceError(f"cannot understand the URL {shown(place)}: {wanted}")
+    if REFUSED in message and gives_password(place):
+        remedy = "the password was refused: is it right, and the user?"
     return SourceError(f"cannot connect to {shown(place)}: {_said(message, place)}{f'; {remedy}' if remedy else ''}")
 
 
