@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from countless.advise.combinations import expected_combinations, expected_kinds
+from countless.advise.found import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
 from countless.advise.questions import Part, Question, question, random_questions, read_questions
-from countless.advise.ranking import Judged, Ranking
+from countless.advise.ranking import COUNTABLE, Judged, Ranking
 from countless.advise.statements import Statistics, statistics_name, target_for
+from countless.advise.trial import tried as put_to_the_test
 from countless.baselines.postgres.server import Server
 from countless.cli.main import main
 from countless.errors import CountlessError, QueryError, SourceError
@@ -77,14 +83,38 @@ def test_dependent_columns_come_first_and_nothing_is_changed(
     assert statistics(server) == []
 
 
+def test_what_is_told_is_postgresqls_sql_and_a_prediction(
+    url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hasty = Estimator.load(addresses)
+    hasty.report["epochs"] = 2
+    model = hasty.save(tmp_path / "hasty.countless")
+    workload = tmp_path / "asked.sql"
+    workload.write_text("zip = CAST('3.0' AS DOUBLE) AND city = 'city 7'\n")
+    assert run("advise", url, "--model", model, "--workload", workload) == 0
+    done = capsys.readouterr()
+    assert "AS DOUBLE PRECISION)" in " ".join(done.out.split())
+    assert "these are predictions: --try measures each of them" in done.out
+    assert "is hardly learned; do not trust its advice" in done.err
+
+
 def test_a_trial_is_undone_and_what_is_applied_stays(
     server: Server, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workload = tmp_path / "asked.sql"
-    workload.write_text("zip = 3 AND city = 'city 7' AND age < 5\nZIP = 10 AND city = 'city 20'\nage = 3\n")
+    workload.write_text(
+        "zip = 3 AND city = 'city 7' AND age < 5\nZIP = 10 AND city = 'city 20'\nage = 3\nnothing > 3\n"
+    )
     arguments = ("advise", url, "--model", addresses, "--workload", workload, "--count")
     assert run(*arguments, "--try", "--json") == 0
-    tried = json.loads(capsys.readouterr().out)
+    done = capsys.readouterr()
+    assert "passed over 1 question of the workload; " in done.err
+    assert 'asked.sql, line 4: unknown column "nothing"' in done.err
+    tried = json.loads(done.out)
+    assert tried["passed_over"] == 1
+    assert tried["statistics"][0]["effect"]["helped"]
+    errors = [finding["q_error"] for finding in tried["findings"]]
+    assert errors == sorted(errors, reverse=True)
     assert statistics(server) == []
     assert run(*arguments, "--apply") == 0
     told = capsys.readouterr().out
@@ -123,7 +153,7 @@ def test_what_is_wrong_is_told_in_one_line(
         connection.execute('CREATE VIEW "Far away".seen AS SELECT 1 AS a; CREATE ROLE reader LOGIN')
         connection.execute(f'GRANT USAGE ON SCHEMA "Far away" TO reader; GRANT SELECT ON {TABLE} TO reader')
     wrong = tmp_path / "wrong.sql"
-    wrong.write_text("age = 3\nnothing = 3\n")
+    wrong.write_text("nothing = 3\nage >\n")
     reader = url.replace("countless@", "reader:s3cret@")
     for arguments, message in (
         (("people.csv",), "is not a table of PostgreSQL's"),
@@ -132,7 +162,7 @@ def test_what_is_wrong_is_told_in_one_line(
         (("postgresql://ann:s3cret@127.0.0.1:x/shop",), "cannot understand the URL"),
         ((f"{server.url}::nowhere",), 'has no table "nowhere"'),
         ((f'{server.url}::"Far away".seen',), "is a view, of which PostgreSQL keeps no extended statistics"),
-        ((url, "--model", addresses, "--workload", wrong), "wrong.sql, line 2: unknown column"),
+        ((url, "--model", addresses, "--workload", wrong), "wrong.sql, line 1: unknown column"),
         ((reader, "--model", addresses, "--apply"), "must be owner of table My addresses"),
         ((f"{server.url}::people", "--model", addresses, "--queries", 3), 'has no column "Zip": give a model'),
     ):
@@ -159,8 +189,11 @@ def test_parts_of_a_question(addresses: Path) -> None:
     drawn = random_questions(estimator, 30, 1)
     assert {len(one.parts) for one in drawn} == {2, 3, 4}
     assert drawn == random_questions(estimator, 30, 1)
-    with pytest.raises(QueryError, match="clause 2 of the workload"):
-        read_questions(["age > 3", "nothing"], estimator.schema)
+    questions, wrong = read_questions(["age > 3", "nothing"], estimator.schema)
+    assert [one.where for one in questions] == ["age > 3"]
+    assert [str(error).split(":")[0] for error in wrong] == ["clause 2 of the workload"]
+    with pytest.raises(QueryError, match="clause 1 of the workload"):
+        read_questions(["nothing"], estimator.schema)
 
 
 def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
@@ -176,6 +209,40 @@ def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
 
     assert chosen(100) == [("c", "d"), ("a", "b")]
     assert chosen(100_000) == [("a", "b")]  # ranges over too many combinations: no list holds them
+
+
+def test_combinations_are_rather_too_many_than_too_few() -> None:
+    rng = np.random.default_rng(3)
+    weights = 1 / np.arange(1, 301)
+    first, second = (rng.choice(300, 5_000, p=weights / weights.sum()).tolist() for _ in range(2))
+    rare = expected_combinations([first, second], [300, 300], 10**6, rng)
+    assert rare > COUNTABLE  # of 90,000, many of which are rare
+    assert expected_kinds(Counter(zip(first, second, strict=True))) < COUNTABLE
+    dependent = expected_combinations([first, [value // 3 for value in first]], [300, 100], 10**6, rng)
+    assert 300 <= dependent < 600
+    assert expected_combinations([[1, 1], [1, 1]], [20_000, 2], 10**6, rng) >= 20_000
+
+
+def test_statistics_that_do_not_help_are_left_out(server: Server, url: str) -> None:
+    with Planner(url, None, writing=True) as planner:
+        clauses = ["\"Zip\" = 3 AND city = 'city 7'", "weekday = 2 AND age = 3"]
+        findings = tuple(
+            Finding(planner.sql(clause), clause, frozenset(columns), 1.0, float(planner.count(clause)))
+            for clause, columns in zip(clauses, [DEPENDENT, ("weekday", "age")], strict=True)
+        )
+        suggestions = tuple(
+            Suggestion(Statistics(planner.schema, planner.name, columns, ("ndistinct", "mcv")), 0.5, 1)
+            for columns in [("weekday", "age"), DEPENDENT]
+        )
+        advised = Advised(planner.table, 2, 0, True, quantiles(findings), findings, suggestions)
+        found = put_to_the_test(planner, advised, keep=True)
+        none = put_to_the_test(planner, replace(advised, suggestions=suggestions[:1]), keep=True)
+    assert [one.effect is not None and one.effect.helped for one in found.suggestions] == [False, True]
+    assert found.applied == "kept"
+    assert none.applied == "undone"
+    assert [name for name, _ in statistics(server)] == ["countless_My addresses_city_Zip"]
+    with server.connect() as connection:
+        connection.execute('DROP STATISTICS "Far away"."countless_My addresses_city_Zip"')
 
 
 def test_names_and_statements_are_safe() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from countless.baselines.postgres.dialect import translate
@@ -19,9 +20,20 @@ FACTS = """
 SELECT c.relkind::text,
        EXISTS (SELECT FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname),
        ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a
-             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)
+             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+       greatest(c.reltuples, 0)::float8,
+       ARRAY(SELECT json_build_array(s.attname,
+                                     max(s.n_distinct * CASE WHEN s.n_distinct < 0 THEN -c.reltuples ELSE 1 END))
+             FROM pg_catalog.pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname GROUP BY s.attname)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)
 """
+
+
+@dataclass
+class Trial:
+    """What is done in a transaction, and whether to ``keep`` it."""
+
+    keep: bool = False
 
 
 class Planner:
@@ -55,7 +67,7 @@ class Planner:
     def expected(self, where: str) -> float | None:
         """The rows that the planner expects a clause of DuckDB's SQL to keep; None if PostgreSQL cannot read it."""
         try:
-            statement = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self.table} WHERE {self._sql(where)}"
+            statement = f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {self.table} WHERE {self.sql(where)}"
         except QueryError:
             return None
         with self._told():
@@ -70,18 +82,23 @@ class Planner:
     def count(self, where: str) -> int:
         """The rows that it keeps."""
         with self._told():
-            statement = f"SELECT count(*) FROM {self.table} WHERE {self._sql(where)}"
+            statement = f"SELECT count(*) FROM {self.table} WHERE {self.sql(where)}"
             row: Any = self._connection.execute(statement.encode()).fetchone()
         return int(row[0])
 
+    def sql(self, where: str) -> str:
+        """A clause of DuckDB's SQL in PostgreSQL's."""
+        return translate(where, self.columns, self.columns)
+
     @contextmanager
-    def trial(self, keep: bool) -> Iterator[None]:
-        """A transaction, which is undone at the end unless it shall ``keep``."""
+    def trial(self) -> Iterator[Trial]:
+        """A transaction, or a part of the one that is under way, which is undone at the end unless it shall be kept."""
         import psycopg
 
+        trial = Trial()
         with self._told(), self._connection.transaction():
-            yield
-            if not keep:
+            yield trial
+            if not trial.keep:
                 raise psycopg.Rollback
 
     def run(self, statement: str) -> None:
@@ -107,14 +124,12 @@ class Planner:
             self.schema, self.name = resolve(self._connection.cursor(), self._location)
             found = self._connection.execute(FACTS, [self.table]).fetchone()
         assert found is not None
-        kind, self.analyzed, names = found
+        kind, self.analyzed, names, rows, distinct = found
         self.columns: Sequence[str] = tuple(names)
+        self.rows, self.distinct = int(rows), {str(name): int(values) for name, values in distinct}
         if kind in TABLE_KINDS:
             told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL keeps no extended statistics"
             raise SourceError(f"{told}: name the table that it reads")
-
-    def _sql(self, where: str) -> str:
-        return translate(where, self.columns, self.columns)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

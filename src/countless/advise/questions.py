@@ -14,7 +14,7 @@ from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.query.predicate import DIALECT
-from countless.workload import Clause, Workload, paper_filters, read_clauses
+from countless.workload import Workload, paper_filters, read_clauses
 
 FILTERS = (2, 4)  # of a random question
 EQUALITIES = (exp.EQ, exp.In, exp.Is, exp.Column)  # IS NULL, and a column of truth values by itself
@@ -40,10 +40,22 @@ class Question:
         return " AND ".join(f"({self.parts[name].where})" for name in sorted(columns))
 
 
-def read_questions(workload: Workload, schema: Schema) -> list[Question]:
-    """The questions of a workload. One that does not fit the table is an error that names its place."""
+def read_questions(workload: Workload, schema: Schema) -> tuple[list[Question], list[QueryError]]:
+    """The questions of a workload, and for those that do not fit the table what is wrong, which names their place.
+
+    If none fits it is an error.
+    """
     compiler = Compiler(schema)
-    return [_read(clause, compiler, schema) for clause in read_clauses(workload)]
+    questions: list[Question] = []
+    wrong: list[QueryError] = []
+    for clause in read_clauses(workload):
+        try:
+            questions.append(question(compiler.compile(clause.where).where, schema))
+        except QueryError as error:
+            wrong.append(clause.named(error))
+    if wrong and not questions:
+        raise wrong[0]
+    return questions, wrong
 
 
 def random_questions(estimator: Estimator, count: int, seed: int) -> list[Question]:
@@ -73,13 +85,6 @@ def question(where: str, schema: Schema) -> Question:
             text, equality = f"{parts[name].where} AND {text}", parts[name].equality and equality
         parts[name] = Part(text, equality)
     return Question(where, parts)
-
-
-def _read(clause: Clause, compiler: Compiler, schema: Schema) -> Question:
-    try:
-        return question(compiler.compile(clause.where).where, schema)
-    except QueryError as error:
-        raise clause.named(error) from None
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

@@ -51,7 +51,7 @@ def statistics_name(table: str, columns: Sequence[str]) -> str:
 
 
 def target_for(combinations: int) -> int | None:
-    """How many combinations to list: all of them if that is possible; None for as many as usual."""
+    """How many combinations to list at most: as many as there are, where that is allowed; None for as many as usual."""
     if combinations <= USUAL:
         return None
     return combinations if combinations <= MOST else 10 * USUAL

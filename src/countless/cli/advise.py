@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,11 +12,13 @@ from rich.table import Table as TextTable
 
 from countless.advise import Advised
 from countless.advise import advise as find_advice
+from countless.advise.found import Suggestion
 from countless.advise.planner import Planner
 from countless.advise.questions import random_questions, read_questions
 from countless.cli import show
-from countless.cli.fitting import FitView
+from countless.cli.fitting import HARDLY, FitView, hardly_trained
 from countless.cli.options import Duration, json_option
+from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 
@@ -44,7 +47,7 @@ from countless.estimator.fit import fit
 @click.option("--worst", type=click.IntRange(1), default=10, show_default=True, help="Questions to show.")
 @click.option("--count", is_flag=True, help="Count the rows of the questions that are shown, too.")
 @click.option("--try", "trial", is_flag=True, help="Create the statistics, ask the planner again, and undo it all.")
-@click.option("--apply", "keep", is_flag=True, help="Create the statistics, ask the planner again, and keep them.")
+@click.option("--apply", "keep", is_flag=True, help="The same, but keep those that help.")
 @json_option
 def advise(
     url: str,
@@ -67,18 +70,28 @@ def advise(
     table expects, for the questions of a workload, or for random ones about two to four columns. Then come the CREATE
     STATISTICS statements that explain most of the difference, the best first.
 
-    The database is only read. With --try the statements are run, with ANALYZE, in a transaction that is undone; with
-    --apply it is kept. Both take the table's owner, and keep other ANALYZEs of the table waiting meanwhile.
+    What they would do is a prediction, and the database is only read. With --try they are run one by one, each with
+    ANALYZE, in a transaction that is undone, and it is told which bring the planner closer to the model; with --apply
+    those are kept. Both take the table's owner, and keep other ANALYZEs of the table waiting meanwhile.
+
+    A question of the workload that the model or PostgreSQL cannot read is passed over. With --count, the questions that
+    are shown are those in which the planner is furthest from the model, sorted by its factor off the truth.
     """
     if trial and keep:
         raise click.UsageError("give either --try or --apply")
     console = show.progress()
     with Planner(url, table, writing=trial or keep) as planner:
         estimator = Estimator.load(model) if model is not None else _fitted(console, url, table, budget)
+        if hardly_trained(estimator):
+            console.print(f"{HARDLY}; do not trust its advice", style="yellow", soft_wrap=True)
+        wrong: list[QueryError] = []
         if workload is not None:
-            questions = read_questions(workload, estimator.schema)
+            questions, wrong = read_questions(workload, estimator.schema)
         else:
             questions = random_questions(estimator, queries, seed)
+        if wrong:
+            told = f"passed over {show.plural(len(wrong), 'question')} of the workload; {str(wrong[0]).splitlines()[0]}"
+            console.print(told, style="yellow", soft_wrap=True)
         found = find_advice(
             planner,
             estimator,
@@ -89,6 +102,7 @@ def advise(
             apply="keep" if keep else "try" if trial else None,
             tell=lambda stage: console.print(f"{stage} ..."),
         )
+    found = replace(found, passed_over=found.passed_over + len(wrong))
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:
@@ -102,13 +116,15 @@ def _fitted(console: Console, url: str, table: str | None, budget: float) -> Est
 
 def _show(found: Advised) -> None:
     console = show.results()
-    against = "the true count" if any(finding.rows is not None for finding in found.findings) else "the model"
-    console.print(f"{found.table}: {show.plural(found.questions, 'question')}; the worst by the planner's factor off:")
+    counted, tried = any(finding.rows is not None for finding in found.findings), found.after is not None
+    worst = "those in which the planner is furthest from the model"
+    worst += ", by its factor off the true count:" if counted else ":"
+    console.print(f"{found.table}: {show.plural(found.questions, 'question')}; {worst}", soft_wrap=True)
     if found.passed_over:
-        console.print(f"passed over {show.plural(found.passed_over, 'question')} that PostgreSQL cannot read")
+        passed_over = show.plural(found.passed_over, "question")
+        console.print(f"passed over {passed_over} that PostgreSQL or the model cannot read", style="yellow")
     if not found.analyzed:
         console.print("the table was never analyzed: run ANALYZE first, or the planner knows nothing of it")
-    counted, tried = against != "the model", found.after is not None
     table = TextTable(box=None, pad_edge=False, header_style="bold")
     for heading in ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor"):
         table.add_column(heading, justify="right")
@@ -123,15 +139,35 @@ def _show(found: Advised) -> None:
     if not found.suggestions:
         console.print("no statistics would help: the planner's errors are not of columns that depend on each other")
     for place, suggestion in enumerate(found.suggestions, 1):
-        explained = f"{suggestion.share:.0%} of its error, {show.plural(suggestion.questions, 'question')}"
-        console.print(f"{place}. {', '.join(suggestion.statistics.columns)}: {explained}")
-        for statement in suggestion.statistics.statements:
-            console.print(f"   {statement};", soft_wrap=True, highlight=False)
+        _show_suggestion(console, place, suggestion)
     if found.suggestions and found.after is None:
         console.print(f"   ANALYZE {found.table};", soft_wrap=True, highlight=False)
+        console.print("these are predictions: --try measures each of them, and keeps nothing")
     if found.after is not None:
-        what = "they were created, and ANALYZE was run" if found.applied == "kept" else "all of it was undone"
-        console.print(f"with them: {_quantiles(found.after)}; {what}")
+        console.print(_outcome(found, found.after), soft_wrap=True)
+
+
+def _show_suggestion(console: Console, place: int, suggestion: Suggestion) -> None:
+    """What statistics should do, what they did if they were tried, and the statements unless that was nothing."""
+    effect = suggestion.effect
+    expected = f"{suggestion.share:.0%} of its error, {show.plural(suggestion.questions, 'question')}"
+    line = f"{place}. {', '.join(suggestion.statistics.columns)}: {expected}"
+    if effect is not None:
+        factors = f"the mean factor {show.factor(effect.before)} became {show.factor(effect.after)}"
+        line += f"; tried, {factors}" + ("" if effect.helped else ": they do not help, and are left out")
+    console.print(line, style=None if effect is None or effect.helped else "yellow", soft_wrap=True)
+    if effect is None or effect.helped:
+        for statement in suggestion.statistics.statements:
+            console.print(f"   {statement};", soft_wrap=True, highlight=False)
+
+
+def _outcome(found: Advised, after: dict[str, float]) -> str:
+    helped = sum(one.effect is not None and one.effect.helped for one in found.suggestions)
+    if not helped:
+        return "none of them helps: all of it was undone"
+    what = "they were created, and ANALYZE was run" if found.applied == "kept" else "all of it was undone"
+    which = "them" if helped == len(found.suggestions) else f"the {helped} of {len(found.suggestions)} that help"
+    return f"with {which}: {_quantiles(after)}; {what}"
 
 
 def _quantiles(facts: dict[str, float]) -> str:

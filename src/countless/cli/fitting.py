@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 FEW_EPOCHS = 3  # a model of fewer is worth a warning
+HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
 MANY_CUT = 0.05  # so many strings that are cut are worth a warning
 LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
 
@@ -170,6 +171,11 @@ def require_writable(output: Path) -> None:
         raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
 
 
+def hardly_trained(estimator: Estimator) -> bool:
+    """Whether the columns were learned in so few epochs that :data:`HARDLY` should be told."""
+    return bool(estimator.schema.columns) and estimator.report.get("epochs", FEW_EPOCHS) < FEW_EPOCHS
+
+
 def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
@@ -199,11 +205,8 @@ def _summarize(console: Console, estimator: Estimator, path: Path) -> None:
         console.print(f"text of {name}: {trained}; {_bits(text_report)}")
     if estimator.schema.columns:
         console.print(f"{plural(report['epochs'], 'epoch')} in {duration(report['seconds'])}; {_bits(report)}")
-    if estimator.schema.columns and report["epochs"] < FEW_EPOCHS:
-        hint = (
-            f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
-        )
-        console.print(f"{hint}; give it more time (--epochs, --budget)", style="yellow", soft_wrap=True)
+    if hardly_trained(estimator):
+        console.print(f"{HARDLY}; give it more time (--epochs, --budget)", style="yellow", soft_wrap=True)
     if estimator.schema.columns and report["options"]["masking"] == "none":
         hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
         console.print(hint, style="yellow", soft_wrap=True)
