@@ -40,6 +40,14 @@ def test_update_replaces_the_model(run: Run, copied: Path, rows: Path) -> None:
     assert run("estimate", copied, "city = 'Paris'", "--table-rows", "6600").out.startswith("600 rows")
 
 
+def test_a_model_is_no_table(run: Run, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("countless.estimator.estimator.Estimator.update", None)  # it is told before
+    for arguments in (("update", copied, copied), ("check", copied, copied), ("fit", copied, "-o", copied)):
+        done = run(*arguments)
+        assert done.code == 1
+        assert f"{copied} is a Countless model, not a table" in done.err
+
+
 def test_update_elsewhere_leaves_the_model(run: Run, copied: Path, rows: Path, tmp_path: Path) -> None:
     before = copied.read_bytes()
     assert run("update", copied, rows, "--epochs", "1", "-o", tmp_path / "new.countless").code == 0

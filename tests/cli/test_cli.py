@@ -103,6 +103,7 @@ class TestFit:
         done = run("fit", people, "-o", model, "--resume", *FAST)
         assert done.code == 0
         assert "nothing to resume" in done.err
+        assert "to fit it anew leave --resume out" in done.err
         assert model.read_bytes() == before
 
     def test_names_are_shown_as_they_are(self, run: Run, tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ def test_ctrl_c_while_the_table_is_read(
         patch.setattr(CodesFolder, "write_part", stop)
         done = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
     assert done.code == 130
-    assert f"what is done is kept in {codes}; add --resume to go on" in done.err
+    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to go on" in done.err
+    assert done.err.count("interrupted") == 1
+    assert "" not in done.err.splitlines()
     assert "Traceback" not in done.err
     assert [path.name for path in tmp_path.iterdir()] == [codes.name]
     done = run("fit", people, "-o", model, "--resume", *FAST)
@@ -50,6 +52,50 @@ def test_ctrl_c_while_the_table_is_read(
     assert "encoding rows" not in done.err
     assert "shuffling rows" in done.err
     assert not codes.exists()
+
+
+@pytest.mark.parametrize("memory", [("--memory", "1GB"), ()])
+def test_ctrl_c_after_training(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: tuple[str, ...]
+) -> None:
+    model = tmp_path / "m.countless"
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("countless.estimator.learning.count_pairs", stop)
+        done = run("fit", people, "-o", model, "--exclude", "id", *memory, *FAST)
+    assert done.code == 130
+    told = done.err.splitlines()[-1]
+    assert told.startswith("interrupted while counting pairs of columns, after training was finished: what is done is ")
+    assert told.endswith("add --resume to go on, and have the model in a moment")
+    assert done.err.count("interrupted") == 1
+    assert "" not in done.err.splitlines()
+    assert not model.exists()
+    done = run("fit", people, "-o", model, "--exclude", "id", *memory, "--resume", *FAST)
+    assert done.code == 0, done.err
+    assert [path.name for path in tmp_path.iterdir()] == [model.name]
+
+
+def test_what_differs_is_told_and_what_was_spilled_removed(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "m.countless"
+    spilled = tmp_path / "m.countless.codes-spill-x1"
+    spilled.mkdir()
+    (spilled / "duckdb_temp").write_bytes(b"rest")
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CodesFolder, "write_part", stop)
+    assert run("fit", people, "-o", model, "--memory", "1GB", *FAST).code == 130
+    assert not spilled.exists()
+    done = run("fit", people, "-o", model, "--memory", "1GB", "--resume", "--exclude", "id", "--max-distinct", 9, *FAST)
+    assert done.code == 1
+    assert "holds codes of another --exclude, --max-distinct: fit again without --resume" in done.err
+    assert "encoding rows" not in done.err
 
 
 def test_a_foreign_folder_of_that_name_is_left_alone(run: Run, people: Path, tmp_path: Path) -> None:

@@ -201,7 +201,8 @@ class TestSources:
         [
             ("missing.csv", None, "no such file"),
             ("missing*.csv", None, "no file matches"),
-            ("table.xlsx", b"", "known endings are"),
+            ("table.xlsx", b"", "known endings are .*, and of databases .duckdb"),
+            ("x.countless", b"PK", "x.countless is a Countless model, not a table"),
             ("broken.parquet", b"not parquet", "cannot read"),
         ],
     )

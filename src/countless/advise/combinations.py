@@ -51,7 +51,7 @@ def expected_combinations(
     most = min(math.prod(distinct), rows)
     shuffled = [[column[place] for place in rng.permutation(len(column))] for column in drawn]
     seen, alone = (Counter(zip(*columns, strict=True)) for columns in (drawn, shuffled))
-    missed = max(1.0, most / expected_kinds(alone)) ** min(1.0, _once(seen) / max(1, _once(alone)))
+    missed = math.pow(max(1.0, most / expected_kinds(alone)), min(1.0, _once(seen) / max(1, _once(alone))))
     return max(*distinct, min(most, math.ceil(expected_kinds(seen) * missed)))
 
 

@@ -53,6 +53,7 @@ def check(
 ) -> int:
     """Is MODEL still true of TABLE?
 
+    TABLE is the whole table as it is now, not only the rows that are new.
     Every column of a random sample of the table is compared with what the model holds of it, and random questions are
     asked. The exit code is 0 if no difference is past --threshold, 3 if one is, 1 after an error. What chance does to a
     sample is left out of every difference.

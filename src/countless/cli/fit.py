@@ -206,7 +206,8 @@ def fit(
     set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
     downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
     mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
-    keeps the best model so far; --resume goes on from there.
+    keeps the best model so far; --resume goes on from there. Before and after training Ctrl-C ends the fit without a
+    model, and --resume goes on with what is kept.
 
     A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
 
@@ -230,51 +231,46 @@ def fit(
     elif left:
         console.print(f"starting anew and replacing {names} of an earlier run (--resume goes on from it)")
     elif resume and is_model(output):
-        console.print(f"nothing to resume: {output} is finished (without --resume it is fitted anew)")
+        told = f"nothing to resume: {output} is finished, and other options are not used"
+        console.print(f"{told}; to fit it anew leave --resume out", soft_wrap=True)
         return 0
     elif resume:
         console.print(f"nothing to resume: there is no {checkpoint_of(place)}; starting anew")
-    try:
-        estimator = fit_and_save(
-            console,
-            source,
-            output,
-            beside=place,
-            resume=resume,
-            table=table,
-            query=query,
-            columns=columns,
-            exclude=exclude,
-            epochs=epochs,
-            budget=budget,
-            seed=seed,
-            masking=masking,
-            learning_rate=learning_rate,
-            batch=batch,
-            network=Network(hidden, blocks, embedding, kind, units),
-            order=order,
-            orders=orders,
-            max_distinct=max_distinct,
-            text=text,
-            no_text=no_text,
-            max_length=max_length,
-            text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
-            summary=summary,
-            workload=workload,
-            memory=memory,
-            sample_rows=sample_rows,
-            keep_rows=keep_rows,
-            dtype=dtype,
-            ray=ray,
-            workers=workers,
-            threads=threads,
-            shared=shared,
-        )
-    except KeyboardInterrupt:
-        if is_codes(kept):
-            told = f"stopped while the table was read: what is done is kept in {kept}; add --resume to go on"
-            console.print(told, style="yellow", soft_wrap=True)
-        raise
+    estimator = fit_and_save(
+        console,
+        source,
+        output,
+        beside=place,
+        resume=resume,
+        table=table,
+        query=query,
+        columns=columns,
+        exclude=exclude,
+        epochs=epochs,
+        budget=budget,
+        seed=seed,
+        masking=masking,
+        learning_rate=learning_rate,
+        batch=batch,
+        network=Network(hidden, blocks, embedding, kind, units),
+        order=order,
+        orders=orders,
+        max_distinct=max_distinct,
+        text=text,
+        no_text=no_text,
+        max_length=max_length,
+        text_network=replace(TEXT_PRESETS[text_preset], masking=text_masking),
+        summary=summary,
+        workload=workload,
+        memory=memory,
+        sample_rows=sample_rows,
+        keep_rows=keep_rows,
+        dtype=dtype,
+        ray=ray,
+        workers=workers,
+        threads=threads,
+        shared=shared,
+    )
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130

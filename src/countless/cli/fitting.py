@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from countless.bench.memory import peak_memory
 from countless.cli.show import asked_for, characters, duration, error_bars, plural, size, storage
-from countless.data.codes import is_codes, remove
+from countless.data.codes import is_codes, remove, remove_spills
 from countless.data.progress import Reading
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 FEW_EPOCHS = 3  # a model of fewer is worth a warning
 HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
+AFTER_TRAINING = ("counting pairs", "counting n-grams", "calibrating")  # stages
 MANY_CUT = 0.05  # so many strings that are cut are worth a warning
 LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
 
@@ -39,6 +41,9 @@ class FitView(Listener):
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self.last = ""
+        self.trained = False
+        self._texts_left, self._fraction = 0, 1.0
         self._last_line = 0.0
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -57,12 +62,20 @@ class FitView(Listener):
             self._bar.stop()
 
     def stage(self, name: str) -> None:
+        self.last = name.removeprefix("stopped early, ")
+        self.trained |= name.startswith("training")
+        self._texts_left -= name.startswith("training on the text")
         if self._bar is None:
             self.console.print(f"{name} ...")
             return
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=1.0, text="")
+
+    @property
+    def more_to_train(self) -> bool:
+        """Whether training was stopped, or there is text still to be learned."""
+        return self._fraction < 1.0 or self._texts_left > 0
 
     def loading(self, done: int, expected: int | None) -> None:
         if not done:
@@ -72,6 +85,7 @@ class FitView(Listener):
         self._show(done / expected if known and expected else 0.0, text, text if done else None)
 
     def table(self, schema: Schema) -> None:
+        self._texts_left = len(schema.texts)
         texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
         columns = f", {plural(len(schema.columns), 'column')}" if schema.columns or not texts else ""
         self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
@@ -93,6 +107,7 @@ class FitView(Listener):
             self.console.print(hint, style="yellow", soft_wrap=True)
 
     def training(self, progress: TrainProgress) -> None:
+        self._fraction = progress.fraction
         epochs = f"/{progress.epochs}" if progress.epochs else ""
         held_out = ""
         if progress.masked_bits is not None and progress.unmasked_bits is not None:
@@ -130,8 +145,17 @@ def fit_and_save(
     require_writable(output)
     beside = beside or output
     checkpoint, codes = checkpoint_of(beside), codes_of(beside)
-    with FitView(console) as view:
-        estimator = fit(source, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
+    remove_spills(codes)
+    view = FitView(console)
+    try:
+        with view:
+            estimator = fit(source, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
+    except KeyboardInterrupt:
+        told = _stopped(view, beside)
+        if told is None:
+            raise
+        console.print(told, style="yellow", soft_wrap=True)
+        raise click.exceptions.Exit(130) from None
     estimator.save(output)
     _summarize(console, estimator, output)
     if not estimator.report["interrupted"]:
@@ -140,6 +164,21 @@ def fit_and_save(
         if is_codes(codes):
             remove(codes)
     return estimator
+
+
+def _stopped(view: FitView, beside: Path) -> str | None:
+    """Where a fit stood that was stopped, and what --resume does; None if nothing is left of it."""
+    left = [codes_of(beside)] if is_codes(codes_of(beside)) else []
+    if view.trained:
+        left = [*checkpoints_left(beside), *left]
+    if not left:
+        return None
+    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to go on"
+    if not view.last.startswith(AFTER_TRAINING):
+        return f"interrupted while {view.last}: {kept}"
+    if view.more_to_train:
+        return f"interrupted while {view.last}, which comes after training: {kept}"
+    return f"interrupted while {view.last}, after training was finished: {kept}, and have the model in a moment"
 
 
 def checkpoint_of(output: Path) -> Path:

@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\ninterrupted", err=True)
+        click.echo("\ninterrupted" if sys.stderr.isatty() else "interrupted", err=True)  # on a terminal after ^C
         code = 130
     except MemoryError:
         click.echo("error: not enough memory: fit with a limit (--memory 2GB), or fewer columns (--exclude)", err=True)

@@ -10,6 +10,7 @@ import click
 from countless.cli import show
 from countless.cli.fitting import FitView, require_writable
 from countless.cli.options import Duration, model_argument
+from countless.data.source import require_file
 from countless.estimator.estimator import Estimator
 
 
@@ -57,6 +58,7 @@ def update(
     """
     output = output or model
     require_writable(output)
+    require_file(rows)
     console = show.progress()
     estimator = Estimator.load(model)
     try:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -93,7 +94,7 @@ class CodesFolder:
         except (OSError, ValueError, KeyError, TypeError, CountlessError) as error:
             raise DataError(f"{path} is no folder of codes that can be read ({_reason(error)}): {ANEW}") from None
         if fingerprint is not None and folder.fingerprint != fingerprint:
-            raise DataError(f"{path} holds codes of another table, or of other options: {ANEW}")
+            raise DataError(f"{path} holds codes of {_other(folder.fingerprint, fingerprint)}: {ANEW}")
         return folder
 
     @property
@@ -248,6 +249,21 @@ class CodesFolder:
 ANEW = "fit again without --resume"
 
 
+def _other(one: str, two: str) -> str:
+    """What differs between two fingerprints, as far as they tell.
+
+    >>> _other('{"table": "a", "seed": "b", "max_distinct": "c"}', '{"table": "a", "seed": "d", "max_distinct": "e"}')
+    'another --seed, --max-distinct'
+    """
+    try:
+        was, now = json.loads(one), json.loads(two)
+        names = [name for name in now if was.get(name) != now[name]]
+    except (ValueError, AttributeError, TypeError):
+        names = []
+    told = [name if name in ("table", "version") else f"--{name.replace('_', '-')}" for name in names]
+    return f"another {', '.join(told)}" if told else "another table, or of other options"
+
+
 def record_type(schema: Schema) -> np.dtype[Any]:
     """A row: its codes, in the smallest signed type, and of each text column the symbols and how many they are."""
     fields: list[Any] = []
@@ -272,6 +288,17 @@ def remove(path: Path) -> None:
     if not is_codes(path) and not (path.is_dir() and not any(path.iterdir())):
         raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
     shutil.rmtree(path, ignore_errors=True)
+
+
+def spill_prefix(path: Path) -> str:
+    """How the folders are called that DuckDB spills to while codes are written to ``path``; they lie beside it."""
+    return f"{path.name}-spill-"
+
+
+def remove_spills(path: Path) -> None:
+    """Remove what DuckDB has spilled beside ``path`` for a fit that was killed."""
+    for left in path.parent.glob(glob.escape(spill_prefix(path)) + "*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _dump(path: Path, facts: dict[str, Any]) -> None:

@@ -163,11 +163,11 @@ def _sized(column: Column, values: tuple[str, ...], has_null: bool, grid: Grid |
     size = (len(values) if grid is None else grid.cells) + has_null
     others = column.radices[1:]
     within = math.prod(others)
-    if size > (MOST_SYMBOLS if not others else MOST_GROWTH * column.size) and size > column.size:
-        raise DataError(
-            f'"{column.name}" grows from {column.size:,} codes to {size:,}, more than its place in the model can take: '
-            f"{FIT_AGAIN}"
-        )
+    most = int(MOST_GROWTH * column.size) if others else MOST_SYMBOLS
+    if size > max(most, column.size):
+        told = f'"{column.name}" grows from {column.size:,} codes to {size:,}, and at most {most:,} have a place'
+        way = "update it with fewer rows at a time, or " if others else ""
+        raise DataError(f"{told} in the model: {way}{FIT_AGAIN}")
     radices = (math.ceil(size / within), *others)
     return replace(column, values=values, has_null=has_null, radices=radices, grid=grid)
 

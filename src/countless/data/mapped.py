@@ -60,9 +60,10 @@ def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
 
 
 def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
-    """What tells the codes of this table under these options from others."""
-    facts = json.dumps([__version__, source.fingerprint(), asdict(options), seed])
-    return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
+    """What tells the codes of this table under these options from others: a digest of each in JSON."""
+    facts = {"version": __version__, "table": source.fingerprint(), **asdict(options), "seed": seed}
+    digests = {name: hashlib.blake2b(json.dumps(fact).encode(), digest_size=16) for name, fact in facts.items()}
+    return json.dumps({name: digest.hexdigest() for name, digest in digests.items()})
 
 
 def _write_chunks(

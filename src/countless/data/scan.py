@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
+from countless.data.location import DATABASES
 from countless.errors import SourceError
 
 PLAIN = {
@@ -17,6 +18,7 @@ PLAIN = {
     ".ndjson": "read_json",
     ".txt": "read_csv",
 }
+MODEL = ".countless"
 COMPRESSED = (".gz", ".zst")  # what may follow the ending of a text format
 READERS = PLAIN | {
     ending + packed: reader for ending, reader in PLAIN.items() if reader != "read_parquet" for packed in COMPRESSED
@@ -33,10 +35,12 @@ def scan_file(path: str) -> str:
         raise SourceError(f"no file matches {path}")
     if Path(path).is_dir():
         raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
+    if path.lower().endswith(MODEL):
+        raise SourceError(f"{path} is a Countless model, not a table: give the table")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
     if reader is None:
-        known = ", ".join(sorted(READERS))
+        known = f"{', '.join(sorted(READERS))}, and of databases {', '.join(DATABASES)}"
         raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
     if ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
         return scan_lines(path)

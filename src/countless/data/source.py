@@ -111,9 +111,7 @@ class Source:
             return cls(name, None, source)
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
-            if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
-                raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(NAMES)})")
-            return cls(name, _viewed(name, f"SELECT * FROM {scan_file(path)}", path), None, files=_files(path))
+            return cls(name, _viewed(name, f"SELECT * FROM {_scanned(path)}", path), None, files=_files(path))
         connection = connect()
         try:
             connection.register(name, source)
@@ -237,6 +235,19 @@ class Source:
             cases = ", ".join(f"count(CASE WHEN {clause}\nTHEN 1 END)" for clause in clauses[first : first + batch])
             counts.extend(int(count) for count in self.rows(f"SELECT {cases} FROM {self.table}")[0])
         return counts
+
+
+def require_file(source: str) -> None:
+    """Say at once that there is no such file, or that it is no table; of what is no file, nothing."""
+    if source not in NAMES and locate(source) is None:
+        _scanned(source)
+
+
+def _scanned(path: str) -> str:
+    """DuckDB's table function for a file."""
+    if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
+        raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(NAMES)})")
+    return scan_file(path)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from countless.data.codes import remove_spills, spill_prefix
 from countless.data.connection import Limit
 from countless.data.mapped import encode_mapped
 from countless.data.memory import Memory
@@ -30,7 +31,8 @@ class Bounds:
 def bounded(memory: Memory | None, codes: Path | None) -> Iterator[Bounds | None]:
     """The bounds of a fit, if there is a limit; without a place for the codes they have one as long as the body runs.
 
-    So long DuckDB has a folder beside, for what does not fit its share of the memory.
+    So long DuckDB has a folder beside, for what does not fit its share of the memory; one that a fit to the same place
+    left when it was killed is removed.
     """
     if memory is None:
         yield None
@@ -39,8 +41,9 @@ def bounded(memory: Memory | None, codes: Path | None) -> Iterator[Bounds | None
         try:
             if codes is None:
                 codes = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="countless-"))) / "codes"
+            remove_spills(codes)
             beside = tempfile.TemporaryDirectory(
-                prefix=f"{codes.name}-spill-", dir=codes.parent, ignore_cleanup_errors=True
+                prefix=spill_prefix(codes), dir=codes.parent, ignore_cleanup_errors=True
             )
             spill = stack.enter_context(beside)
         except OSError as error:
