@@ -12,10 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray
-from countless.automaton import Language
+from countless.automaton import Automaton, Language
 from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
-from countless.engine.text.density import TEXT_METHODS, by_the_others, shares_of_lengths, text_density, wanted_lengths
+from countless.engine.text.density import (
+    FEWER,
+    TEXT_METHODS,
+    by_the_others,
+    shares_of_lengths,
+    text_density,
+    wanted_lengths,
+)
 from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import CountlessError
@@ -96,20 +103,31 @@ def _together(
         null = runtime.tree(contexts).starts[:, spec.null].astype(np.float64)
     strings = language.pattern if method == "particles" else language.strings
     lengths = wanted_lengths(language, spec) if method == "particles" else None
-    found = Walked(weights, exact=True, particles=1, rows=0)
+    found, asked = Walked(weights, exact=True, particles=1, rows=0), (contexts, weights, budget, seed)
     if lengths is not None and strings.lengths(0) is not None:
         found = replace(found, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
     elif lengths is None and (strings.all() or not strings.any()):
         found = replace(found, masses=weights * strings.any())
-    elif method == "particles" and lengths is None and by_the_others(strings):
-        found = by_particles(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
-        there = weights * (1.0 - runtime.tree(contexts).starts[:, spec.null])
-        found = replace(found, masses=np.maximum(there - found.masses, 0.0))
+    elif method == "particles" and lengths is None and (others := _others(runtime, strings, *asked)):
+        found = others
     else:
         plan = Plan(runtime, strings, lengths, contexts, weights)
         found = by_particles(plan, budget, seed) if method == "particles" else by_enumeration(plan)
     chances = _bounded(found.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
     return Given(chances, found.exact, found.particles, found.rows)
+
+
+def _others(
+    runtime: TextRuntime, strings: Automaton, contexts: IntArray, weights: FloatArray, budget: int | None, seed: int
+) -> Walked | None:
+    """What the other strings leave, if these are better asked for, and fewer; else None."""
+    if not by_the_others(strings):
+        return None
+    others = by_particles(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
+    if others.masses.sum() > FEWER * weights.sum():
+        return None
+    there = weights * (1.0 - runtime.tree(contexts).starts[:, runtime.spec.null])
+    return replace(others, masses=np.maximum(there - others.masses, 0.0))
 
 
 def _bounded(chances: FloatArray, most: FloatArray, weights: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from countless.errors import CountlessError
 from countless.spec import TextSpec
 
 PAPER_SAMPLES = 1000
+FEWER = 0.5  # the share up to which other strings are few, so that what they leave is told well
 MOST_TAILS = 20.0  # how far a string that was cut may go on, in times of the mean
 
 Contexts = IntArray | None  # one context (1, positions of the row); None if nothing is known of the row
@@ -64,7 +65,8 @@ def text_density(
     def estimate(asked: Automaton) -> Answer:
         if method == "particles" and by_the_others(asked):
             others = _particles(runtime, ~asked, budget, seed, contexts)
-            return replace(others, density=max(0.0, 1.0 - _null(runtime, contexts) - others.density))
+            if others.density <= FEWER:
+                return replace(others, density=max(0.0, 1.0 - _null(runtime, contexts) - others.density))
         return TEXT_METHODS[method](runtime, asked, budget, seed, contexts)
 
     lengths = wanted_lengths(language, runtime.spec) if method == "particles" else None
