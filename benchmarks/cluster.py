@@ -1,6 +1,7 @@
 """A fit on a Ray cluster of this machine against one in a single process: the same table and options.
 
-.venv/bin/python benchmarks/cluster.py TABLE.parquet [--exclude COLUMN,COLUMN] [--epochs 3] [--workers 2] [-o FILE.json]
+.venv/bin/python benchmarks/cluster.py TABLE.parquet [--exclude COLUMN,COLUMN] [--epochs 3] [--batch ROWS] [--workers 2]
+    [-o FILE.json]
 
 Each worker and the single process have one thread, and read the same codes in the same order, so that bits are those of
 the same rows: only masks differ. Bits a row must agree within 0.5%.
@@ -65,12 +66,13 @@ def main() -> int:
     parser.add_argument("table")
     parser.add_argument("--exclude", default="")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch", type=int, help="rows per step, of all workers together")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path, default=OUT)
     chosen = parser.parse_args()
     exclude = tuple(filter(None, chosen.exclude.split(",")))
     torch.set_num_threads(1)
-    alone = fitted(chosen.table, exclude, chosen.epochs)
+    alone = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch)
     ray = ray_module()
     ray.init(
         num_cpus=chosen.workers,
@@ -82,7 +84,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as shared:
             place = {"ray": "auto", "workers": chosen.workers, "shared": shared}
-            together = fitted(chosen.table, exclude, chosen.epochs, **place)
+            together = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch, **place)
     finally:
         ray.shutdown()
     difference = together["train_bits"] / alone["train_bits"] - 1
@@ -90,6 +92,7 @@ def main() -> int:
         "table": Path(chosen.table).name,
         "exclude": list(exclude),
         "workers": chosen.workers,
+        "batch": chosen.batch,
         "alone": alone,
         "together": together,
         "bits_difference": round(difference, 5),
