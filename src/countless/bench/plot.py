@@ -93,7 +93,7 @@ def draw_lines(sizes: Sequence[int], lines: dict[str, list[float]], x_label: str
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="best")
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
     return content.getvalue()
