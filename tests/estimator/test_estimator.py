@@ -355,3 +355,11 @@ def test_answers_for_the_rows_of_today(estimator: Estimator) -> None:
     assert estimator.estimate("age > 40", table_rows=3_000).exact
     with pytest.raises(QueryTypeError, match="at least 1"):
         estimator.estimate("age > 40", table_rows=0)
+
+
+def test_a_fit_reports_how_long_its_stages_took(estimator: Estimator) -> None:
+    stages = estimator.report["stages"]
+    names = [stage["name"] for stage in stages]
+    assert names[0] == "opening the table"
+    assert names.index("encoding rows") < names.index("training") < names.index("calibrating")
+    assert all(stage["seconds"] >= 0 and stage["cpu_seconds"] >= 0 for stage in stages)

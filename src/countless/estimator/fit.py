@@ -23,6 +23,7 @@ from countless.estimator.orders import Orders
 from countless.estimator.parts import ROWS
 from countless.estimator.place import place_of
 from countless.estimator.replay import kept_rows, rows_of
+from countless.estimator.stages import StageTimer
 from countless.estimator.wanted import whole
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
@@ -138,7 +139,7 @@ def fit(
         raise MissingExtraError("fitting needs PyTorch: pip install 'countless[train]'") from None
     if dtype not in DTYPES:
         raise TrainingError(f"unknown dtype {dtype!r}: choose {' or '.join(DTYPES)}")
-    listener = listener or LoggingListener()
+    listener = timer = StageTimer(listener or LoggingListener())
     network = network or Network()
     planned = Orders.read(order, orders)
     text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
@@ -196,12 +197,13 @@ def fit(
         if keep_rows:
             some = whole(keep_rows, "the number of rows to keep", 0)
             found[ROWS] = kept_rows(rows_of(learned.sampled(some, seed)), some, seed)
-        raw = Estimator(schema, found, report=report)
-        if not calibrate:
-            return raw
-        stopped = "stopped early, calibrating before the model is kept"
-        listener.stage(stopped if report["interrupted"] else "calibrating")
-        return _calibrated(source, raw, seed, listener)
+        fitted = Estimator(schema, found, report=report)
+        if calibrate:
+            stopped = "stopped early, calibrating before the model is kept"
+            listener.stage(stopped if report["interrupted"] else "calibrating")
+            fitted = _calibrated(source, fitted, seed, listener)
+        report["stages"] = timer.stop()
+        return fitted
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
