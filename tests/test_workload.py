@@ -21,7 +21,6 @@ from countless.query.parse import parse
 from countless.region import Box, Filter, Region
 from countless.workload import (
     Query,
-    clauses_of_kinds,
     contains_clauses,
     count_codes,
     mixed_clauses,
@@ -209,27 +208,6 @@ def test_no_string_to_draw_from() -> None:
     (column,) = Table.encode(source, EncodeOptions(text=("t",))).schema.texts
     with pytest.raises(DataError, match='the text column "t" has no string to draw patterns from'):
         pattern_clauses(column, source, 5, seed=0)
-
-
-def test_kinds_keep_to_their_operators(table: Table, people: Path) -> None:
-    source = Source.open(people)
-    asked = clauses_of_kinds(table.schema, source, 200, seed=3)
-    assert Counter(kind for _, kind in asked) == {"mixed": 60, "equality": 60, "range": 40, "in": 20, "or": 20}
-    assert [where for where, _ in asked] == mixed_clauses(table.schema, source, 200, seed=3)
-    allowed = {
-        "equality": (exp.EQ, exp.Is),
-        "range": (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Is),
-        "in": (exp.In, exp.Is),
-    }
-    for where, kind in asked:
-        condition = parse(where)
-        found = list(condition.find_all(exp.Predicate))
-        if kind in allowed:
-            assert all(isinstance(item, (*allowed[kind], exp.And)) for item in found), where
-        if kind == "or":
-            assert len(set(condition.find_all(exp.Column))) == 1 or list(condition.find_all(exp.Or)), where
-    truths = source.counts([where for where, kind in asked if kind in ("equality", "in", "or")])
-    assert min(truths) >= 1  # they are about a row that is there
 
 
 def test_calibration_asks_about_columns_and_text() -> None:

@@ -18,10 +18,10 @@ from countless.data.source import Source, connect
 from countless.data.table import Table
 from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraError, UnknownColumnError
 from countless.estimator.estimate import q_error
-from countless.estimator.evaluate import evaluate, random_workload
+from countless.estimator.evaluate import evaluate, or_refused, random_workload
 from countless.estimator.fit import fit
 from countless.query.compile import Compiler
-from countless.workload import count_codes, mixed_clauses
+from countless.workload import Query, count_codes, mixed_clauses
 
 CLAUSES = [
     "age > 50 AND married",
@@ -134,6 +134,7 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
         "coverage",
         "width",
         "queries",
+        "refused",
         "queries_10_rows",
         "method",
         "by_class",
@@ -151,25 +152,30 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
 
 
 def test_evaluation_by_groups(estimator: Estimator, people: Path) -> None:
-    queries = random_workload(estimator.schema, people, 100, seed=9, kinds=True)
-    found = evaluate(estimator.estimate, queries, "particles")
-    assert {kind: told["queries"] for kind, told in found.to_json()["by_class"].items()} == {
-        "mixed": 30,
-        "equality": 30,
-        "range": 20,
-        "in": 10,
-        "or": 10,
-    }
+    queries = random_workload(estimator.schema, people, 180, seed=9, kinds=True)
+    found = evaluate(or_refused(estimator.estimate), queries, "particles")
+    by_kind = found.to_json()["by_class"]
+    assert {"equality", "range", "IN", "OR", "NOT and NULL", "function", "calendar"} <= set(by_kind)
+    assert by_kind["equality"]["queries"] == 10
+    assert found.refused == 0
     groups = found.groups()
     assert list(groups) == ["by_filters", "by_estimate"]
     assert list(groups["by_filters"]) == ["1-2", "3-4", "5-8", "9-12", "13-16", "17+"]
     assert list(groups["by_estimate"]) == ["0-1", "1-10", "10-100", "100-1000", "1000+"]
     for group in groups.values():
-        assert sum(told["queries"] for told in group.values()) == 100
-    assert groups["by_filters"]["9-12"] == dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0}
+        assert sum(told["queries"] for told in group.values()) == len(queries)
+    empty = dict.fromkeys(groups["by_filters"]["1-2"], None) | {"queries": 0, "refused": 0}
+    assert groups["by_filters"]["9-12"] == empty
     few = [place for place, estimate in enumerate(found.estimates) if 10 <= estimate.rows < 100]
     held = [found.estimates[place].low <= queries[place].rows <= found.estimates[place].high for place in few]
     assert groups["by_estimate"]["10-100"]["coverage"] == sum(held) / len(few)
+
+
+def test_a_refused_question_is_an_answer_of_no_rows(estimator: Estimator) -> None:
+    queries = [Query("age > 30", 2_000), Query("age > score", 1_000)]  # two columns cannot be compared
+    found = evaluate(or_refused(estimator.estimate), queries, "particles")
+    assert found.refused == found.to_json()["refused"] == 1
+    assert found.q_errors[1] == 1_000
 
 
 def test_calibration_asks_what_it_will_be_asked(estimator: Estimator) -> None:

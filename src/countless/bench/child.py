@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -18,13 +19,15 @@ def limited(threads: int) -> dict[str, str]:
     return {**os.environ, **dict.fromkeys(LIMITS, str(threads))}
 
 
-def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, Any]:
-    """What the job ``name`` of :mod:`countless.bench.job` finds in a fresh Python.
+def run_job(
+    name: str, one_thread: bool = False, module: str = "countless.bench.job", **arguments: Any
+) -> dict[str, Any]:
+    """What the job ``name`` of ``module`` finds in a fresh Python.
 
     The process hears no Ctrl-C, to which a fit would answer by keeping its model: whatever interrupts the wait ends it.
     """
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "countless.bench.job", name],
+        [sys.executable, "-P", "-m", module, name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -35,7 +38,7 @@ def run_job(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, 
     try:
         out, err = process.communicate(json.dumps(arguments))
     except BaseException:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with whatever it has started itself
         process.wait()
         raise
     if process.returncode != 0:

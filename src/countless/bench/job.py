@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +91,10 @@ def serve(model: str, clauses: list[str], repeats: int, batch: int | None) -> Fa
 JOBS: dict[str, Callable[..., Facts]] = {"fit": fit, "serve": serve}
 
 
-def main() -> None:
+def main(jobs: Mapping[str, Callable[..., Facts]] = JOBS) -> None:
     """Run the job that is named by the first argument, and print what it found, or its error."""
     try:
-        facts = JOBS[sys.argv[1]](**json.load(sys.stdin))
+        facts = jobs[sys.argv[1]](**json.load(sys.stdin))
         facts["peak_bytes"] = peak_memory()
     except CountlessError as error:
         facts = {"error": str(error)}

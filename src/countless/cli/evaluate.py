@@ -24,7 +24,7 @@ from countless.data.location import is_postgres, locate, shown
 from countless.data.source import Source
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import QUANTILES, Evaluation, random_workload
+from countless.estimator.evaluate import QUANTILES, Evaluation, or_refused, random_workload
 from countless.estimator.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
@@ -70,8 +70,9 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 @click.option(
     "--kinds",
     is_flag=True,
-    help="Ask all kinds of questions instead: 1 to 16 filters, equality, ranges, IN, OR, mixed; and tell of each kind, "
-    "and by filters and predicted rows, how often the error bar holds the truth.",
+    help="Ask questions as people do instead, 1 to 5 filters, as many of each kind: equality, ranges, IN, OR, NOT, "
+    "functions, parts of dates, patterns and more. Show each kind, and groups by filters and by predicted rows. "
+    "A question that is refused counts as an answer of 0 rows.",
 )
 @click.option(
     "--rules",
@@ -143,9 +144,10 @@ def evaluate(
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
 
-    def model_answer(where: str) -> Estimate:
+    def ask_model(where: str) -> Estimate:
         return estimator.estimate(where, method=method, particles=particles, summary=summary)
 
+    model_answer = or_refused(ask_model) if kinds else ask_model
     with (
         Material(rows, estimator.schema, share, lambda stage: console.print(f"{stage} ...")) as material,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
@@ -268,14 +270,14 @@ def _errors(facts: dict[str, Any]) -> TextTable:
 def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
     """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
     table = TextTable(
-        "group", "queries", *QUANTILES, "coverage", "width", box=None, pad_edge=False, header_style="bold"
+        "group", "queries", "refused", *QUANTILES, "coverage", "width", box=None, pad_edge=False, header_style="bold"
     )
     for group, ending in groups:
         for label, told in group.items():
             if told["queries"]:
                 errors = [show.factor(told[name]) for name in QUANTILES]
                 bars = (f"{told['coverage']:.1%}", show.factor(told["width"]))
-                table.add_row(label + ending, f"{told['queries']:,}", *errors, *bars)
+                table.add_row(label + ending, f"{told['queries']:,}", f"{told['refused']:,}", *errors, *bars)
     return table
 
 

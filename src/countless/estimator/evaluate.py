@@ -11,14 +11,16 @@ from sqlglot import exp
 
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.errors import DataError
+from countless.errors import DataError, QueryError
 from countless.estimator.bands import FILTERS, PREDICTED, band
-from countless.estimator.calibration import width
+from countless.estimator.calibration import LEVEL, width
 from countless.estimator.estimate import Estimate, q_error
 from countless.query.parse import parse
-from countless.workload import Query, both_clauses, clauses_of_kinds, contains_clauses, paper_clauses, pattern_clauses
+from countless.workload import Query, both_clauses, contains_clauses, paper_clauses, pattern_clauses, questions_by_kind
+from countless.workload.questions import KINDS as QUESTION_KINDS
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+REFUSED = "refused"  # the method of an estimate that stands for a question that was not answered
 SOME_ROWS = 10  # from so many true rows on, an error of a row or two is small
 
 
@@ -48,6 +50,11 @@ class Evaluation:
         return float(np.median(self._widths)) if self.queries else None
 
     @property
+    def refused(self) -> int:
+        """How many questions were refused; each counts as an answer of no rows."""
+        return sum(estimate.method == REFUSED for estimate in self.estimates)
+
+    @property
     def _inside(self) -> list[bool]:
         return [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
 
@@ -67,6 +74,7 @@ class Evaluation:
             "coverage": self.coverage,
             "width": self.width,
             "queries": len(self.queries),
+            "refused": self.refused,
             "queries_10_rows": len(some),
             "method": self.method,
             "by_class": self._told(sorted(set(kinds) - {""}), kinds),
@@ -89,7 +97,7 @@ class Evaluation:
                 self.method, tuple(self.queries[i] for i in places), tuple(self.estimates[i] for i in places)
             )
             bars = {"coverage": part.coverage, "width": part.width}
-            found[label] = {"queries": len(places), **_quantiles(part.q_errors), **bars}
+            found[label] = {"queries": len(places), "refused": part.refused, **_quantiles(part.q_errors), **bars}
         return found
 
     def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
@@ -101,7 +109,9 @@ class Evaluation:
 def random_workload(
     schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
 ) -> list[Query]:
-    """``count`` of the paper's random queries on ``table``, with their true counts; or with ``kinds``, of all kinds.
+    """``count`` of the paper's random queries on ``table``, with their true counts.
+
+    With ``kinds`` they are questions as people ask them, about ``count`` in all, as many of each kind.
 
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
     paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
@@ -115,7 +125,7 @@ def random_workload(
     if patterns == "both":
         asked = both_clauses(schema, source, count, seed)
     elif kinds:
-        asked = clauses_of_kinds(schema, source, count, seed)
+        asked = questions_by_kind(source, -(-count // len(QUESTION_KINDS)), seed, schema.names)
     elif patterns is None and schema.columns:
         asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
     else:
@@ -142,6 +152,18 @@ def _quantiles(errors: Sequence[float]) -> dict[str, float | None]:
 
 def _columns_asked(where: str) -> int:
     return len({column.name.casefold() for column in parse(where).find_all(exp.Column)})
+
+
+def or_refused(answer: Callable[[str], Estimate]) -> Callable[[str], Estimate]:
+    """``answer``, with an estimate of no rows in place of an error about the question."""
+
+    def answer_or_refuse(where: str) -> Estimate:
+        try:
+            return answer(where)
+        except QueryError:
+            return Estimate(where, 0.0, 0.0, 0.0, 0.0, LEVEL, REFUSED, exact=False, ms=0.0)
+
+    return answer_or_refuse
 
 
 def evaluate(

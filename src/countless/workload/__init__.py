@@ -4,14 +4,16 @@ from countless.workload.clauses import Asked, Clause, Workload, asked_columns, r
 from countless.workload.columns import (
     accepted,
     both_clauses,
-    clauses_of_kinds,
+    conjunctions,
     count_codes,
     mixed_clauses,
     paper_clauses,
     paper_filters,
     template_clauses,
 )
+from countless.workload.profile import profile
 from countless.workload.queries import Query, load, save
+from countless.workload.questions import questions_by_kind
 from countless.workload.text import contains_clauses, pattern_clauses
 
 __all__ = [
@@ -22,7 +24,7 @@ __all__ = [
     "accepted",
     "asked_columns",
     "both_clauses",
-    "clauses_of_kinds",
+    "conjunctions",
     "contains_clauses",
     "count_codes",
     "load",
@@ -30,6 +32,8 @@ __all__ = [
     "paper_clauses",
     "paper_filters",
     "pattern_clauses",
+    "profile",
+    "questions_by_kind",
     "read_clauses",
     "save",
     "template_clauses",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,30 @@ from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.table import Table
 from countless.data.types import TEXT, quote_identifier, sql_literal
-from countless.errors import DataError
 from countless.query.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
+from countless.workload.profile import draw_rows
 from countless.workload.text import TELLING, pattern_clause, pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
 BOTH_KINDS = ("contains", "prefix", "contains", "suffix")  # of text, beside filters on columns, in turn
+
+
+class DescribedColumn(Protocol):
+    """A column of a schema, or of a table's profile."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def type(self) -> str:
+        """The type in which its values are written."""
+
+    @property
+    def distinct(self) -> int:
+        """How many values it has."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +74,20 @@ def paper_filters(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
 ) -> list[list[str]]:
     """The filters of such queries one by one; there are at least and at most so many in each."""
+    return conjunctions(schema.columns, source, count, seed, filters)
+
+
+def conjunctions(
+    columns: Sequence[DescribedColumn], source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
+) -> list[list[str]]:
+    """The same for columns of which no more is known than a table tells."""
     rng = np.random.default_rng(seed)
-    rows = random_rows(schema, source, rng, count)
-    least, most = (min(bound, len(schema.columns)) for bound in filters)
+    rows = draw_rows([(column.name, column.type) for column in columns], source, rng, count)
+    least, most = (min(bound, len(columns)) for bound in filters)
     found = []
     for row in rows:
-        chosen = rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False)
-        found.append(_paper_filters(schema, sorted(chosen.tolist()), row, rng))
+        chosen = rng.choice(len(columns), size=rng.integers(least, most + 1), replace=False)
+        found.append(_paper_filters(columns, sorted(chosen.tolist()), row, rng))
     return found
 
 
@@ -76,7 +99,7 @@ def template_clauses(
     rows = random_rows(schema, source, rng, count)
     chosen = rng.integers(len(templates), size=count)
     return [
-        " AND ".join(_paper_filters(schema, templates[place], row, rng))
+        " AND ".join(_paper_filters(schema.columns, templates[place], row, rng))
         for place, row in zip(chosen.tolist(), rows, strict=True)
     ]
 
@@ -112,18 +135,11 @@ def mixed_clauses(
     They are of the :data:`KINDS` in turn. Of a table with text columns, every clause but for one in three asks about
     text, or about text too, mostly with a piece of the same row's.
     """
-    return [clause for clause, _ in clauses_of_kinds(schema, source, count, seed, filters)]
-
-
-def clauses_of_kinds(
-    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = (1, 16)
-) -> list[tuple[str, str]]:
-    """The same, each with its kind; a question about text only is of the kind ``text``."""
     rng = np.random.default_rng(seed)
     columns = schema.columns
     texts_asked = [pattern_clauses(column, source, count, seed, TELLING) for column in schema.texts]
     if not columns:
-        return [(texts_asked[row % len(texts_asked)][row][0], "text") for row in range(count)]
+        return [texts_asked[row % len(texts_asked)][row][0] for row in range(count)]
     texts = list(zip(*random_rows(schema, source, rng, count), strict=True))  # by column, then by row
     clauses = []
     for row in range(count):
@@ -138,13 +154,13 @@ def clauses_of_kinds(
             which = row % len(texts_asked)
             pattern = texts_asked[which][row][0]
             if row % 3 == 2:
-                parts, kind = [pattern], "text"
+                parts = [pattern]
             else:
                 own = texts[len(columns) + which][row]
                 if own and row % 4:
                     pattern = pattern_clause(schema.texts[which], TELLING[row % len(TELLING)], own, own, rng)
                 parts = [f"({parts[0]})" if kind == "or" else parts[0], *parts[1:], pattern]
-        clauses.append((" AND ".join(parts), kind))
+        clauses.append(" AND ".join(parts))
     return clauses
 
 
@@ -158,28 +174,18 @@ def count_codes(table: Table, region: Region) -> float:
 
 def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
     """``count`` random rows of the source, text last, their values as DuckDB prints them in the schema's types."""
-    total = source.count()
-    if total == 0:
-        raise DataError("the table has no rows: there is nothing to evaluate on")
-    wanted = rng.integers(total, size=count)
     types = [(column.name, column.type) for column in schema.columns]
     types += [(text.name, text.type) for text in schema.texts]
-    values = ", ".join(f"CAST(CAST({quote_identifier(name)} AS {kind}) AS VARCHAR)" for name, kind in types)
-    numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
-    place = quote_identifier(f"{source.name}_place")  # no column of the source is called that
-    numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {source.table}"
-    rows = source.rows(f"SELECT {place}, {values} FROM ({numbered}) WHERE {place} IN ({numbers})")
-    by_place = {int(row[0]): row[1:] for row in rows}
-    return [by_place[int(place)] for place in wanted]
+    return draw_rows(types, source, rng, count)
 
 
 def _paper_filters(
-    schema: Schema, chosen: Sequence[int], row: Sequence[str | None], rng: np.random.Generator
+    columns: Sequence[DescribedColumn], chosen: Sequence[int], row: Sequence[str | None], rng: np.random.Generator
 ) -> list[str]:
     """A filter on each of the chosen columns, with the value that it has in ``row``."""
     filters = []
     for index in chosen:
-        column = schema.columns[index]
+        column = columns[index]
         operator = "=" if column.distinct < FEW_VALUES else str(rng.choice(["=", "<=", ">="]))
         filters.append(_filter(column, operator, row[index]))
     return filters
@@ -190,7 +196,7 @@ def _usual_filter(column: Column, text: str | None, rng: np.random.Generator) ->
     return _filter(column, "=" if plain else str(rng.choice(["=", "<=", ">="])), text)
 
 
-def _filter(column: Column, operator: str, text: str | None) -> str:
+def _filter(column: DescribedColumn, operator: str, text: str | None) -> str:
     name = quote_identifier(column.name)
     return f"{name} IS NULL" if text is None else f"{name} {operator} {sql_literal(text, column.type)}"
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from countless.data.source import Source
 from countless.data.text import TextColumn
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.types import TEXT, quote_identifier, sql_literal
 from countless.errors import DataError
+from countless.workload.profile import ColumnProfile, draw_rows
 
 PIECE = (3, 5)  # characters of the paper's pieces
 KINDS = (
@@ -35,7 +36,9 @@ class Wildcard(str):
 ANY, ONE = Wildcard("%"), Wildcard("_")
 
 
-def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) -> list[tuple[str, str]]:
+def contains_clauses(
+    column: TextColumn | ColumnProfile, source: Source, count: int, seed: int
+) -> list[tuple[str, str]]:
     """The paper's questions: does a string contain this piece? Pieces of 3 to 5 characters, drawn from the rows.
 
     Each comes with its class, which tells how long the piece is.
@@ -49,7 +52,7 @@ def contains_clauses(column: TextColumn, source: Source, count: int, seed: int) 
         for text in _texts(column, source, rng, 2 * count):
             length = int(rng.integers(PIECE[0], PIECE[1] + 1))
             if text is not None and len(text) >= length and len(found) < count:
-                clause = f"{name} LIKE {_like(ANY, _piece(text, length, rng), ANY)}"
+                clause = f"{name} LIKE {like_literal(ANY, _piece(text, length, rng), ANY)}"
                 found.append((clause, f"{length} characters"))
     return found
 
@@ -77,19 +80,20 @@ def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np
     piece = _piece(text, length, rng)
     match kind:
         case "contains":
-            return f"{name} LIKE {_like(ANY, piece, ANY)}"
+            return f"{name} LIKE {like_literal(ANY, piece, ANY)}"
         case "prefix":
-            return f"{name} LIKE {_like(text[: int(rng.integers(1, len(text) + 1))], ANY)}"
+            return f"{name} LIKE {like_literal(text[: int(rng.integers(1, len(text) + 1))], ANY)}"
         case "suffix":
-            return f"{name} LIKE {_like(ANY, text[-length:])}"
+            return f"{name} LIKE {like_literal(ANY, text[-length:])}"
         case "two pieces":
             cut = int(rng.integers(1, len(text) + 1))
-            return f"{name} LIKE {_like(ANY, _piece(text[:cut], 3, rng), ANY, _piece(text[cut:] or text, 3, rng), ANY)}"
+            first, second = _piece(text[:cut], 3, rng), _piece(text[cut:] or text, 3, rng)
+            return f"{name} LIKE {like_literal(ANY, first, ANY, second, ANY)}"
         case "one unknown":
             middle = len(piece) // 2
-            return f"{name} LIKE {_like(ANY, piece[:middle], ONE, piece[middle + 1 :], ANY)}"
+            return f"{name} LIKE {like_literal(ANY, piece[:middle], ONE, piece[middle + 1 :], ANY)}"
         case "not like":
-            return f"{name} NOT LIKE {_like(ANY, piece[:3], ANY)}"
+            return f"{name} NOT LIKE {like_literal(ANY, piece[:3], ANY)}"
         case "equality":
             return f"{name} = {sql_literal(text, 'VARCHAR')}"
         case "range":
@@ -102,7 +106,7 @@ def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np
             return f"length({name}) BETWEEN {shorter} AND {longer}"
         case _:  # absent: characters of the alphabet in an order of their own
             letters = rng.choice(list(column.characters or text), size=6)
-            return f"{name} LIKE {_like(ANY, ''.join(letters), ANY)}"
+            return f"{name} LIKE {like_literal(ANY, ''.join(letters), ANY)}"
 
 
 def _regex(piece: str, rng: np.random.Generator) -> str:
@@ -118,7 +122,7 @@ def _piece(text: str, length: int, rng: np.random.Generator) -> str:
     return text[first : first + length]
 
 
-def _like(*parts: str) -> str:
+def like_literal(*parts: str) -> str:
     """A pattern as SQL: of the parts, ANY and ONE are wildcards."""
     if not any(set(part) & set("%_\\") for part in parts if not isinstance(part, Wildcard)):
         return sql_literal("".join(parts), "VARCHAR")
@@ -126,16 +130,8 @@ def _like(*parts: str) -> str:
     return f"{sql_literal(escaped, 'VARCHAR')} ESCAPE '\\'"
 
 
-def _texts(column: TextColumn, source: Source, rng: np.random.Generator, count: int) -> list[str | None]:
+def _texts(
+    column: TextColumn | ColumnProfile, source: Source, rng: np.random.Generator, count: int
+) -> list[str | None]:
     """The strings of ``count`` random rows."""
-    total = source.count()
-    wanted = rng.integers(total, size=count)
-    place = quote_identifier(f"{source.name}_place")
-    name = quote_identifier(column.name)
-    numbers = ", ".join(map(str, sorted(set(wanted.tolist()))))
-    rows = source.rows(
-        f"SELECT {place}, CAST({name} AS VARCHAR) "
-        f"FROM (SELECT {name}, row_number() OVER () - 1 AS {place} FROM {source.table}) WHERE {place} IN ({numbers})"
-    )
-    by_place = {int(found): text for found, text in rows}
-    return [by_place[int(number)] for number in wanted]
+    return [text for (text,) in draw_rows([(column.name, TEXT)], source, rng, count)]

@@ -7,6 +7,7 @@ import click
 from countless.cli.lazy import Commands
 
 BENCHMARKS = {
+    "scoreboard": "Every figure of the product as shipped, on real tables: accuracy, speed, size, training.",
     "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "ablation": "Which ways to train make better models in equal time.",

@@ -1,0 +1,32 @@
+"""Filters on parts of a date: the year, the weekday, the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import numpy as np
+
+
+def calendar_filter(name: str, value: str, choose: Callable[..., str], rng: np.random.Generator) -> str:
+    """A filter on a part of the date or time ``value``, as DuckDB prints it, that the value itself matches."""
+    moment = datetime.fromisoformat(value[:19])
+    month = f"DATE '{moment:%Y-%m}-01'"
+    asked = {
+        "year": f"year({name}) = {moment.year}",
+        "month": f"month({name}) = {moment.month}",
+        "extract": f"extract(month FROM {name}) IN ({moment.month}, {moment.month % 12 + 1})",
+        "weekday": f"extract(dow FROM {name}) = {moment.isoweekday() % 7}",
+        "day": f"day({name}) = {moment.day}",
+        "date": f"CAST({name} AS DATE) = DATE '{moment:%Y-%m-%d}'",
+        "date_trunc": f"date_trunc('month', {name}) = {month}",
+    }
+    if len(value) > len("2000-01-31"):  # it has a time of day
+        least = max(0, moment.hour - int(rng.integers(4)))
+        asked |= {
+            "hour": f"hour({name}) = {moment.hour}",
+            "hours": f"hour({name}) BETWEEN {least} AND {moment.hour}",
+            "before": f"hour({name}) < {moment.hour + 1}",
+            "minute": f"extract(minute FROM {name}) = {moment.minute}",
+        }
+    return asked[choose(*asked)]

@@ -1,0 +1,356 @@
+"""Questions as people ask them, by kind, drawn from a table alone.
+
+They have one to five filters. Most literals come from one random row, so that something matches; thresholds come from
+other rows and are often round numbers; pieces of strings are words, directories and endings.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from countless.data.source import Source
+from countless.data.types import quote_identifier, sql_literal
+from countless.workload.calendar import calendar_filter
+from countless.workload.patterns import (
+    either_pattern,
+    excluded_pattern,
+    ilike_pattern,
+    plain_pattern,
+    regular_expression,
+    two_patterns,
+)
+from countless.workload.profile import ColumnProfile, draw_rows, profile
+
+FEW_VALUES = 10  # a column with fewer values is asked for equality, and not for a range
+ROWS_DRAWN = 2_000
+ATTEMPTS = 30  # per question: some draws cannot be made a question of their kind, or were made before
+FILTER_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5)  # people ask short questions more often
+PATTERN_LENGTH, PATTERN_VALUES = 4.0, 5  # characters and values of columns that people match patterns on
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A random row to ask about, the other rows for thresholds, and the random numbers to choose with."""
+
+    columns: Sequence[ColumnProfile]
+    rows: Sequence[tuple[str | None, ...]]
+    row: tuple[str | None, ...]
+    rng: np.random.Generator
+
+    def pick(self, wanted: Callable[[ColumnProfile], bool], count: int = 1) -> list[int]:
+        """Up to ``count`` different random columns that fit and are not NULL in the row, in the table's order."""
+        fitting = [index for index, column in enumerate(self.columns) if self.row[index] is not None and wanted(column)]
+        chosen = self.rng.permutation(len(fitting))[:count]
+        return sorted(fitting[place] for place in chosen.tolist())
+
+    def other(self, index: int) -> str | None:
+        """The value that the column has in another random row."""
+        return self.rows[int(self.rng.integers(len(self.rows)))][index]
+
+    def choose(self, *options: str) -> str:
+        """One of the options."""
+        return options[int(self.rng.integers(len(options)))]
+
+    def name(self, index: int) -> str:
+        """The column's name in SQL."""
+        return quote_identifier(self.columns[index].name)
+
+    def literal(self, index: int, value: str | None = None) -> str:
+        """A value of the column in SQL: the row's own, unless one is given."""
+        value = self.row[index] if value is None else value
+        assert value is not None
+        column = self.columns[index]
+        if column.is_number and math.isfinite(float(value)):
+            return value  # as people write it, and not as a CAST
+        return sql_literal(value, column.type)
+
+    def text_column(self) -> int | None:
+        """A column that people would match a pattern on; those with more values more often."""
+        fitting = self.pick(_has_patterns, len(self.columns))
+        if not fitting:
+            return None
+        weights = np.log2([self.columns[index].distinct for index in fitting])
+        return int(self.rng.choice(fitting, p=weights / weights.sum()))
+
+
+def questions_by_kind(
+    source: Source, count: int, seed: int, names: Iterable[str] | None = None
+) -> list[tuple[str, str]]:
+    """WHERE clauses with their kinds, up to ``count`` of each; kinds that the table has no columns for are absent.
+
+    The columns are all that can be asked about, or those of them that are named.
+    """
+    columns = profile(source, names)
+    types = [(column.name, column.type) for column in columns]
+    rows = draw_rows(types, source, np.random.default_rng(seed), ROWS_DRAWN)
+    asked: list[tuple[str, str]] = []
+    for kind, make in KINDS.items():
+        rng = np.random.default_rng([seed, zlib.crc32(kind.encode())])  # a new kind leaves the others as they are
+        clauses: dict[str, None] = {}
+        for _ in range(ATTEMPTS * count):
+            if len(clauses) == count:
+                break
+            clause = make(Draw(columns, rows, rows[int(rng.integers(len(rows)))], rng))
+            if clause is not None:
+                clauses.setdefault(clause)
+        asked += [(clause, kind) for clause in clauses]
+    return asked
+
+
+def _has_patterns(column: ColumnProfile) -> bool:
+    return column.is_string and column.length >= PATTERN_LENGTH and column.distinct >= PATTERN_VALUES
+
+
+def _has_ranges(column: ColumnProfile) -> bool:
+    return (column.is_number or column.is_date) and column.distinct >= FEW_VALUES
+
+
+def _filter_count(draw: Draw) -> int:
+    return int(draw.rng.choice(FILTER_COUNTS))
+
+
+def _joined(filters: Sequence[str]) -> str | None:
+    return " AND ".join(filters) or None
+
+
+def _equal(draw: Draw, index: int) -> str:
+    return f"{draw.name(index)} = {draw.literal(index)}"
+
+
+def _threshold(draw: Draw, index: int) -> str:
+    """A value of another row, half the time as a round number or a whole day."""
+    column = draw.columns[index]
+    value = draw.other(index) or draw.row[index]
+    assert value is not None
+    if draw.rng.random() < 0.5:
+        return value
+    return value[:10] if column.is_date else round_number(value, integer=column.is_integer)
+
+
+def _compared(draw: Draw, index: int, threshold: str) -> str:
+    """A threshold in SQL; a date without a time of day is a DATE."""
+    if draw.columns[index].is_date and len(threshold) == len("2000-01-31"):
+        return f"DATE '{threshold}'"
+    return draw.literal(index, threshold)
+
+
+def round_number(text: str, integer: bool) -> str:
+    """A number with two significant digits; what has no such form stays as it is.
+
+    >>> round_number("1234", True), round_number("0.04567", False), round_number("nan", False), round_number("7", True)
+    ('1200', '0.046', 'nan', '7')
+    """
+    value = float(text)
+    if not math.isfinite(value) or value == 0:
+        return text
+    digits = 1 - math.floor(math.log10(abs(value)))
+    if integer:
+        return str(round(int(text), min(digits, 0)))
+    return repr(round(value, digits))
+
+
+def _range(draw: Draw, index: int) -> str:
+    if draw.rng.random() < 0.3:
+        ends = [_threshold(draw, index), _threshold(draw, index)]
+        ends.sort(key=float if draw.columns[index].is_number else str)
+        return f"{draw.name(index)} BETWEEN {' AND '.join(_compared(draw, index, end) for end in ends)}"
+    threshold = _compared(draw, index, _threshold(draw, index))
+    return f"{draw.name(index)} {draw.choose('<', '<=', '>', '>=')} {threshold}"
+
+
+def _values(draw: Draw, index: int) -> str:
+    """Two to six values of the column, the row's own among them."""
+    others = {draw.other(index) for _ in range(int(draw.rng.integers(1, 6)))}
+    values = sorted({value for value in others | {draw.row[index]} if value is not None})
+    return ", ".join(draw.literal(index, value) for value in values)
+
+
+def _common(draw: Draw, index: int) -> str:
+    """The filter that people would most likely put on the column; the row itself matches."""
+    column, operator = draw.columns[index], draw.choose("=", "<=", ">=")
+    if not _has_ranges(column):
+        operator = "="
+    return f"{draw.name(index)} {operator} {draw.literal(index)}"
+
+
+def with_filters(draw: Draw, clause: str, used: Sequence[int], most: int = 2, least: int = 0) -> str | None:
+    """The clause, and some filters on other columns that are not text; None if there are too few of them."""
+    free = draw.pick(lambda column: not column.is_text, len(draw.columns))
+    free = [index for index in free if index not in used]
+    wanted = int(draw.rng.integers(least, most + 1))
+    chosen = draw.rng.permutation(len(free))[:wanted].tolist()
+    if len(chosen) < least:
+        return None
+    return _joined([clause, *(_common(draw, free[place]) for place in sorted(chosen))])
+
+
+def _equality(draw: Draw) -> str | None:
+    return _joined([_equal(draw, index) for index in draw.pick(lambda c: not c.is_text, _filter_count(draw))])
+
+
+def _ranges(draw: Draw) -> str | None:
+    return _joined([_range(draw, index) for index in draw.pick(_has_ranges, _filter_count(draw))])
+
+
+def _in(draw: Draw) -> str | None:
+    chosen = draw.pick(lambda column: column.distinct > 2 and not column.is_text)
+    if not chosen:
+        return None
+    return with_filters(draw, f"{draw.name(chosen[0])} IN ({_values(draw, chosen[0])})", chosen)
+
+
+def _or(draw: Draw) -> str | None:
+    """Two alternatives, on one column or on two, each from a row of its own."""
+    chosen = draw.pick(lambda column: not column.is_text, 1 + int(draw.rng.integers(2)))
+    if not chosen:
+        return None
+    first, last = chosen[0], chosen[-1]
+    other = draw.other(last)
+    if other is None or (first == last and other == draw.row[first]):
+        return None
+    second = f"{draw.name(last)} = {draw.literal(last, other)}"
+    if _has_ranges(draw.columns[last]) and draw.rng.random() < 0.5:
+        second = _range(draw, last)
+    return with_filters(draw, f"({_common(draw, first)} OR {second})", chosen)
+
+
+def _not(draw: Draw) -> str | None:
+    """NOT in its forms, and NULL."""
+    nullable = [index for index, column in enumerate(draw.columns) if column.has_null]
+    if nullable and draw.rng.random() < 0.4:
+        index = int(draw.rng.choice(nullable))
+        return with_filters(draw, f"{draw.name(index)} IS {draw.choose('', 'NOT ')}NULL", [index])
+    chosen = draw.pick(lambda column: not column.is_text, 2)
+    if not chosen:
+        return None
+    first, last = chosen[0], chosen[-1]
+    clause = {
+        "<>": f"{draw.name(first)} <> {draw.literal(first)}",
+        "not in": f"{draw.name(first)} NOT IN ({_values(draw, first)})",
+        "not": f"NOT ({_common(draw, first)})",
+        "not or": f"NOT ({_equal(draw, first)} OR {_common(draw, last)})",
+    }[draw.choose("<>", "not in", "not", "not or")]
+    return with_filters(draw, clause, chosen)
+
+
+def _function(draw: Draw) -> str | None:
+    chosen = draw.pick(lambda column: column.is_string or (column.is_number and column.distinct >= FEW_VALUES))
+    if not chosen:
+        return None
+    (index,) = chosen
+    name, value, column = draw.name(index), draw.row[index] or "", draw.columns[index]
+    if column.is_text:
+        clause = f"length({name}) {draw.choose('=', '>', '<')} {len(value)}"
+    elif column.is_string:
+        clause = {
+            "lower": f"lower({name}) = {sql_literal(value.lower(), 'VARCHAR')}",
+            "upper": f"upper({name}) = {sql_literal(value.upper(), 'VARCHAR')}",
+            "length": f"length({name}) {draw.choose('=', '>', '<')} {len(value)}",
+            "start": f"substr({name}, 1, {(cut := min(2, len(value)))}) = {sql_literal(value[:cut], 'VARCHAR')}",
+        }[draw.choose("lower", "upper", "length", "start")]
+    elif column.is_integer:
+        number = int(value)
+        clause = {
+            "%": f"{name} % 10 = {math.fmod(number, 10):.0f}",
+            "abs": f"abs({name}) {draw.choose('<', '>')} {abs(number)}",
+            "//": f"{name} // 10 = {number // 10}",
+        }[draw.choose("%", "abs", "//")]
+    else:
+        clause = f"round({name}) {draw.choose('=', '>', '<')} round({draw.literal(index)})"
+    return with_filters(draw, clause, chosen)
+
+
+def _calendar(draw: Draw) -> str | None:
+    chosen = draw.pick(lambda column: column.is_date)
+    if not chosen:
+        return None
+    (index,) = chosen
+    return with_filters(draw, calendar_filter(draw.name(index), draw.row[index] or "", draw.choose, draw.rng), chosen)
+
+
+def _two_columns(draw: Draw) -> str | None:
+    """Two columns of one type whose values overlap, compared."""
+    chosen = draw.pick(lambda column: not column.is_text and column.distinct >= FEW_VALUES, 2)
+    if len(chosen) < 2:
+        return None
+    first, last = chosen
+    if not _comparable(draw, first, last):
+        return None
+    strings = draw.columns[first].is_string
+    operator = draw.choose("=", "<>") if strings else draw.choose("<", ">", "<=", ">=", "=")
+    return with_filters(draw, f"{draw.name(first)} {operator} {draw.name(last)}", chosen, most=1)
+
+
+def _comparable(draw: Draw, first: int, last: int) -> bool:
+    """Whether a good part of the one column's values lies among the other's."""
+    a, b = draw.columns[first], draw.columns[last]
+    if (a.is_number, a.is_date, a.is_string) != (b.is_number, b.is_date, b.is_string):
+        return False
+    left, right = ([row[index] for row in draw.rows if row[index] is not None] for index in (first, last))
+    if a.is_string:
+        shared = set(left) & set(right)
+        return len(shared) >= 0.2 * len(set(left))
+    if a.is_date:
+        return True
+    numbers = [np.array([float(value) for value in values if value is not None]) for values in (left, right)]
+    ends = np.quantile(numbers[1], (0.1, 0.9))
+    return bool(np.mean((numbers[0] >= ends[0]) & (numbers[0] <= ends[1])) >= 0.2)
+
+
+def _on_text(make: Callable[[str, str, str, np.random.Generator], str | None]) -> Callable[[Draw], str | None]:
+    """A kind of question about one string column: its name, the row's string, and another row's."""
+
+    def question(draw: Draw) -> str | None:
+        index = draw.text_column()
+        other = None if index is None else draw.other(index)
+        if index is None or not draw.row[index] or not other:
+            return None
+        return make(draw.name(index), draw.row[index] or "", other, draw.rng)
+
+    return question
+
+
+def _text_equality(draw: Draw) -> str | None:
+    chosen = draw.pick(lambda column: column.is_text)
+    if not chosen:
+        return None
+    (index,) = chosen
+    if draw.rng.random() < 0.3:
+        return f"{draw.name(index)} IN ({_values(draw, index)})"
+    return _equal(draw, index)
+
+
+def _pattern_and_filters(draw: Draw) -> str | None:
+    index = draw.text_column()
+    if index is None or not draw.row[index]:
+        return None
+    position = draw.choose("prefix", "suffix", "contains")
+    clause = plain_pattern(position)(draw.name(index), draw.row[index] or "", "", draw.rng)
+    return None if clause is None else with_filters(draw, clause, [index], most=3, least=1)
+
+
+KINDS: dict[str, Callable[[Draw], str | None]] = {
+    "equality": _equality,
+    "range": _ranges,
+    "IN": _in,
+    "OR": _or,
+    "NOT and NULL": _not,
+    "function": _function,
+    "calendar": _calendar,
+    "two columns": _two_columns,
+    "LIKE 'x%'": _on_text(plain_pattern("prefix")),
+    "LIKE '%x'": _on_text(plain_pattern("suffix")),
+    "LIKE '%x%'": _on_text(plain_pattern("contains")),
+    "ILIKE": _on_text(ilike_pattern),
+    "LIKE OR LIKE": _on_text(either_pattern),
+    "LIKE AND LIKE": _on_text(two_patterns),
+    "NOT LIKE": _on_text(excluded_pattern),
+    "regular expression": _on_text(regular_expression),
+    "text equality": _text_equality,
+    "LIKE and filters": _pattern_and_filters,
+}

@@ -1,0 +1,1 @@
+"""The laboratory: measures the product as its users get it. The product never imports it."""

@@ -1,0 +1,3 @@
+from typing import Any
+
+def count(arrays: tuple[Any, ...], lows: tuple[int, ...], highs: tuple[int, ...], rows: int) -> int: ...

@@ -1,0 +1,1 @@
+"""One scoreboard: every figure of the product as shipped, measured by one command."""

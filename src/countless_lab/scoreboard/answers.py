@@ -1,0 +1,154 @@
+"""Answers to a workload, question by question, and the figures that are made of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless.estimator.calibration import LEVEL
+from countless.estimator.estimate import Estimate, q_error
+from countless.estimator.evaluate import Evaluation
+from countless.workload import Query
+from countless_lab.scoreboard.timer import timed
+
+ORDER_SEED = 7  # questions are asked in a random order, so that a bound on time treats all kinds alike
+NEARER = 1.01  # the factor by which one q-error must be less than the other to count
+
+
+@dataclass
+class Answers:
+    """What one method answered: the number of each question that it was asked, its answer and its milliseconds.
+
+    It holds no literals, so it may be kept where the table may not.
+    """
+
+    method: str
+    numbers: list[int] = field(default_factory=list)
+    rows: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    ms: list[float] = field(default_factory=list)
+    refused: list[bool] = field(default_factory=list)
+
+    def add(self, number: int, answer: Estimate, ms: float, refused: bool) -> None:
+        """Another answer."""
+        self.numbers.append(number)
+        self.rows.append(float(answer.rows))
+        self.low.append(float(answer.low))
+        self.high.append(float(answer.high))
+        self.ms.append(ms)
+        self.refused.append(refused)
+
+    def evaluation(self, queries: Sequence[Query], kind: str | None = None) -> Evaluation:
+        """The answers beside the truth; all of them, or those to questions of one kind."""
+        asked, estimates = [], []
+        for place, number in enumerate(self.numbers):
+            if kind is not None and queries[number].kind != kind:
+                continue
+            method = "refused" if self.refused[place] else self.method
+            asked.append(queries[number])
+            estimates.append(
+                Estimate(
+                    "", self.rows[place], 0.0, self.low[place], self.high[place], LEVEL, method, False, self.ms[place]
+                )
+            )
+        return Evaluation(self.method, tuple(asked), tuple(estimates))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return vars(self)
+
+
+def ask(
+    method: str,
+    answer: Callable[[str], Estimate],
+    queries: Sequence[Query],
+    seconds: float,
+    is_refusal: type[Exception] = KeyError,
+) -> Answers:
+    """Ask every question once, in a random order, until the time is over. A refusal counts as an answer of no rows."""
+    found = Answers(method)
+    deadline = time.monotonic() + seconds
+    for number in np.random.default_rng(ORDER_SEED).permutation(len(queries)).tolist():
+        if time.monotonic() > deadline:
+            break
+        where = queries[number].where
+        refused = False
+
+        def attempt(where: str = where) -> Estimate:
+            nonlocal refused
+            try:
+                return answer(where)
+            except is_refusal:
+                refused = True
+                return Estimate(where, 0.0, 0.0, 0.0, 0.0, LEVEL, method, False, 0.0)
+
+        estimate, ms = timed(attempt)
+        found.add(number, estimate, ms, refused)
+    return found
+
+
+def figures(answers: Answers, queries: Sequence[Query]) -> dict[str, Any]:
+    """q-errors, coverage, width, refusals and latency of all answers, and the same for every kind."""
+    kinds = list(dict.fromkeys(query.kind for query in queries if query.kind))
+    return {
+        **_summary(answers.evaluation(queries)),
+        "kinds": {kind: _summary(found) for kind in kinds if (found := answers.evaluation(queries, kind)).queries},
+    }
+
+
+def _summary(evaluation: Evaluation) -> dict[str, Any]:
+    facts = evaluation.to_json()
+    kept = ("queries", "refused", "q_error", "queries_10_rows", "q_error_10_rows", "coverage", "width", "latency_ms")
+    return {name: _rounded(facts[name]) for name in kept}
+
+
+def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, Any]:
+    """How often each of two methods is nearer to the truth, over all questions that both answered, and by kind."""
+    theirs = {
+        number: q_error(rows, queries[number].rows) for number, rows in zip(other.numbers, other.rows, strict=True)
+    }
+    counts: dict[str, list[int]] = {}
+    for number, rows in zip(own.numbers, own.rows, strict=True):
+        if number not in theirs:
+            continue
+        mine = q_error(rows, queries[number].rows)
+        for kind in {"", queries[number].kind}:
+            won, lost = counts.setdefault(kind, [0, 0])
+            counts[kind] = [won + (mine * NEARER < theirs[number]), lost + (theirs[number] * NEARER < mine)]
+    return {"all": counts.pop("", [0, 0]), "kinds": counts}
+
+
+def ratio_of_medians(other: Answers, own: Answers) -> float | None:
+    """The median time of one method over that of another, on the questions that both answered."""
+    mine = dict(zip(own.numbers, own.ms, strict=True))
+    both = [(ms, mine[number]) for number, ms in zip(other.numbers, other.ms, strict=True) if number in mine]
+    if not both:
+        return None
+    theirs, ours = zip(*both, strict=True)
+    return _rounded(float(np.median(theirs)) / max(1e-6, float(np.median(ours))))
+
+
+def write_answers(path: Path, workloads: dict[str, dict[str, Answers]]) -> None:
+    """Keep answers by workload and method."""
+    found = {name: {method: a.to_json() for method, a in methods.items()} for name, methods in workloads.items()}
+    path.write_text(json.dumps(found), encoding="utf-8")
+
+
+def read_answers(path: Path) -> dict[str, dict[str, Answers]]:
+    """The answers that :func:`write_answers` kept."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {name: {method: Answers(**a) for method, a in methods.items()} for name, methods in found.items()}
+
+
+def _rounded(value: Any) -> Any:
+    """Figures with as many digits as they are worth."""
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    return float(f"{value:.4g}") if isinstance(value, float) else value
