@@ -1,14 +1,21 @@
 # Everything a fresh machine with Python 3.11 or newer needs:  make demo   make test
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-KERNEL := $(wildcard src/countless/engine/kernel_c/*)
+KERNEL := $(wildcard src/countless/engine/kernel_c/*) src/countless_lab/scan.c
+# Where the tables of the scoreboard are; those that are not there are skipped.
+COUNTLESS_DATA ?= ../shared/data
 
-.PHONY: demo test lint types tests postgres chromium clean
+.PHONY: demo test scoreboard lint types tests postgres chromium clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
 
 test: lint types tests
+
+# Measures the product as shipped, and writes docs/scoreboard.md. QUICK=1: three tables in 12 minutes. TABLES="adult flights": only these.
+scoreboard: .venv/.bench
+	$(BIN)/countless bench scoreboard $(TABLES) $(if $(QUICK),--quick) --data "$(COUNTLESS_DATA)" \
+	    -o docs/results/scoreboard --page docs/scoreboard.md --readme README.md
 
 lint: .venv/.dev
 	$(BIN)/ruff check
@@ -44,10 +51,14 @@ chromium:
 
 .venv/.dev: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@ .venv/.train .venv/.bench
+
+.venv/.bench: pyproject.toml constraints.txt $(KERNEL) | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	touch $@ .venv/.train
 
 .venv:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*
+	rm -rf .venv .scoreboard .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from countless.bench.contest import Watch
+from countless.bench.contenders import Watch, one_thread
 from countless.bench.text import OFF, ON, Options, contest, per_sample
-from countless.errors import DataError
+from countless.errors import DataError, MissingExtraError
 from countless.workload.text import KINDS
 from tests.cli.test_cli import Run, run
 from tests.texts import URL, random_estimator
@@ -55,3 +55,9 @@ def test_the_command(run: Run, files: tuple[Path, Path]) -> None:
     assert done.code == 0, done.err
     assert "does a string contain a piece" in done.out
     assert json.loads(done.out.splitlines()[-1])["options"]["queries"] == 4
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "threadpoolctl", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'countless\[bench\]'"):
+        one_thread()

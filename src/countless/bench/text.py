@@ -16,10 +16,8 @@ import numpy as np
 from countless.baselines.duckdb_guess import DuckDbGuess
 from countless.baselines.sample_scan import SampleScan
 from countless.baselines.scan import Scan
-from countless.bench.contest import Watch
+from countless.bench.contenders import Contender, Watch, measure, one_thread
 from countless.bench.machine import machine_facts
-from countless.bench.methods import Contender
-from countless.bench.speed import measure, one_thread
 from countless.data.source import Source
 from countless.engine.text.machine import Machine
 from countless.engine.text.paper import draw, naive

@@ -29,7 +29,7 @@ COMMANDS = {
     "advise": "Where does PostgreSQL's planner err, and which statistics would help?",
     "serve": "Answer questions over HTTP, with a page to ask them.",
     "info": "What does a model file hold?",
-    "bench": "Measure speed, and how it grows.",
+    "bench": "Measure accuracy, speed and size.",
     "paper": "Run the paper's experiments on your tables.",
     "demo": "Fit the embedded table and compare estimates with the truth.",
 }

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from countless.data.text import TextColumn
 from countless.estimator.estimate import format_rows as rows
+from countless.formats import duration, factor, plural, size
 
 NARROWEST = 120
 
@@ -48,16 +49,6 @@ def progress() -> Console:
     return _console(sys.stderr)
 
 
-def plural(count: float, noun: str) -> str:
-    """So many of something.
-
-    >>> plural(1, "row"), plural(2000, "row"), plural(2.5, "epoch")
-    ('1 row', '2,000 rows', '2.5 epochs')
-    """
-    number = f"{count:,}" if isinstance(count, int) else f"{count:g}"
-    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
-
-
 def wrote(count: int, noun: str, path: Path) -> None:
     """Say on standard error what is in a file now."""
     progress().print(f"wrote {plural(count, noun)} to {path}", soft_wrap=True)
@@ -70,29 +61,6 @@ def asked_for(queries: int, column_sets: int) -> str:
     '200 clauses about 10 sets of columns'
     """
     return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
-
-
-def factor(value: float) -> str:
-    """A q-error or another factor.
-
-    >>> factor(1.234), factor(57.3), factor(12345)
-    ('1.23', '57', '12,345')
-    """
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """A time for people.
-
-    >>> duration(9.4), duration(75), duration(4000)
-    ('9s', '1m15s', '1h06m')
-    """
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m{seconds % 60:02}s"
-    return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
 
 
 def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
@@ -131,18 +99,6 @@ def error_bars(interval: dict[str, Any]) -> str:
     told[0] += " rows"
     held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"
     return f"{held} {interval['coverage']:.1%} do; they span a factor of {', '.join(told)}"
-
-
-def size(count: int) -> str:
-    """A number of bytes.
-
-    >>> size(512), size(2_600_000)
-    ('512 B', '2.6 MB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count} B"
 
 
 def _console(file: TextIO) -> Console:

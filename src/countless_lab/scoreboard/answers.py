@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from countless.bench.timer import timed
 from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import Evaluation
 from countless.workload import Query
-from countless_lab.scoreboard.timer import timed
 
 ORDER_SEED = 7  # questions are asked in a random order, so that a bound on time treats all kinds alike
 NEARER = 1.01  # the factor by which one q-error must be less than the other to count
@@ -132,7 +132,7 @@ def ratio_of_medians(other: Answers, own: Answers) -> float | None:
     if not both:
         return None
     theirs, ours = zip(*both, strict=True)
-    return _rounded(float(np.median(theirs)) / max(1e-6, float(np.median(ours))))
+    return float(f"{np.median(theirs) / max(1e-6, np.median(ours)):.4g}")
 
 
 def write_answers(path: Path, workloads: dict[str, dict[str, Answers]]) -> None:

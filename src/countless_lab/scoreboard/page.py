@@ -9,8 +9,8 @@ from typing import Any
 
 from countless.bench.files import write_whole
 from countless.bench.sheet import Sheet
-from countless.cli.show import factor, size
 from countless.errors import DataError
+from countless.formats import factor, size
 from countless_lab.scoreboard.history import Run, measured_tables, read_runs
 from countless_lab.scoreboard.picture import draw_picture
 from countless_lab.scoreboard.tables import known_tables
@@ -240,9 +240,9 @@ def kinds_sheet(table: str, found: list[Run]) -> Sheet:
                 *("" if other is None else _ms(other["latency_ms"]["p50"]) for other in (exact, sample)),
             )
         )
-    headings = ("kind", "asked", "refused", "q-error p50", "p95", "max", "90% hold")
-    headings += ("sample p50", "p95", "max", "nearer", "ms", "DuckDB ms", "sample ms")
-    return Sheet(table, headings, tuple(rows))
+    own = ("kind", "asked", "refused", "q-error p50", "p95", "max", "90% hold")
+    beside = ("sample p50", "p95", "max", "nearer", "ms", "DuckDB ms", "sample ms")
+    return Sheet(table, own + beside, tuple(rows))
 
 
 def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:

@@ -132,11 +132,11 @@ def _rate(sample: Any, seconds: float) -> float:
 def ask(model: str, folder: str, answers: str, seconds: float) -> Facts:
     """Load the model and ask it both workloads, each question once."""
     from countless import load
+    from countless.bench.timer import timed
     from countless.errors import QueryError
     from countless.workload import load as load_queries
     from countless_lab.scoreboard.answers import Answers, write_answers
     from countless_lab.scoreboard.answers import ask as ask_all
-    from countless_lab.scoreboard.timer import timed
 
     estimator, load_ms = timed(lambda: load(model))
     found: dict[str, dict[str, Answers]] = {}
@@ -189,11 +189,11 @@ def oppose(table: str, folder: str, answers: str, seconds: float, model_bytes: i
 
 def _scanned(memory: Any, queries: Any, seconds: float) -> Any:
     """The paper's questions by a scan of codes; None where it is not compiled, or the questions are about text."""
+    from countless.bench.timer import timed
     from countless.estimator.estimate import Estimate
     from countless.query.parse import parse
     from countless_lab.codes import PackedCodes, has_scan
     from countless_lab.scoreboard.answers import Answers
-    from countless_lab.scoreboard.timer import timed
 
     names = sorted({column.name for query in queries for column in parse(query.where).find_all(_column())})
     if not has_scan() or any("LIKE" in query.where for query in queries):

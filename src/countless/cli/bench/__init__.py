@@ -1,4 +1,4 @@
-"""``countless bench``: measure speed, and how it grows."""
+"""``countless bench``: measure the product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from countless.cli.lazy import Commands
 
 BENCHMARKS = {
     "scoreboard": "Every figure of the product as shipped, on real tables: accuracy, speed, size, training.",
-    "speed": "Every method on the same queries: latency, accuracy, work, and the ratios.",
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "ablation": "Which ways to train make better models in equal time.",
     "workload": "What it is worth that a fit knows what will be asked.",
@@ -21,9 +20,7 @@ BENCHMARKS = {
     cls=Commands,
     modules="countless.cli.bench",
     summaries=BENCHMARKS,
-    epilog="\b\nExamples:\n"
-    "  countless bench speed people.parquet people.countless\n"
-    "  countless bench growth -o growth/",
+    epilog="\b\nExamples:\n  countless bench scoreboard --quick -o results/\n  countless bench growth -o growth/",
 )
 def bench() -> None:
-    """Measure speed, and how it grows. Compare ratios, not milliseconds, between machines."""
+    """Measure accuracy, speed and size. Compare ratios, not milliseconds, between machines."""

@@ -91,7 +91,7 @@ def scoreboard(
     console = show.progress()
     require_plotting()
     scale = QUICK if quick else FULL
-    changed = {
+    changed: dict[str, Any] = {
         "budget": budget,
         "rows": rows,
         "paper_questions": questions,
@@ -99,8 +99,7 @@ def scoreboard(
         "seconds": seconds,
         "opponent_seconds": seconds,
     }
-    chosen = {name: value for name, value in changed.items() if value is not None}
-    scale = replace(scale, **chosen)
+    scale = replace(scale, **{name: value for name, value in changed.items() if value is not None})
     found, missing = choose_tables(tables, quick, data)
     for name in missing:
         console.print(f"skipping {name}: it is not in {data} (--data names the folder)", style="yellow", soft_wrap=True)

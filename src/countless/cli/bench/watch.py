@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from countless.bench.contest import Watch
-from countless.bench.speed import Measured
+from countless.bench.contenders import Measured, Watch
 
 
 class ContestWatch(Watch):
