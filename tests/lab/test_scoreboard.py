@@ -24,7 +24,7 @@ from countless_lab.codes import PackedCodes, has_scan
 from countless_lab.scoreboard.answers import Answers, ask, figures, nearer, ratio_of_medians
 from countless_lab.scoreboard.history import add_run, code_fingerprint, read_runs
 from countless_lab.scoreboard.opponents import TableInMemory
-from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_readme
+from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_page, write_readme
 from countless_lab.scoreboard.plan import FULL, QUICK, steps_of
 from countless_lab.scoreboard.tables import choose_tables, known_tables
 from countless_lab.scoreboard.workloads import draw_workloads
@@ -130,6 +130,18 @@ def test_a_run_of_the_same_code_takes_the_place_of_the_last(tmp_path: Path) -> N
     (tmp_path / "t.json").write_text("{}", encoding="utf-8")
     with pytest.raises(DataError, match="not a result of the scoreboard"):
         read_runs(tmp_path, "t", "full")
+
+
+def test_quick_runs_alone_make_a_history(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    with pytest.raises(DataError, match="no results in"):
+        write_page(tmp_path, page)
+    fits = [{"seconds": 60.0, "bytes": 2_000_000}, {"seconds": 70.0, "bytes": 2_000_000}]
+    add_run(tmp_path, "t", "quick", {"code": "a", "date": "2026-01-02", "commit": "c0ffee", "fits": fits, "rate": {}})
+    write_page(tmp_path, page)
+    text = page.read_text(encoding="utf-8")
+    assert "| t | 2026-01-02 c0ffee | 60-70 | 2.0 MB |" in text
+    assert "## Fit" not in text
 
 
 def test_tables_that_are_not_here_are_skipped(tmp_path: Path) -> None:

@@ -61,7 +61,9 @@ class _Lines(Watch):
     help="Where models, questions and answers are kept, so that a stopped run goes on.",
 )
 @click.option("--page", type=click.Path(path_type=Path), help="A Markdown page to write, with every figure.")
-@click.option("--readme", type=click.Path(path_type=Path), help="A README whose table of figures to renew.")
+@click.option(
+    "--readme", type=click.Path(path_type=Path), help="A README whose table of figures to renew; not with --quick."
+)
 @click.option("--budget", type=Duration(), help="Time of each fit  [default: 5m; 1m with --quick]")
 @click.option("--rows", type=click.IntRange(min=100), help="Use at most so many rows of each table.")
 @click.option("--questions", type=click.IntRange(min=10), help="Questions of the paper's kind.")
@@ -108,6 +110,6 @@ def scoreboard(
     if page is not None:
         write_page(output, page)
         console.print(f"wrote {page}")
-    if readme is not None:
+    if readme is not None and not quick:
         write_readme(output, readme)
         console.print(f"renewed the figures of {readme}")
