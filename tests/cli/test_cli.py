@@ -327,7 +327,7 @@ class TestEvaluate:
     def test_kinds(self, run: Run, model: Path, people: Path) -> None:
         done = run("evaluate", model, people, "--queries", 100, "--kinds")
         assert done.code == 0, done.err
-        lines = [line for line in done.out.splitlines() if re.match(r"(equality|or|1-2 filters|1000\+ rows) ", line)]
+        lines = [line for line in done.out.splitlines() if re.match(r"(equality|OR|1-2 filters|1000\+ rows) ", line)]
         assert len(lines) == 4
         assert all(re.search(r"\d+\.\d% +[\d.,]+$", line.rstrip()) for line in lines)  # coverage, and width
         assert "9-12 filters" not in done.out

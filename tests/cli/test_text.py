@@ -197,7 +197,7 @@ class TestEvaluate:
         facts = json.loads(run("evaluate", pages, lines, "--queries", 44, "--patterns", "mix", "--json").out)
         assert len(facts["by_class"]) == 11
         assert all(entry["queries"] == 4 for entry in facts["by_class"].values())
-        assert set(facts["by_class"]["regex"]) == {"queries", "coverage", "width", *facts["q_error"]}
+        assert set(facts["by_class"]["regex"]) == {"queries", "refused", "coverage", "width", *facts["q_error"]}
 
     def test_classes_for_people(self, run: Run, pages: Path, lines: Path) -> None:
         out = run("evaluate", pages, lines, "--queries", 22, "--patterns", "mix").out
