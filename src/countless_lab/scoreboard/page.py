@@ -10,7 +10,7 @@ from typing import Any
 from countless.bench.files import write_whole
 from countless.bench.sheet import Sheet
 from countless.errors import DataError
-from countless.formats import factor, size
+from countless.formats import duration, factor, size
 from countless_lab.scoreboard.history import Run, measured_tables, read_runs
 from countless_lab.scoreboard.picture import draw_picture
 from countless_lab.scoreboard.tables import known_tables
@@ -39,7 +39,7 @@ def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[s
     picture = os.path.relpath(results / PICTURE, page.parent)
     newest = next(iter(runs.values()))[0]
     return [
-        INTRODUCTION.format(picture=picture, machine=_machine(newest)),
+        INTRODUCTION.format(picture=picture, machine=_machine(newest), **_scale(newest)),
         "## Fit",
         fit_sheet(runs).markdown(),
         "## File",
@@ -352,6 +352,15 @@ def _nearer(run: Run, workload: str) -> str:
 
 def _quantiles(facts: dict[str, Any]) -> str:
     return " / ".join(factor(facts["q_error"][place]) for place in ("p50", "p95", "p99"))
+
+
+def _scale(run: Run) -> dict[str, str]:
+    """How long a fit was, and whether the tables were cut."""
+    rows = run["scale"]["rows"]
+    return {
+        "budget": duration(run["scale"]["budget"]),
+        "cut": "" if rows is None else f", on at most {rows:,} rows of each table",
+    }
 
 
 def _machine(run: Run) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 INTRODUCTION = """# Scoreboard
 
-What a user gets: the default `fit`, with a budget of five minutes, and the default `estimate`. `make scoreboard`
+What a user gets: the default `fit`, with a budget of {budget}, and the default `estimate`{cut}. `make scoreboard`
 measures all of it and writes this page; do not edit it. A figure in brackets is that of the previous run.
 
 ![q-errors and latency of Countless, of samples and of DuckDB, one panel a table]({picture})
