@@ -84,7 +84,7 @@ def fitted(settings: argparse.Namespace) -> dict[str, Any]:
         "codes_bytes": sum(file.stat().st_size for file in codes_of(settings).iterdir()),
         "epochs": estimator.report["epochs"],
         "training_rows_per_second": estimator.report["rows_per_second"],
-        "text_rows_per_second": {name: text["rows_per_second"] for name, text in estimator.report["texts"].items()},
+        "text_rows_per_second": estimator.report.get("text", {}).get("rows_per_second"),
     }
 
 

@@ -34,7 +34,7 @@ def main() -> None:
         estimator = fit(table, budget=seconds, text_network=network, summary=False)
         queries = random_workload(estimator.schema, table, QUERIES, SEED, "contains")
         results = evaluate(partial(estimator.estimate, summary=False), queries, "particles").to_json()
-        (report,) = estimator.report["texts"].values()
+        report = estimator.report["text"]
         bits = {key: report[key] for key in ("masked_bits", "unmasked_bits", "rows_per_second", "parameters", "epochs")}
         found[name] = {"q_error": results["q_error"], "latency_ms": results["latency_ms"], **bits}
     json.dump(found, sys.stdout, indent=1)

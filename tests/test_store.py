@@ -58,6 +58,12 @@ def test_several_models_fit_into_one_file(tmp_path: Path) -> None:
     assert set(store.read(tmp_path / "x").models) == {"columns", "text.url"}
 
 
+def test_weights_that_are_masked_take_no_room(tmp_path: Path) -> None:
+    weights = np.tril(np.random.default_rng(0).standard_normal((256, 256))).astype(np.float16)
+    store.write(tmp_path / "x", Contents({}, {"columns": StoredModel({}, {"w": weights})}))
+    assert (tmp_path / "x").stat().st_size < 0.65 * weights.nbytes
+
+
 def test_the_same_model_makes_the_same_bytes(model: Path, tmp_path: Path) -> None:
     again = Estimator.load(model).save(tmp_path / "again.countless")
     assert again.read_bytes() == model.read_bytes()

@@ -6,10 +6,10 @@ import numpy as np
 
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
-from countless.engine.text.runtime import shapes
+from countless.engine.text.shared import shared_shapes
 from countless.estimator.estimator import Estimator
-from countless.estimator.parts import text_model
-from countless.spec import TextSpec
+from countless.estimator.parts import TEXT_MODEL
+from countless.spec import SharedTextSpec
 from countless.store import StoredModel
 
 URL = TextColumn("url", "VARCHAR", "./abcw", 12, False, 50, (("é", 3), ("\t", 1)), (9, 8, 7, 6, 5, 4))
@@ -19,9 +19,7 @@ NOTE = TextColumn("note", "VARCHAR", "xyz", 4, True, 20, (), (3, 2, 1), cut=5, b
 def random_estimator(*texts: TextColumn, seed: int = 0) -> Estimator:
     """An estimator of a table of text columns, with arbitrary weights."""
     rng = np.random.default_rng(seed)
-    models = {}
-    for index, column in enumerate(texts):
-        spec = TextSpec(len(column.characters), column.length, width=8, blocks=1, heads=2, inner=8, buckets=31)
-        arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes(spec).items()}
-        models[text_model(index)] = StoredModel(spec.to_json(), arrays)
-    return Estimator(Schema(100, (), (), texts), models)
+    columns = [(column.characters, column.length) for column in texts]
+    spec = SharedTextSpec.of(columns, width=8, blocks=1, heads=2, inner=8, buckets=31)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shared_shapes(spec).items()}
+    return Estimator(Schema(100, (), (), texts), {TEXT_MODEL: StoredModel(spec.to_json(), arrays)})

@@ -25,6 +25,8 @@ Every message says what is wrong and how to mend it.
 
 from __future__ import annotations
 
+LONG_LINE = 400  # characters of a clause that an error shows at most
+
 
 class CountlessError(Exception):
     """Base class of every error that Countless raises on purpose."""
@@ -120,5 +122,8 @@ def underline(text: str, start: int, end: int) -> str:
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
     line_end = len(text) if line_end < 0 else line_end
+    if line_end - line_start > LONG_LINE:  # show the part around the spot
+        line_start = max(line_start, start - LONG_LINE // 4)
+        line_end = min(line_end, line_start + LONG_LINE)
     width = max(1, min(end, line_end) - start)
     return f"  {text[line_start:line_end]}\n  {' ' * (start - line_start)}{'^' * width}"

@@ -45,6 +45,29 @@ def carried(call: Callable[[A], B]) -> Callable[[A], B]:
     return called
 
 
+@contextmanager
+def stopping(stop: Callable[[], None], every: float = 0.05) -> Iterator[None]:
+    """Call ``stop``, from another thread, when what this thread does within is no longer wanted, until it ends."""
+    wanted = getattr(_own, "wanted", None)
+    if wanted is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(every):
+            if not wanted():
+                stop()
+
+    thread = threading.Thread(target=watch, name="countless-stopping")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def go_on() -> None:
     """A step of long work: an error here, if it is no longer wanted."""
     wanted = getattr(_own, "wanted", None)

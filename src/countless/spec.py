@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from countless.arrays import IntArray
 from countless.errors import ModelFileError
+from countless.sections import COLUMNS_MODEL, TEXT_MODEL, Record, Text, check_section
 
 RESMADE = "resmade"
 
@@ -59,8 +61,10 @@ class ModelSpec:
             raise ModelFileError(f"units must share out the {self.hidden} hidden ones over {positions} positions")
         if min(self.units, default=0) < 0:
             raise ModelFileError("there cannot be fewer than 0 units of a degree")
-        for position in np.flatnonzero(self.depths):
-            if any(order.index(position) < order.index(position - 1) for order in self.orders):
+        later = np.flatnonzero(self.depths)
+        for number in range(len(self.orders)):
+            ranks = self.ranks(number)
+            if np.any(ranks[later] < ranks[later - 1]):
                 raise ModelFileError("an order must visit the positions of a column in their own order")
 
     @property
@@ -122,27 +126,27 @@ class ModelSpec:
     @classmethod
     def from_json(cls, data: Any) -> ModelSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        try:
-            return cls(
-                kind=str(data["kind"]),
-                sizes=tuple(int(size) for size in data["sizes"]),
-                hidden=int(data["hidden"]),
-                blocks=int(data["blocks"]),
-                embedding=int(data["embedding"]),
-                orders=tuple(tuple(int(position) for position in order) for order in data["orders"]),
-                groups=tuple(int(count) for count in data["groups"]),
-                units=tuple(int(count) for count in data.get("units", ())),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None
+        check_section("the model's description", COLUMNS_MODEL, data)
+        return cls(
+            kind=data["kind"],
+            sizes=tuple(data["sizes"]),
+            hidden=data["hidden"],
+            blocks=data["blocks"],
+            embedding=data["embedding"],
+            orders=tuple(map(tuple, data["orders"])),
+            groups=tuple(data["groups"]),
+            units=tuple(data.get("units", ())),
+        )
 
 
 TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
+SHARED_TEXT = "transformer"
+AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL
 
 
 @dataclass(frozen=True)
 class TextSpec:
-    """A causal Transformer over the characters of a text column.
+    """A causal Transformer over the characters of one text column, as the engine evaluates it.
 
     A string is written in symbols: the alphabet's ``characters``, then UNKNOWN (any rarer character), END, CUT (the
     string goes on, but the model does not see how) and NULL. What the network reads is one of these or MASK, at a
@@ -150,6 +154,7 @@ class TextSpec:
     MASK at position ``p`` stands for ``p`` symbols that are not known, so that every string begins with MASK at 0.
 
     ``grams`` lists lengths of character n-grams that have embeddings of their own, in ``buckets`` by a hash.
+    ``hash_ids`` has the number of each symbol, MASK included, in that hash; by default the symbol itself.
     ``context`` is what else may be known of the row: how many symbols each position of the columns' model has. As
     there, the one after these is MASK, for what is not known; a hidden layer of ``context_width`` units reads them all.
     Without a context strings are learned by themselves. With ``gaps`` the model has also learned what follows MASK
@@ -171,6 +176,7 @@ class TextSpec:
     context: tuple[int, ...] = ()
     context_width: int = 64
     gaps: bool = False
+    hash_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = (self.length, self.width, self.blocks, self.heads, self.inner, self.buckets, *self.grams)
@@ -180,6 +186,10 @@ class TextSpec:
             raise ModelFileError(f"{self.heads} heads cannot share a width of {self.width} evenly")
         if list(self.grams) != sorted(set(self.grams)) or min(self.grams, default=2) < 2:
             raise ModelFileError("the lengths of n-grams must ascend from 2")
+        if not self.hash_ids:
+            object.__setattr__(self, "hash_ids", tuple(range(self.symbols + 1)))
+        if len(self.hash_ids) != self.symbols + 1 or min(self.hash_ids) < 0 or max(self.hash_ids) >= 1 << 31:
+            raise ModelFileError("every symbol, and MASK, has one number in the hash of n-grams")
 
     @property
     def unknown(self) -> int:
@@ -204,29 +214,112 @@ class TextSpec:
     @property
     def symbols(self) -> int:
         """How many symbols there are."""
-        return self.characters + 4
+        return self.characters + AFTER_CHARACTERS
 
     @property
     def mask(self) -> int:
         """The token for symbols that are not known."""
         return self.symbols
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
-        return {"kind": "transformer", **asdict(self), "grams": list(self.grams), "context": list(self.context)}
+
+@dataclass(frozen=True)
+class SharedTextSpec:
+    """One Transformer for all text columns of a table.
+
+    The network's alphabet is the union of the columns' alphabets: ``alphabets[c]`` has the network's number of each
+    character of column ``c``, in ascending order. ``lengths[c]`` is where the strings of that column are cut.
+
+    The columns share the layers and the embeddings of characters, n-grams and the row's symbols. Each column has its
+    own embeddings of positions, which tell the network the column; its own output biases; and its own map from the
+    row's hidden layer. To the engine each column is a model of its own, :meth:`column`. The other fields are those of
+    :class:`TextSpec`.
+
+    >>> spec = SharedTextSpec(alphabets=((0, 1, 2), (1, 3)), lengths=(20, 5))
+    >>> spec.characters, spec.column(1).characters, spec.column(1).hash_ids
+    (4, 2, (1, 3, 4, 5, 6, 7, 8))
+    """
+
+    alphabets: tuple[tuple[int, ...], ...]
+    lengths: tuple[int, ...]
+    width: int = 64
+    blocks: int = 2
+    heads: int = 4
+    inner: int = 256
+    grams: tuple[int, ...] = (2, 3, 4)
+    buckets: int = 1 << 14
+    context: tuple[int, ...] = ()
+    context_width: int = 64
+    gaps: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.lengths or len(self.lengths) != len(self.alphabets):
+            raise ModelFileError("a text model has at least 1 column, each with an alphabet and a length")
+        if any(list(each) != sorted(set(each)) or min(each, default=0) < 0 for each in self.alphabets):
+            raise ModelFileError("the characters of a column must have ascending numbers")
+        for index in range(len(self.lengths)):
+            self.column(index)
 
     @classmethod
-    def from_json(cls, data: Any) -> TextSpec:
+    def of(cls, columns: Sequence[tuple[str, int]], **sizes: Any) -> SharedTextSpec:
+        """The network for columns of these characters and lengths.
+
+        >>> SharedTextSpec.of([("abc", 20), ("bx", 5)]).alphabets
+        ((0, 1, 2), (1, 3))
+        """
+        union = {character: number for number, character in enumerate(sorted({*"".join(text for text, _ in columns)}))}
+        alphabets = tuple(tuple(union[character] for character in text) for text, _ in columns)
+        return cls(alphabets, tuple(length for _, length in columns), **sizes)
+
+    @property
+    def characters(self) -> int:
+        """How many different characters the columns have together."""
+        return 1 + max((number for each in self.alphabets for number in each), default=-1)
+
+    @property
+    def union(self) -> range:
+        """The network's numbers of all characters, of UNKNOWN, END, CUT and NULL, and of MASK."""
+        return range(self.characters + AFTER_CHARACTERS + 1)
+
+    def column(self, index: int) -> TextSpec:
+        """The model of one column, as the engine evaluates it."""
+        alphabet = self.alphabets[index]
+        return TextSpec(
+            len(alphabet),
+            self.lengths[index],
+            self.width,
+            self.blocks,
+            self.heads,
+            self.inner,
+            self.grams,
+            self.buckets,
+            self.context,
+            self.context_width,
+            self.gaps,
+            (*alphabet, *self.union[self.characters :]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        lists = {name: list(getattr(self, name)) for name in ("lengths", "grams", "context")}
+        return {"kind": SHARED_TEXT, **asdict(self), **lists, "alphabets": [list(each) for each in self.alphabets]}
+
+    @classmethod
+    def from_json(cls, data: Any) -> SharedTextSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        try:
-            if data["kind"] != "transformer":
-                raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
-            others = ("grams", "context", "context_width", "gaps")
-            sizes = {field.name: int(data[field.name]) for field in fields(cls) if field.name not in others}
-            grams = tuple(int(length) for length in data["grams"])
-            context = tuple(int(size) for size in data["context"] or ())  # older files say 0 for none
-            width = int(data.get("context_width", cls.context_width))
-            gaps = bool(data.get("gaps", False))
-            return cls(**sizes, grams=grams, context=context, context_width=width, gaps=gaps)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"the model's description is damaged ({error!r}): fit it again") from None
+        check_section("the model's description", Record({"kind": Text()}), data)
+        if data["kind"] != SHARED_TEXT:
+            raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
+        check_section("the model's description", TEXT_MODEL, data)
+        return cls(
+            alphabets=tuple(map(tuple, data["alphabets"])),
+            lengths=tuple(data["lengths"]),
+            width=data["width"],
+            blocks=data["blocks"],
+            heads=data["heads"],
+            inner=data["inner"],
+            grams=tuple(data["grams"]),
+            buckets=data["buckets"],
+            context=tuple(data["context"]),
+            context_width=data["context_width"],
+            gaps=bool(data["gaps"]),
+        )

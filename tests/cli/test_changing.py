@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,34 @@ def test_table_rows_of_many_clauses(run: Run, model: Path, tmp_path: Path) -> No
     clauses.write_text("age > 40\nTRUE\n")
     done = run("estimate", model, "--file", clauses, "--table-rows", "6000", "--json")
     assert [round(json.loads(line)["rows"]) for line in done.out.splitlines()][1] == 6_000
+
+
+def test_rows_that_were_learned_before_are_told(
+    run: Run, copied: Path, rows: Path, people: Path, tmp_path: Path
+) -> None:
+    assert "count twice" not in run("update", copied, rows, "--epochs", "1").err
+    again = tmp_path / "again.csv"
+    connect().execute(f"COPY (FROM '{rows}' ORDER BY id DESC) TO '{again}'")
+    done = run("update", copied, again, "--epochs", "1")
+    assert done.code == 0
+    assert "the model learned these rows before, in the update of 2" in done.err
+    assert "they will count twice: give only rows that are new" in done.err
+    assert done.err.index("count twice") < done.err.index("training")
+    done = run("update", copied, people, "--epochs", "1", "-o", tmp_path / "twice.countless")
+    assert "these rows are the table that the model was fitted on; they will count twice" in done.err
+
+
+@pytest.mark.parametrize(("code", "updates"), [(0, False), (1, False), (2, False), (3, True), (130, False)])
+def test_the_documented_script_updates_a_model_that_has_drifted_only(code: int, updates: bool, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "changing.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```sh\n(.*?)```", page, re.S)
+    (tmp_path / "nightly.sh").write_text(script.replace("/srv/models", str(tmp_path)))
+    command = tmp_path / "countless"
+    command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\n[ "$1" = check ] && exit {code}\nexit 0\n')
+    command.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(["sh", tmp_path / "nightly.sh"], env={**os.environ, "PATH": path}, check=False)
+    called = (tmp_path / "called").read_text().splitlines()
+    assert called[0] == "check people.countless people.parquet --quiet"
+    assert called[1:] == (["update people.countless today.parquet"] if updates else [])
+    assert done.returncode == (0 if code in (0, 3) else 1)

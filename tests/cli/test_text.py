@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from countless.cli.fitting import FitView
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import TEXT_PRESETS, TextNetwork
+from countless.train.loop import Progress
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -63,13 +65,24 @@ class TestFit:
             "training on the text of line ...",
             "counting n-grams of line ...",
             "text of line: 1 epoch in",
-            "bits a character: ",
+            "training rows: ",
+            " bits/character, none are held out for validation",
             "but of text only what its model learned",
             "error bars: 90% should hold, and of ",
         ):
             assert phrase in done.err
         assert done.out == ""
         assert list(tmp_path.iterdir()) == [model]  # no checkpoint stays behind
+
+    def test_the_last_progress_and_the_summary_say_the_same(self, run: Run, tmp_path: Path) -> None:
+        table = write_lines(tmp_path / "lines.txt", 2400)
+        options = ("--text", "line", "--max-length", 6, "--epochs", 1)
+        done = run("fit", table, "-o", tmp_path / "m", *options)
+        assert done.code == 0, done.err
+        told = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", done.err)
+        assert len(told) == 2
+        assert told[0] == told[1]
+        assert told[0] in run("info", tmp_path / "m").out
 
     def test_columns_that_must_not_be_text(self, run: Run, tmp_path: Path) -> None:
         table = tmp_path / "t.txt"
@@ -129,18 +142,24 @@ class TestFit:
     ) -> None:
         model = tmp_path / "m.countless"
         command = ("fit", lines, "-o", model, "--text", "line", "--batch", 100, "--epochs", 4)
+        signals = iter([signal.SIGINT])  # a second one would end the fit without a model
+
+        def training(view: FitView, progress: Progress) -> None:
+            for number in signals:
+                os.kill(os.getpid(), number)
+
         with monkeypatch.context() as patch:
-            patch.setattr(FitView, "training", lambda view, progress: os.kill(os.getpid(), signal.SIGINT))
+            patch.setattr(FitView, "training", training)
             done = run(*command)
         assert done.code == 130
         assert "stopped early" in done.err
-        assert Estimator.load(model).report["texts"]["line"]["epochs"] == 0.25
-        checkpoint = tmp_path / "m.countless.checkpoint-text-0"
+        assert Estimator.load(model).report["text"]["epochs"] == 0.25
+        checkpoint = tmp_path / "m.countless.checkpoint-text"
         assert sorted(tmp_path.iterdir()) == [model, checkpoint]
         resumed = run(*command, "--resume")
         assert resumed.code == 0
         assert f"going on from {checkpoint}" in resumed.err
-        assert Estimator.load(model).report["texts"]["line"]["epochs"] == 4
+        assert Estimator.load(model).report["text"]["epochs"] == 4
         assert list(tmp_path.iterdir()) == [model]
         assert "nothing to resume" in run(*command, "--resume").err
 
@@ -245,7 +264,8 @@ def test_info(run: Run, pages: Path) -> None:
     for phrase in (
         "400 rows, 1 column, ",
         "text, 13 characters (2 rarer ones as unknown)",
-        "model     of line: a Transformer of 1 block, width 16, inner 32, 2 heads, n-grams 2, 3, 4",
+        "model     of line: a Transformer of 1 block, width 16, inner 32, 2 heads, ",
+        "n-grams of 2, 3, 4 in 64 buckets",
         "n-grams that occur in at least 2 rows",
         "training  of line: 12 epochs",
     ):

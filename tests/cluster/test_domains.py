@@ -79,6 +79,18 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
     assert found.texts[0].frequencies == exact.texts[0].frequencies
 
 
+def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of these strings many have a hash that another has too."""
+    monkeypatch.setattr(domains, "PIECE_ROWS", 20_000)
+    path = tmp_path / "orders.parquet"
+    order = "'Order ' || range % 250 || ' of customer ' || range // 250"
+    connect().execute(f"COPY (SELECT {order} AS item FROM range(60000)) TO '{path}'")
+    source = Source.open(path)
+    finder = Merged(source.columns(), OnCluster(Rows((str(path),), (60_000,)), here), 5_000)
+    ((distinct, _),) = finder.facts()[1]
+    assert distinct == pytest.approx(60_000, rel=0.06)
+
+
 def test_text_of_nothing(file: str) -> None:
     _, finder = merged(file, 2_000)
     with pytest.raises(DataError, match="holds only NULLs"):

@@ -277,6 +277,7 @@ def test_a_damaged_folder_is_told_in_a_line(parquet: Path, folder: Path, tmp_pat
         encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True)
     assert "without --resume" in str(caught.value)
     assert "\n" not in str(caught.value)
+    encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY)  # the remedy works
 
 
 def test_sizes_that_do_not_fit_the_schema(folder: Path, tmp_path: Path) -> None:
@@ -309,9 +310,41 @@ def test_a_truncated_chunk(parquet: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_foreign_folder_is_not_removed(parquet: Path, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "photo.jpg").write_bytes(b"dear")
-    with pytest.raises(DataError, match="is no folder of codes"):
-        encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY)
+    stages: list[str] = []
+    for resume in (False, True):
+        with pytest.raises(DataError, match="is no folder of codes: remove it first"):
+            encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume, on_stage=stages.append)
+    assert stages == []  # it is told before the table is read
     assert (tmp_path / "x" / "photo.jpg").exists()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_of_a_fit_that_was_killed_at_once_is_empty(parquet: Path, tmp_path: Path, resume: bool) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "manifest.json.k3v9_x1a.partial").write_text('{"countless_codes"')
+    table = encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume)
+    assert table.rows == Source.open(parquet).count()
+    assert not list((tmp_path / "x").glob("*.partial"))
+
+
+def test_what_is_left_of_a_removal_can_be_removed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shutil.copytree(folder, tmp_path / "x")
+    removed = Path.unlink
+
+    def killed(self: Path, missing_ok: bool = False) -> None:
+        if len(list(path.iterdir())) < 3:
+            raise StoppedError
+        removed(self, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(StoppedError):
+            remove(path)
+    assert (path / "manifest.json").exists()
+    remove(path)
+    assert not path.exists()
 
 
 def test_a_full_disk(parquet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

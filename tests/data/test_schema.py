@@ -11,17 +11,25 @@ from hypothesis import strategies as st
 from countless.data.schema import Column, LeftOut, Schema
 from countless.errors import ModelFileError
 
-COLUMNS = st.builds(
-    Column,
-    name=st.text(),
-    type=st.sampled_from(["INTEGER", "VARCHAR", "DECIMAL(10,2)", "TIMESTAMP WITH TIME ZONE"]),
-    values=st.lists(st.text(), min_size=1).map(tuple),
-    has_null=st.booleans(),
+VALUES = {
+    "INTEGER": st.integers(-(2**31), 2**31 - 1).map(str),
+    "VARCHAR": st.text(),
+    "DECIMAL(10,2)": st.decimals(-99_999_999, 99_999_999, places=2).map(str),
+    "TIMESTAMP WITH TIME ZONE": st.datetimes().map(lambda time: f"{time:%Y-%m-%d %H:%M:%S}+00".rjust(22, "0")),
+}
+COLUMNS = st.sampled_from(sorted(VALUES)).flatmap(
+    lambda kind: st.builds(
+        Column,
+        name=st.text(),
+        type=st.just(kind),
+        values=st.lists(VALUES[kind], min_size=1).map(tuple),
+        has_null=st.booleans(),
+    )
 )
 SCHEMAS = st.builds(
     Schema,
     rows=st.integers(1, 10**12),
-    columns=st.lists(COLUMNS, min_size=1).map(tuple),
+    columns=st.lists(COLUMNS, min_size=1, unique_by=lambda column: column.name).map(tuple),
     left_out=st.lists(st.builds(LeftOut, st.text(), st.text(), st.text())).map(tuple),
 )
 
@@ -49,7 +57,8 @@ def good() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "phrase"),
     [
-        ("rows", 0, "empty table"),
+        ("rows", 0, "rows is 0"),
+        ("rows", 10**400, "rows is a huge number"),
         ("rows", "many", "damaged"),
         ("columns", [], "empty table or column"),
         ("columns", 3, "damaged"),
@@ -57,7 +66,7 @@ def good() -> dict[str, Any]:
         (
             "columns",
             [{"name": "a", "type": "INTEGER", "values": [], "has_null": False, "radices": []}],
-            "does not fit its positions|empty table or column",
+            "radices is a list of 0",
         ),
         (
             "columns",
@@ -81,9 +90,29 @@ def good() -> dict[str, Any]:
             (
                 "columns",
                 [{"name": "a", "type": "DATE", "values": ["1"], "has_null": False, "radices": radices}],
-                "does not fit",
+                "does not fit|is 0|is -1",
             )
             for radices in ([0], [2, 2], [-1, -1], [10**6, 10**6])
+        ),
+        *(
+            (
+                "columns",
+                [{"name": "a", "type": kind, "values": [value], "has_null": False, "radices": [1]}],
+                phrase,
+            )
+            for kind, value, phrase in (
+                ("INTEGER", "1e9", "not of type INTEGER"),
+                ("DECIMAL(4,2)", "x", "not of type DECIMAL"),
+                ("DATE", "2021-02-29", "not of type DATE"),
+                ("BOOLEAN", "yes", "not of type BOOLEAN"),
+                ("DECIMAL(99,2)", "1.00", "unknown type"),
+                ("INTEGER", 1, "is 1, not a string"),
+            )
+        ),
+        (
+            "columns",
+            [{"name": "a", "type": "INTEGER", "values": ["1"], "has_null": False, "radices": [1]}] * 2,
+            "two columns of one name",
         ),
         ("left_out", [1], "damaged"),
     ],

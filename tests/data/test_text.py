@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from countless.data import alphabet
 from countless.data.alphabet import LONGEST, MOST_CHARACTERS
 from countless.data.schema import Schema
 from countless.data.source import Source, connect
 from countless.data.table import EncodeOptions, Table
 from countless.data.text import AFTER_CHARACTERS, MOST_RARE, NAMELESS, TextColumn, encode
+from countless.data.textual import grown_text
 from countless.errors import DataError, ModelFileError, SourceError
 
 LONG, SHORT, FEW = "'user-' || md5(range::VARCHAR)", "'u' || range", "'a long name, number ' || range % 9"
@@ -171,6 +173,32 @@ class TestLength:
             EncodeOptions(max_length=length)
 
 
+class TestDistinct:
+    SQL = "SELECT 'Order ' || range % 300 || ' of customer ' || (range // 300) % 100 AS item FROM range(45000)"
+
+    def column(self) -> TextColumn:
+        return Table.encode(connect().sql(self.SQL), EncodeOptions(text=("item",))).schema.texts[0]
+
+    def test_few_strings_are_counted(self) -> None:
+        assert (self.column().distinct, self.column().estimated) == (30_000, False)
+
+    def test_in_a_table_of_more_rows_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(alphabet, "EXACT_DISTINCT", 40_000)
+        assert (self.column().distinct, self.column().estimated) == (30_000, False)
+
+    def test_the_number_of_many_is_a_marked_estimate(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(alphabet, "EXACT_DISTINCT", 5_000)
+        column = self.column()
+        assert column.estimated
+        assert column.distinct == pytest.approx(30_000, rel=0.05)
+        assert TextColumn.from_json(column.to_json()) == column
+
+    def test_new_rows_make_it_an_estimate(self) -> None:
+        column = self.column()
+        rows = Source.open(connect().sql("SELECT 'Order 1 of customer 777' AS item"))
+        assert grown_text(column, rows, 45_000).estimated
+
+
 def test_null_is_not_the_empty_string() -> None:
     column, symbols = texts("", None, "aa")
     assert column.has_null
@@ -273,7 +301,7 @@ def test_a_damaged_text_column(damage: dict[str, Any]) -> None:
 def test_a_text_column_that_lacks_something(missing: str) -> None:
     data = GOOD.to_json()
     del data[missing]
-    with pytest.raises(ModelFileError, match="the schema is damaged"):
+    with pytest.raises(ModelFileError, match="is damaged"):
         Schema.from_json({"rows": 1, "columns": [], "left_out": [], "texts": [data]})
 
 

@@ -140,5 +140,5 @@ def test_a_calibration_without_shapes_is_read() -> None:
     ],
 )
 def test_damaged(data: object) -> None:
-    with pytest.raises(ModelFileError, match="calibration is damaged"):
+    with pytest.raises(ModelFileError, match="is damaged"):
         Calibration.from_json(data)

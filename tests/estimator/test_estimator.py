@@ -20,6 +20,8 @@ from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraErr
 from countless.estimator.estimate import q_error
 from countless.estimator.evaluate import evaluate, or_refused, random_workload
 from countless.estimator.fit import fit
+from countless.estimator.learning import Listener
+from countless.estimator.stages import StageTimer
 from countless.query.compile import Compiler
 from countless.workload import Query, count_codes, mixed_clauses
 
@@ -369,3 +371,8 @@ def test_a_fit_reports_how_long_its_stages_took(estimator: Estimator) -> None:
     assert names[0] == "opening the table"
     assert names.index("encoding rows") < names.index("training") < names.index("calibrating")
     assert all(stage["seconds"] >= 0 and stage["cpu_seconds"] >= 0 for stage in stages)
+
+
+def test_a_stage_timer_passes_everything_on() -> None:
+    methods = {name for name, value in vars(Listener).items() if callable(value) and not name.startswith("_")}
+    assert methods <= set(vars(StageTimer))

@@ -13,6 +13,7 @@ import pytest
 
 from countless.data.memory import Memory
 from countless.data.source import Source, connect
+from countless.data.table import EncodeOptions, Table, bytes_in_memory
 from countless.errors import DataError, TrainingError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
@@ -43,7 +44,9 @@ class Heard(Listener):
 
 @pytest.fixture(autouse=True)
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks and windows of some hundred rows."""
+    """Blocks and windows of some hundred rows; and whatever has a limit goes to files, even a small table."""
+    monkeypatch.setattr("countless.data.memory.CODES_SHARE", 0.0)
+    monkeypatch.setattr("countless.estimator.encoding.available_memory", lambda: None)
     monkeypatch.setattr(Memory, "block", property(lambda memory: 20_000))
     monkeypatch.setattr("countless.data.mapped.LEAST_WINDOW", 700)
 
@@ -90,7 +93,7 @@ def test_text_and_columns_from_files(tmp_path: Path) -> None:
         found = fit(frame, text="t", epochs=2, memory=memory, text_network=network, calibrate=False, max_length=12)
         assert found.schema.texts[0].name == "t"
         assert found.estimate("t LIKE '%oslo%'").rows == pytest.approx(834, abs=1)
-        bits.append(found.report["texts"]["t"]["train_bits"])
+        bits.append(found.report["text"]["train_bits"])
     assert bits[0] == pytest.approx(bits[1], rel=0.1)
 
 
@@ -101,6 +104,65 @@ def test_a_sample_of_the_rows(people: Path, memory: str | None) -> None:
     assert found.report["train_rows"] == 400
     clauses = ["age = 30", "city IS NULL", "age < 25 AND married"]
     assert [found.estimate(clause).rows for clause in clauses] == Source.open(people).counts(clauses)
+
+
+class Notices(Heard):
+    """Remembers what the user is told, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notices: list[str] = []
+
+    def notice(self, message: str) -> None:
+        self.notices.append(message)
+
+
+def test_a_table_too_large_for_the_machine_needs_no_option(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("countless.estimator.encoding.available_memory", lambda: 3 * 10**9)
+    codes, heard = tmp_path / "codes", Notices()
+    found = fit(people, epochs=1, codes=codes, listener=heard, calibrate=False, **SMALL)
+    assert codes.is_dir()
+    assert "shuffling rows" in heard.stages
+    assert heard.stages.count("reading domains") == 1
+    assert heard.notices == [
+        f"the encoded table would take {found.report['on_disk']['bytes'] / 1000:.3g}kB of the 3GB of memory that the "
+        "fit may use: it is kept on disk and read from there"
+    ]
+    assert found.report["on_disk"]["memory"] == 3 * 10**9
+
+
+@pytest.mark.parametrize(("memory", "total"), [("2GB", 2), ("8GB", 3)])
+def test_memory_only_lowers_the_bound(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, total: int
+) -> None:
+    monkeypatch.setattr("countless.estimator.encoding.available_memory", lambda: 3 * 10**9)
+    found = fit(people, epochs=1, memory=memory, calibrate=False, **SMALL)
+    assert found.report["on_disk"]["memory"] == total * 10**9
+    monkeypatch.setattr("countless.data.memory.CODES_SHARE", 0.5)
+    found = fit(people, epochs=1, memory=memory, codes=tmp_path / "codes", calibrate=False, **SMALL)
+    assert "on_disk" not in found.report
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_begun_in_memory_goes_on_in_memory(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[str, Any] = {"checkpoint": tmp_path / "m.checkpoint", "codes": tmp_path / "m.codes", "calibrate": False}
+    first = fit(people, epochs=3, listener=Heard(20), **kept, **SMALL)
+    assert first.report["interrupted"]
+    monkeypatch.setattr("countless.estimator.encoding.available_memory", lambda: 10**9)  # others take it now
+    resumed = fit(people, epochs=3, resume=True, **kept, **SMALL)
+    assert resumed.report["epochs"] == 3
+    assert "on_disk" not in resumed.report
+
+
+def test_what_a_row_takes_in_memory() -> None:
+    frame = connect().sql("SELECT range % 3 AS a, range % 300 AS b, 'word ' || hash(range) AS t FROM range(1000)").df()
+    schema = Table.encode(frame, EncodeOptions(text=("t",), max_length=20)).schema
+    row = (1 + 2) + 2 * 2 + (20 + 1) + 4 + 12  # codes, the same as a matrix, symbols, their number, places
+    assert bytes_in_memory(schema) == 1_000 * row
 
 
 def test_what_cannot_be(people: Path, tmp_path: Path) -> None:

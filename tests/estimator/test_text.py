@@ -181,18 +181,18 @@ class TestColumnsAndText:
             "cut": 0,
         }
         assert text["length"] == len("unicorn unicorn")
-        assert text["model"]["kind"] == "transformer"
+        assert facts["text_model"]["kind"] == "transformer"
         assert text["summary"]["threshold"] == 2
         assert text["summary"]["ngrams"] > 50
         assert facts["model"]["kind"] == "resmade"
-        assert "history" not in facts["training"]["texts"]["t"]
+        assert "history" not in facts["training"]["text"]
         assert both.columns == ("kind", "t")
 
     def test_the_report_counts_bits_per_character(self, both: Estimator) -> None:
         report = both.report
         assert report["unit"] == "row"
-        assert report["texts"]["t"]["unit"] == "character"
-        assert 0 < report["texts"]["t"]["train_bits"] < 2
+        assert report["text"]["unit"] == "character"
+        assert 0 < report["text"]["train_bits"] < 2
         assert not report["interrupted"]
 
     def test_a_file_gives_the_same_answers(self, both: Estimator, file: Path) -> None:
@@ -238,10 +238,23 @@ def test_half_precision_halves_the_model_and_hardly_moves_the_answers(tmp_path: 
 class TestNetworks:
     def test_the_papers(self) -> None:
         estimator = quick(table(60)[["t"]], text_network="paper")
-        spec = estimator.info()["texts"][0]["model"]
+        spec = estimator.info()["text_model"]
         sizes = {"blocks": 8, "width": 32, "inner": 256, "heads": 4, "grams": []}
         assert {name: spec[name] for name in sizes} == sizes
         assert estimator.estimate("t LIKE '%cat%'", summary=False).rows > 0
+
+    def test_a_small_table_has_a_small_network(self, tmp_path: Path) -> None:
+        small = quick(table(), text_network="default")
+        given = quick(table(), text_network=TextNetwork(width=64, inner=256, buckets=1 << 14))
+        sizes = [estimator.save(tmp_path / "m").stat().st_size for estimator in (small, given)]
+        assert small.info()["text_model"]["buckets"] == 512
+        assert sizes[0] < 150_000 < 2_000_000 < sizes[1]
+
+    def test_what_is_only_looked_up_is_stored_in_bytes(self, both: Estimator) -> None:
+        stored = both._models["text"].arrays
+        assert stored["grams"].dtype == stored["context.embedding"].dtype == np.int8
+        whole = quick(table(60), dtype="float32")._models["text"].arrays
+        assert {array.dtype for array in whole.values()} == {np.dtype(np.float32)}
 
     def test_the_default_is_not_the_papers(self) -> None:
         assert TEXT_PRESETS["default"] == TextNetwork()
@@ -261,8 +274,10 @@ class TestNetworks:
         assert 0 <= estimator.estimate("t LIKE '%cat%'", summary=False).rows <= 60
 
     def test_the_budget_is_shared(self) -> None:
-        report = quick(table(60), epochs=None, budget=0.4).report
-        assert report["options"]["budget"] == report["texts"]["t"]["options"]["budget"] == 0.2
+        report = quick(table(60), epochs=None, budget=9.0).report
+        options = report["options"], report["text"]["options"]
+        assert [each["budget"] for each in options] == [9.0, 9.0]
+        assert 0 < options[0]["share"] + options[1]["share"] < 9.0
 
 
 class TestSmallTexts:
@@ -287,11 +302,15 @@ class TestSmallTexts:
             assert found.low < found.high  # what was cut away was not counted
         assert estimator.estimate("t IS NULL").rows == pytest.approx(60)
 
-    def test_two_text_columns(self) -> None:
+    def test_two_text_columns(self, tmp_path: Path) -> None:
         frame = pd.DataFrame({"t": table(100)["t"], "u": [f"{n:05}" for n in range(100)]})
         estimator = quick(frame, text=("t", "u"))
+        assert [name for name in estimator._models if name.startswith("text")] == ["text"]
+        loaded = Estimator.load(estimator.save(tmp_path / "two.countless"))
+        for where in ("t LIKE '%cat%'", "u LIKE '%7%' AND t LIKE 'd%'"):
+            assert loaded.estimate(where, summary=False).rows == estimator.estimate(where, summary=False).rows
         assert estimator.columns == ("t", "u")
-        assert set(estimator.report["texts"]) == {"t", "u"}
+        assert estimator.report["text"]["columns"] == ["t", "u"]
         (t, u, together) = (
             estimator.estimate(where).selectivity
             for where in ("t LIKE '%cat%'", "u LIKE '%7%'", "t LIKE '%cat%' AND u LIKE '%7%'")
@@ -321,7 +340,7 @@ def test_a_stopped_fit_goes_on_to_the_same_model(tmp_path: Path) -> None:
     stopped = quick(table(), **options, checkpoint=place, listener=Stop(17))
     assert stopped.report["interrupted"]
     assert not whole.report["interrupted"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "c-text-0"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "c-text"]
     resumed = quick(table(), **options, checkpoint=place, resume=True)
     assert not resumed.report["interrupted"]
     answers = [[e.rows for e in estimator.estimate_many(CLAUSES)] for estimator in (whole, resumed)]
@@ -338,7 +357,7 @@ def test_who_stops_one_model_stops_them_all(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 3, "batch": 50}
     stopped = quick(table(), **options, checkpoint=tmp_path / "c", listener=Stop(5, "row"))
     assert stopped.report["interrupted"]
-    assert stopped.report["texts"]["t"]["epochs"] == 0
+    assert stopped.report["text"]["epochs"] == 0
     resumed = quick(table(), **options, checkpoint=tmp_path / "c", resume=True)
     assert not resumed.report["interrupted"]
     whole = quick(table(), **options)
@@ -377,26 +396,33 @@ def numbered(place: int, value: int) -> Callable[[Any], Any]:
     return change
 
 
+def as_before(contents: Contents) -> Contents:
+    """The file as it was when every text column had a network of its own."""
+    models = {"text-0" if name == "text" else name: model for name, model in contents.models.items()}
+    return replace(contents, models=models)
+
+
 DAMAGE: dict[str, tuple[Callable[[Contents], Contents], str]] = {
-    "no text model": (with_model("text-0", lambda model: None), "it lacks the model 'text-0'"),
+    "an older format": (as_before, "an older Countless wrote this model file.*fit it again"),
+    "no text model": (with_model("text", lambda model: None), "it lacks the model 'text'"),
     "no model of columns": (with_model("columns", lambda model: None), "it lacks the model 'columns'"),
-    "another kind": (with_model("text-0", with_spec(kind="resmade")), "unknown kind of model 'resmade'"),
-    "another alphabet": (with_model("text-0", with_spec(characters=14)), "do not belong together"),
-    "another length": (with_model("text-0", with_spec(length=3)), "do not belong together"),
-    "another width": (with_model("text-0", with_spec(width=8)), "has shape"),
-    "another row": (with_model("text-0", with_spec(context=[4])), "do not belong together"),
-    "more of the row": (with_model("text-0", with_spec(context=[3, 3])), "do not belong together"),
-    "no embedding of the row": (with_model("text-0", without_array("context.embedding")), "is missing"),
-    "no heads": (with_model("text-0", with_spec(heads=0)), "at least 1 character of length"),
-    "no weights": (with_model("text-0", without_array("embedding")), "array 'embedding' is missing"),
-    "cut weights": (with_model("text-0", with_array("bias", lambda array: array[1:])), "has shape"),
-    "no numbers": (with_model("text-0", with_array("bias", lambda array: array * np.nan)), "not finite"),
+    "another kind": (with_model("text", with_spec(kind="resmade")), "unknown kind of model 'resmade'"),
+    "another alphabet": (with_model("text", with_spec(alphabets=[list(range(14))])), "do not belong together"),
+    "another length": (with_model("text", with_spec(lengths=[3])), "do not belong together"),
+    "another width": (with_model("text", with_spec(width=8)), "has shape"),
+    "another row": (with_model("text", with_spec(context=[4])), "do not belong together"),
+    "more of the row": (with_model("text", with_spec(context=[3, 3])), "do not belong together"),
+    "no embedding of the row": (with_model("text", without_array("context.embedding")), "is missing"),
+    "no heads": (with_model("text", with_spec(heads=0)), "heads is 0, not a whole number from 1"),
+    "no weights": (with_model("text", without_array("embedding")), "array 'embedding' is missing"),
+    "cut weights": (with_model("text", with_array("bias", lambda array: array[1:])), "has shape"),
+    "no numbers": (with_model("text", with_array("bias", lambda array: array * np.nan)), "not finite"),
     "no counts": (with_model("ngrams-0", without_array("ngrams.counts")), "its n-grams do not fit together"),
     "cut counts": (with_model("ngrams-0", with_array("ngrams.counts", lambda array: array[:-5])), "n-grams do not fit"),
     "other characters": (with_model("ngrams-0", with_array("ngrams.sizes", numbered(0, 12))), "n-grams do not fit"),
     "other rows": (with_model("ngrams-0", with_array("ngrams.sizes", numbered(1, 601))), "fit"),
-    "no ngrams": (with_model("ngrams-0", with_spec(kind="resmade")), "do not belong together"),
-    "a bare summary": (with_model("ngrams-0", lambda model: replace(model, spec={})), "do not belong together"),
+    "no ngrams": (with_model("ngrams-0", with_spec(kind="resmade")), "kind is 'resmade'"),
+    "a bare summary": (with_model("ngrams-0", lambda model: replace(model, spec={})), "lacks 'kind'"),
 }
 
 
@@ -410,15 +436,15 @@ def test_a_file_that_does_not_fit_together(file: Path, damage: str) -> None:
 
 def test_text_is_learned_in_the_context_of_its_row(file: Path) -> None:
     estimator = Estimator.load(file)
-    assert estimator.info()["texts"][0]["model"]["context"] == list(estimator.schema.sizes) == [3]
+    assert estimator.info()["text_model"]["context"] == list(estimator.schema.sizes) == [3]
 
 
 def test_a_file_whose_text_has_no_context(file: Path) -> None:
     contents = store.read(file)
-    model = contents.models["text-0"]
+    model = contents.models["text"]
     arrays = {name: array for name, array in model.arrays.items() if not name.startswith("context")}
-    spec = {name: value for name, value in model.spec.items() if name != "context_width"} | {"context": 0}
-    store.write(file, replace(contents, models=contents.models | {"text-0": replace(model, spec=spec, arrays=arrays)}))
+    spec = model.spec | {"context": []}
+    store.write(file, replace(contents, models=contents.models | {"text": replace(model, spec=spec, arrays=arrays)}))
     estimator = Estimator.load(file)
     assert 0 < estimator.estimate("t LIKE '%cat%' AND kind = 1").rows < estimator.rows
 

@@ -154,10 +154,25 @@ def test_a_table_of_nothing_but_text_is_updated(tmp_path: Path) -> None:
     assert again.estimate("t LIKE '%ove e%'").rows == 101
 
 
+def test_several_text_columns_are_updated_together(tmp_path: Path) -> None:
+    network = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
+    rows = pd.DataFrame({"t": ["cat eel", "dove eel", "eel cat"] * 100, "u": ["rome", "oslo", "bonn"] * 100})
+    before = fit(rows, text=("t", "u"), epochs=1, text_network=network, calibrate=False)
+    updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
+    assert updated.estimate("t LIKE '%dove%'").rows == updated.estimate("u LIKE '%slo%'").rows == 200
+    told = updated.report["updates"][0]["text"]
+    assert (told["columns"], set(told["ngrams"])) == (["t", "u"], {"t", "u"})
+    stored = [{name: array.dtype for name, array in each._models["text"].arrays.items()} for each in (before, updated)]
+    assert stored[0] == stored[1]
+
+
 def test_ctrl_c_keeps_the_best_so_far(estimator: Estimator, newcomers: Path) -> None:
     class Impatient(Listener):
+        signals = iter([signal.SIGINT])  # a second one would end the update without a model
+
         def training(self, progress: Any) -> None:
-            os.kill(os.getpid(), signal.SIGINT)
+            for number in self.signals:
+                os.kill(os.getpid(), number)
 
     stopped = estimator.update(newcomers, epochs=50, listener=Impatient())
     assert stopped.report["interrupted"]
@@ -196,7 +211,7 @@ def test_text_is_learned_along(sentences: Estimator, tmp_path: Path) -> None:
     assert updated.rows == 304
     assert updated.schema.texts[0].has_null
     assert updated.estimate("kind = 5").rows == 2
-    assert updated.report["updates"][0]["texts"]["t"]["unit"] == "character"
+    assert updated.report["updates"][0]["text"]["unit"] == "character"
     for piece in ("cat", "ee", "v"):
         before = sentences.estimate(f"t LIKE '%{piece}%'").rows
         added = sum(text is not None and piece in text for text in texts)

@@ -12,19 +12,24 @@ from hypothesis import strategies as st
 
 from countless.arrays import FloatArray
 from countless.engine import kernel
-from countless.engine.text.runtime import TextRuntime, shapes
+from countless.engine.text.kernel import _arrays
+from countless.engine.text.runtime import shapes
+from countless.engine.text.shared import runtimes_of, shared_shapes, weights_of_column
 from countless.models.transformer import Transformer, gram_buckets
-from countless.spec import TextSpec
+from countless.spec import SharedTextSpec, TextSpec
 
 SPECS = [
-    TextSpec(characters=5, length=12, width=8, blocks=2, heads=2, inner=12, grams=(2, 3, 4), buckets=31),
-    TextSpec(characters=3, length=9, width=6, blocks=1, heads=3, inner=5, grams=(), context=(4, 2), context_width=5),
-    TextSpec(characters=20, length=15, width=16, blocks=3, heads=1, inner=8, grams=(2,), buckets=64),
-    TextSpec(characters=7, length=10, width=16, blocks=1, heads=4, inner=32, grams=(3, 5), buckets=16, context=(3,)),
+    SharedTextSpec.of([("abcde", 12)], width=8, blocks=2, heads=2, inner=12, buckets=31),
+    SharedTextSpec.of([("abc", 9)], width=6, blocks=1, heads=3, inner=5, grams=(), context=(4, 2), context_width=5),
+    SharedTextSpec.of([("abcdefghijklmnopqrst", 15)], width=16, blocks=3, heads=1, inner=8, grams=(2,), buckets=64),
+    SharedTextSpec.of([("abc", 8), ("bxy", 15), ("", 5)], width=8, heads=2, inner=12, buckets=31),
+    SharedTextSpec.of([("ac", 10), ("bc", 7)], width=16, inner=32, grams=(3, 5), buckets=16, context=(3, 2)),
 ]
+COLUMNS = [(spec, column) for spec in SPECS for column in range(len(spec.lengths))]
+EVERY_COLUMN = pytest.mark.parametrize(("spec", "column"), COLUMNS)
 
 
-def network(spec: TextSpec, seed: int = 0) -> Transformer:
+def network(spec: SharedTextSpec, seed: int = 0) -> Transformer:
     """A network whose every weight, also those that start at 0 or 1, is arbitrary."""
     torch.manual_seed(seed)
     model = Transformer(spec)
@@ -46,45 +51,71 @@ def strings(spec: TextSpec, count: int, rng: np.random.Generator) -> tuple[torch
     return torch.from_numpy(tokens), torch.from_numpy(np.cumsum(steps, axis=1))
 
 
-def rows(spec: TextSpec, count: int, rng: np.random.Generator) -> torch.Tensor | None:
+def rows(spec: SharedTextSpec, count: int, rng: np.random.Generator) -> torch.Tensor | None:
     """A symbol or MASK for every position of each row; None if the model takes no context."""
     sizes = np.array(spec.context) + 1
     return torch.from_numpy(rng.integers(sizes, size=(count, len(sizes)))) if spec.context else None
 
 
-def chances(model: Transformer, tokens: Any, positions: Any, context: torch.Tensor | None = None) -> FloatArray:
+def chances(
+    model: Transformer, tokens: Any, positions: Any, context: torch.Tensor | None = None, column: int = 0
+) -> FloatArray:
     with torch.no_grad():
-        shift = None if context is None else model.shift(context)
-        found: FloatArray = model(tokens, positions, shift).double().softmax(-1).numpy()
+        shift = None if context is None else model.shift(context)[:, column]
+        found: FloatArray = model(tokens, positions, shift, column).double().softmax(-1).numpy()
     return found
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@EVERY_COLUMN
 @pytest.mark.parametrize("compiled", [False, True])
-def test_the_engine_has_the_same_probabilities(spec: TextSpec, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_has_the_same_probabilities(
+    spec: SharedTextSpec, column: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not compiled:
         monkeypatch.setenv(kernel.SWITCH_OFF, "1")
     model, rng = network(spec), np.random.default_rng(1)
-    runtime = TextRuntime(spec, model.arrays())
+    runtime = runtimes_of(spec, model.arrays())[column]
     assert runtime.compiled == compiled
-    tokens, positions = strings(spec, 6, rng)
+    tokens, positions = strings(runtime.spec, 6, rng)
     contexts = rows(spec, 6, rng)
-    expected = chances(model, tokens, positions, contexts)
+    expected = chances(model, tokens, positions, contexts, column)
     for index, (string, places) in enumerate(zip(tokens.tolist(), positions.tolist(), strict=True)):
         tree = runtime.tree(None if contexts is None else contexts[index : index + 1].numpy())
         node, found = places[0], [tree.roots[places[0]]]
         for token, place in zip(string[1:], places[1:], strict=True):
-            masked = token == spec.mask
+            masked = token == runtime.spec.mask
             found.append((tree.masked([node], [place]) if masked else tree.extend([node], [token]))[0])
             node = tree.size - 1
         np.testing.assert_allclose(np.stack(found), expected[index], rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_the_weights_are_those_the_engine_expects(spec: TextSpec) -> None:
+def test_the_weights_are_those_the_engine_expects(spec: SharedTextSpec) -> None:
     arrays = Transformer(spec).arrays()
-    assert {name: array.shape for name, array in arrays.items()} == shapes(spec)
+    assert {name: array.shape for name, array in arrays.items()} == shared_shapes(spec)
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+
+
+def test_one_column_has_the_arrays_that_its_runtime_reads() -> None:
+    for spec in SPECS[:3]:
+        assert shared_shapes(spec) == shapes(spec.column(0))
+
+
+def test_columns_share_one_copy_of_their_ngrams() -> None:
+    spec, arrays = SPECS[4], network(SPECS[4]).arrays()
+    compiled = [_arrays(spec.column(index), weights_of_column(spec, arrays, index)) for index in range(2)]
+    assert np.shares_memory(compiled[0][2], compiled[1][2])
+
+
+def test_the_same_string_of_two_columns_has_the_same_ngrams_and_other_chances() -> None:
+    spec = SPECS[4]
+    model, (one, two) = network(spec), (spec.column(0), spec.column(1))
+    tokens = [torch.tensor([[column.mask, 1, 1]]) for column in (one, two)]  # c is symbol 1 of both
+    known = [torch.tensor(column.hash_ids)[own] for column, own in zip((one, two), tokens, strict=True)]
+    assert torch.equal(*known)
+    assert all(torch.equal(*pair) for pair in zip(*(gram_buckets(each, spec) for each in known), strict=True))
+    positions = torch.arange(3)[None]
+    assert not np.allclose(chances(model, tokens[0], positions), chances(model, tokens[1], positions, column=1))
 
 
 def test_the_weights_are_copies() -> None:
@@ -95,15 +126,15 @@ def test_the_weights_are_copies() -> None:
     assert not np.array_equal(before["bias"], model.arrays()["bias"])
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_what_comes_later_changes_nothing_before(spec: TextSpec) -> None:
-    model, rng = network(spec), np.random.default_rng(2)
-    tokens, positions = strings(spec, 4, rng)
-    before = chances(model, tokens, positions)
+@EVERY_COLUMN
+def test_what_comes_later_changes_nothing_before(spec: SharedTextSpec, column: int) -> None:
+    model, rng, own = network(spec), np.random.default_rng(2), spec.column(column)
+    tokens, positions = strings(own, 4, rng)
+    before = chances(model, tokens, positions, column=column)
     for place in range(1, tokens.shape[1]):
         changed = tokens.clone()
-        changed[:, place] = (changed[:, place] + 1) % spec.symbols
-        after = chances(model, changed, positions)
+        changed[:, place] = (changed[:, place] + 1) % own.symbols
+        after = chances(model, changed, positions, column=column)
         np.testing.assert_allclose(after[:, :place], before[:, :place], rtol=1e-5)
         assert (np.abs(after[:, place] - before[:, place]).max(axis=1) > 1e-6).all()
 
@@ -111,7 +142,7 @@ def test_what_comes_later_changes_nothing_before(spec: TextSpec) -> None:
 def test_positions_and_context_tell() -> None:
     spec = SPECS[1]
     model, rng = network(spec), np.random.default_rng(3)
-    tokens, positions = strings(spec, 2, rng)
+    tokens, positions = strings(spec.column(0), 2, rng)
     one, two = torch.tensor([[0, 1], [3, 2]]), torch.tensor([[1, 1], [2, 2]])
     assert not np.allclose(chances(model, tokens, positions), chances(model, tokens, positions.clamp(min=1)))
     assert not np.allclose(chances(model, tokens, positions, one), chances(model, tokens, positions, two))
@@ -126,7 +157,7 @@ def test_positions_and_context_tell() -> None:
 )
 @settings(deadline=None)
 def test_the_bucket_of_an_ngram_is_as_defined(string: list[int], lengths: set[int], buckets: int) -> None:
-    spec = TextSpec(characters=6, length=20, width=4, heads=1, grams=tuple(sorted(lengths)), buckets=buckets)
+    spec = SharedTextSpec.of([("abcdef", 20)], width=4, heads=1, grams=tuple(sorted(lengths)), buckets=buckets)
     found = gram_buckets(torch.tensor([string, [0] * len(string)]), spec)
     assert len(found) == len(spec.grams)
     for length, numbers in zip(spec.grams, found, strict=True):
@@ -134,7 +165,7 @@ def test_the_bucket_of_an_ngram_is_as_defined(string: list[int], lengths: set[in
         for place in range(len(string)):
             value = 2166136261
             for back in range(length):
-                token = string[place - back] if back <= place else spec.mask
+                token = string[place - back] if back <= place else spec.column(0).mask
                 value = ((value ^ token) * 16777619) % 2**32
             expected.append((value >> 7) % buckets)
         assert numbers[0].tolist() == expected

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, UnsupportedError
+
+from countless import query
 from countless.data.schema import Column, LeftOut, Schema
 from countless.errors import (
     ColumnLeftOutError,
     QueryError,
     QuerySyntaxError,
+    QueryTooLargeError,
     QueryTypeError,
     UnknownColumnError,
     UnsupportedQueryError,
@@ -55,9 +63,26 @@ CASES = [
     ("row_number() OVER () = 1", UnsupportedQueryError, "a window function", None),
     ("age = ?", UnsupportedQueryError, "write the literal instead", "age"),
     ("age = $1", UnsupportedQueryError, "write the literal instead", "age"),
+    ("age = #1", UnsupportedQueryError, "not known by its place: name the column", "age = #1"),
+    ("age + COLUMNS('code') = 3", UnsupportedQueryError, "COLUMNS is not a column", None),
+    ("age NOT IN [1, NULL]", UnsupportedQueryError, "numbers and strings only: write IN (...)", "age NOT IN [1"),
+    ("age BETWEEN SYMMETRIC 3 AND 1", QuerySyntaxError, 'syntax error at or near "SYMMETRIC"', None),
+    ("city LIKE ANY ('Oslo', 'Rome')", QuerySyntaxError, 'syntax error at or near "ANY"', None),
+    ("age DIV 2 = 1", QuerySyntaxError, 'syntax error at or near "DIV"', None),
+    ("age <=> 1", QueryTypeError, "No function matches the given name", None),
+    ("initcap(city) = 'Oslo'", UnsupportedQueryError, "initcap() is none of them", "initcap"),
+    ("upper(initcap(lower(city))) = 'OSLO'", UnsupportedQueryError, "initcap() is none of them", "initcap"),
+    ("SELECT * FROM t WHERE initcap(t.city) = 'Oslo'", UnsupportedQueryError, "initcap() is none of them", "initcap"),
+    ("age = 1" + "+1" * 5000, QueryTooLargeError, "too many terms: compute constants before", None),
+    ("stats(age) LIKE '%Min: 1%'", UnsupportedQueryError, "a function of the session, or of how a table", None),
+    ("current_query() LIKE '%domain%'", UnsupportedQueryError, "a function of the session", None),
+    ("city = current_schema()", UnsupportedQueryError, "a function of the session", None),
+    ("city = current_database()", UnsupportedQueryError, "a function of the session", None),
+    ("sleep_ms(1000) IS NULL", UnsupportedQueryError, "a function of the session", None),
+    ("uuid()::VARCHAR > city", UnsupportedQueryError, "a random function", None),
     ("random() < 0.5", UnsupportedQueryError, "a random function", "random"),
-    ("frobnicate(age) = 1", UnsupportedQueryError, "frobnicate does not exist", "frobnicate(age) = 1"),
-    ("unnest([1, 2]) = age", UnsupportedQueryError, "returns several rows", "unnest([1, 2]) = age"),
+    ("frobnicate(age) = 1", UnsupportedQueryError, "frobnicate() is none of them", "frobnicate"),
+    ("unnest([1, 2]) = age", UnsupportedQueryError, "lists are not computed", "["),
     ("a.age = 1 AND b.city = 'Oslo'", UnsupportedQueryError, "names several tables (a, b)", None),
     ("SELECT * FROM a JOIN b ON a.x = b.x WHERE age = 1", UnsupportedQueryError, "a join", None),
     ("SELECT city FROM a WHERE age = 1 GROUP BY city", UnsupportedQueryError, "GROUP BY", None),
@@ -82,13 +107,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("where", "kind", "phrase", "spot"), CASES, ids=[case[0] or "empty" for case in CASES])
+@pytest.mark.parametrize(("where", "kind", "phrase", "spot"), CASES, ids=[case[0][:40] or "empty" for case in CASES])
 def test_clear_errors(where: str, kind: type[QueryError], phrase: str, spot: str | None) -> None:
     with pytest.raises(kind) as caught:
         Compiler(SCHEMA).compile(where)
     assert type(caught.value) is kind
     assert phrase in str(caught.value)
     assert "\n" not in caught.value.message
+    assert len(str(caught.value)) < 1500  # a long clause is not shown whole
     if spot is not None:
         assert caught.value.span is not None
         start, end = caught.value.span
@@ -112,3 +138,48 @@ def test_a_comparison_that_is_written_twice_is_no_shift(clause: str, estimator: 
     with pytest.raises(QuerySyntaxError, match="did not expect"):
         estimator.estimate(clause)
     assert estimator.estimate("age >> 5 > 0").rows == estimator.estimate("age >= 32").rows
+
+
+@pytest.mark.parametrize(
+    ("clause", "rows"),
+    [
+        ("abs(age) = 1 -- ); DROP TABLE domain_0", "age = 1"),
+        ("WHERE /* one */ abs(main.t.age) = 1;", "age = 1"),
+        ("SELECT * FROM t AS z WHERE abs(z.age) /* z */ = 1 ORDER BY 1", "age = 1"),
+        ("upper(\"CITY\") = 'OSLO'", "city = 'Oslo'"),
+        ("lower(city) = 'os'\n'lo'", "city = 'Oslo'"),
+    ],
+)
+def test_duckdb_is_shown_the_clause_as_it_was_written(clause: str, rows: str) -> None:
+    found, meant = (Compiler(SCHEMA).compile(where).region.boxes for where in (clause, rows))
+    assert [box.filters[0].constraint.weights.tolist() for box in found] == [
+        box.filters[0].constraint.weights.tolist() for box in meant
+    ]
+
+
+def test_clauses_too_long_for_duckdb_as_a_whole_are_answered_in_parts() -> None:
+    (box,) = Compiler(SCHEMA).compile(" OR ".join(f"abs(age) = {number}" for number in range(2, 1500))).region.boxes
+    assert box.filters[0].constraint.weights.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "error", [ParseError("no"), UnsupportedError("no"), ValueError(), AttributeError("no"), KeyError(1)]
+)
+def test_no_error_of_the_parser_or_writer_gets_out(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    compiler = Compiler(SCHEMA)
+    writer = next(kind for kind in exp.EQ.__mro__ if "sql" in vars(kind))
+    for place, name in ((writer, "sql"), (sqlglot, "parse_one")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, fail)
+            with pytest.raises(QueryError):
+                compiler.compile("abs(age) = 1")
+
+
+def test_sqlglot_is_called_in_one_place() -> None:
+    calls = re.compile(r"sqlglot\.(parse|parse_one|tokenize|transpile)\(|\.sql\((dialect=|\"duckdb|\))")
+    for path in Path(query.__file__).parent.glob("*.py"):
+        code = "\n".join(line for line in path.read_text().splitlines() if ">>>" not in line)
+        assert path.name == "sql.py" or calls.search(code) is None, path

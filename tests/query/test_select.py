@@ -134,6 +134,7 @@ class TestParts:
         ("SELECT 1 FROM t", "no aggregate", None),
         ("SELECT * FROM t", r"\* is not", None),
         ("SELECT count(*) FROM t ORDER BY 2", "selects 1", None),
+        ("SELECT city, count(*) FROM t GROUP BY 1 ORDER BY #1", "not known by its place", None),
         ("SELECT DISTINCT city FROM t", "GROUP BY the columns", None),
         ("SELECT count(*) FROM t JOIN u USING (x)", "join", None),
         ("SELECT count(*) FROM t, u", "join", None),
@@ -180,12 +181,12 @@ def test_other_errors(sql: str, kind: type[QueryError], message: str) -> None:
 class TestOuter:
     def test_what_duckdb_objects_to(self) -> None:
         for sql, kind, message in (
-            ("SELECT foo(count(*)) FROM t", UnsupportedQueryError, "does not know this"),
+            ("SELECT foo(count(*)) FROM t", UnsupportedQueryError, "foo[(][)] is none of them"),
             ("SELECT upper(count(*)) || avg(age) + 'x' FROM t", QueryTypeError, "cannot compute"),
             ("SELECT count(*) FROM t WHERE age > 1 HAVING count(*) > 'x'", QueryTypeError, "cannot compute"),
-            ("SELECT mad(age), count(*) FROM t GROUP BY age", UnsupportedQueryError, "an aggregate here"),
-            ("SELECT age FROM t GROUP BY age ORDER BY mad(age)", UnsupportedQueryError, "an aggregate here"),
-            ("SELECT age FROM t GROUP BY age HAVING mad(age) > 1", UnsupportedQueryError, "an aggregate here"),
+            ("SELECT mad(age), count(*) FROM t GROUP BY age", UnsupportedQueryError, "mad[(][)] is none of them"),
+            ("SELECT age FROM t GROUP BY age ORDER BY mad(age)", UnsupportedQueryError, "mad[(][)] is none of them"),
+            ("SELECT age FROM t GROUP BY age HAVING mad(age) > 1", UnsupportedQueryError, "mad[(][)] is none of them"),
         ):
             with pytest.raises(kind, match=message):
                 self.answered(sql)

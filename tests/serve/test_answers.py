@@ -24,7 +24,12 @@ def without_times(data: Any) -> Any:
 
 
 def test_health(client: Client) -> None:
-    assert client.get("/healthz").json == {"status": "ok", "models": 1, "version": countless.__version__}
+    assert client.get("/healthz").json == {
+        "status": "ok",
+        "stuck": 0,
+        "models": 1,
+        "version": countless.__version__,
+    }
 
 
 def test_models(client: Client) -> None:

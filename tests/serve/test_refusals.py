@@ -111,8 +111,11 @@ def test_a_sample_of_nothing(client: Client) -> None:
     ("content", "status", "words"),
     [
         (b'{"where', 400, "the body is not JSON"),
-        (b"\xff", 400, "the body is not JSON"),
-        (b"[" * 100_000, 400, "the body is not JSON"),
+        (b'{"where": "\xff"}', 400, "the body is not UTF-8: byte 11 is no part of a character"),
+        (b"[" * 100_000, 400, "the body is nested too deeply"),
+        (b'{"where": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "the body is nested too deeply"),
+        (b'{"where": ' + b"9" * 5_000 + b"}", 400, "a number in the body has too many digits"),
+        (b'{"where": ' + b"9" * 4_000 + b"}", 422, '"where" must be a string'),
         (b"[]", 422, 'the body must be a JSON object such as {"where": "TRUE"}, and is a list'),
         (b'"TRUE"', 422, 'such as {"where": "TRUE"}, and is a string'),
         (b"3", 422, "and is a number"),
@@ -151,19 +154,22 @@ def test_more_rows_than_are_sent(client: Client, monkeypatch: pytest.MonkeyPatch
         "age > len(repeat('x', 3000000000))",
         "age > 'x'.repeat(3)",
         "age > \"repeat\"('x', 3)",
+        'age > "!__postfix"(5)',
+        'age > "two words"(5)',
+        "age > re$peat(5)",
+        "age > ☃(5)",
         "city = rpad('x', 3000000000, 'y')",
         "age > len(range(3000000000))",
-        "age IN [x for x in [1, 2]]",
         "CAST(NULL AS INTEGER[100000]) IS NULL",
         "city = hex(hex(hex('x')))",
         "city = REPLACE('aa', 'a', 'bb')",
-        "city IN (SELECT x FROM read_csv('x.csv'))",
+        "read_csv('x.csv') = city",
     ],
 )
 def test_functions_that_make_much_out_of_little(client: Client, where: str) -> None:
     reply = client.ask("estimate", where=where)
     assert (reply.status, reply.error["kind"]) == (422, "UnsupportedQueryError")
-    assert reply.error["message"].startswith("the service ")
+    assert "computed" in reply.error["message"]
     good, bad = client.ask("estimate", where=["age > 30", where]).json["estimates"]
     assert "rows" in good
     assert bad["error"] == reply.error

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from countless import Estimator
 from countless.patience import GivenUpError, go_on, while_wanted
+from countless.serve import work
 from countless.serve.kept import Kept
 from countless.serve.models import Served
 from countless.serve.refusals import RefusalError
@@ -150,7 +151,7 @@ def test_an_answer_that_takes_too_long(start: Callable[..., Client], slow: Slow)
     client = start(models(slow), seconds=0.2, threads=1)
     reply = client.ask("estimate", where="age > 40")
     assert (reply.status, reply.error["kind"]) == (408, "TimeoutError")
-    assert "longer than 0.2 s" in reply.error["message"]
+    assert "no answer within 0.2 s, it takes longer: ask for less" in reply.error["message"]
     assert client.ask("estimate", where="age > 41").status == 408
     assert client.get("/healthz").status == 200
     slow.let.set()
@@ -164,8 +165,48 @@ def test_a_long_list_that_nobody_waits_for_is_left(start: Callable[..., Client],
     assert client.ask("estimate", where=[f"age > {place}" for place in range(200)]).status == 408
     slow.let.set()
     wait_for(client)
-    assert len(slow.asked) == 64
+    assert len(slow.asked) == 8
     assert len(client.service.kept) == 0
+
+
+def test_a_list_that_takes_too_long_is_told_how_many_fit(start: Callable[..., Client], slow: Slow) -> None:
+    class Counting(Slow):
+        def answer_many(self, clauses: list[str], threads: int) -> Any:
+            self.asked += clauses
+            if len(self.asked) > 100:
+                self.let.wait(20)
+            return self._estimator.answer_many(clauses, threads=threads)
+
+    counting = Counting(slow._estimator)
+    client = start(models(counting), seconds=1, threads=1)
+    clauses = [f"age > {place}" for place in range(200)]
+    reply = client.ask("estimate", where=clauses)
+    assert reply.status == 408
+    assert "56 clauses of it were answered in time: ask for at most 28 at once" in reply.error["message"]
+    waiting = client.ask("estimate", where="age > 3")
+    assert "all threads are busy: ask again later" in waiting.error["message"]
+    counting.let.set()
+    wait_for(client)
+    counting.asked.clear()
+    assert client.ask("estimate", where=clauses[:28]).status == 200
+
+
+def test_health_tells_of_threads_that_do_not_stop(
+    start: Callable[..., Client], slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "STUCK_AFTER", 0.0)
+    client = start(models(slow), seconds=0.1, threads=2)
+    assert client.get("/healthz").json["status"] == "ok"
+    assert client.ask("estimate", where="age > 40").status == 408
+    found = client.get("/healthz")
+    assert (found.status, found.json["status"], found.json["stuck"]) == (200, "degraded", 1)
+    assert client.ask("estimate", where="age > 41").status == 408
+    found = client.get("/healthz")
+    assert (found.status, found.error["kind"]) == (503, "StuckError")
+    assert "all 2 threads" in found.error["message"]
+    slow.let.set()
+    wait_for(client)
+    assert client.get("/healthz").json["status"] == "ok"
 
 
 def test_too_many_are_waiting(start: Callable[..., Client], slow: Slow) -> None:
@@ -216,7 +257,7 @@ def test_what_nobody_waits_for_is_given_up() -> None:
                 go_on()
 
         for place in range(3):
-            with pytest.raises(RefusalError, match="longer than"):
+            with pytest.raises(RefusalError, match="no answer within"):
                 await hasty.answer(str(place), partial(endless, place))
         return steps, await patient.answer("another", lambda: b"done")
 

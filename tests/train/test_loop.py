@@ -19,7 +19,7 @@ from countless.train.columns import ColumnsTask
 from countless.train.loop import Progress, Trained, train
 from countless.train.masking import WORKLOAD_FROM
 from countless.train.options import TrainOptions
-from countless.train.task import stream
+from countless.train.task import Inputs, stream
 
 SIZES = (4, 4, 3)
 SPEC = ModelSpec(SIZES, hidden=16, blocks=1, embedding=8)
@@ -101,10 +101,52 @@ def test_the_budget_ends_the_run_and_its_schedule() -> None:
     assert seen[0].epochs is None
 
 
+def test_a_run_that_goes_on_keeps_its_share_of_the_budget(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "run.checkpoint"
+    first = run(budget=100.0, share=2.0, checkpoint=checkpoint, on_progress=Stop(3))
+    assert first.interrupted
+    resumed = run(budget=100.0, share=50.0, checkpoint=checkpoint, resume=True)
+    assert not resumed.interrupted
+    assert 2.0 <= resumed.report["seconds"] < 40.0
+    with pytest.raises(TrainingError, match=r"its budget was 100\.0, now 99\.0"):
+        run(budget=99.0, checkpoint=checkpoint, resume=True)
+
+
+def test_a_run_of_less_than_an_epoch_is_judged_by_few_rows() -> None:
+    judged: list[int] = []
+
+    class Noted(ColumnsTask):
+        def bits(self, rows: torch.Tensor, inputs: Inputs, generator: torch.Generator) -> float:
+            judged.append(len(rows))
+            return super().bits(rows, inputs, generator)
+
+    options = TrainOptions(batch=100, epochs=2, held_out=0.2)
+    stopped = train(Noted(codes(), SPEC, options), options, on_progress=Stop(2))
+    assert stopped.interrupted
+    assert judged == [256, 256, 256]
+    assert stopped.report["held_out_rows"] == 256
+
+
+@pytest.mark.parametrize("stop", [None, 7])
+def test_the_last_progress_says_what_the_report_says(stop: int | None) -> None:
+    seen: list[Progress] = []
+    press = None if stop is None else Stop(stop)
+
+    def listen(progress: Progress) -> None:
+        seen.append(progress)
+        if press is not None:
+            press(progress)
+
+    report = run(epochs=2, on_progress=listen).report
+    for name in ("train_bits", "masked_bits", "unmasked_bits"):
+        assert getattr(seen[-1], name) == report[name] is not None
+
+
 def test_progress_tells_all() -> None:
     seen: list[Progress] = []
     run(epochs=2, on_progress=seen.append)
     assert [progress.epoch for progress in seen] == [1] * 30 + [2] * 30
+    assert seen[0].train_bits is None
     assert seen[0].masked_bits is None
     assert seen[-1].masked_bits is not None
     assert seen[-1].seconds_left == pytest.approx(0.0)
@@ -154,8 +196,8 @@ class TestWorkload:
     def test_nothing_changes_before_the_last_part(self) -> None:
         plain: list[float] = []
         asked: list[float] = []
-        with_workload(None, on_progress=lambda progress: plain.append(progress.train_bits))
-        with_workload(ASKED, on_progress=lambda progress: asked.append(progress.train_bits))
+        with_workload(None, on_progress=lambda progress: plain.append(progress.loss))
+        with_workload(ASKED, on_progress=lambda progress: asked.append(progress.loss))
         first = int(WORKLOAD_FROM * len(plain))
         assert plain[:first] == asked[:first]
         assert plain[first] != asked[first]

@@ -46,9 +46,10 @@ def test_defaults_by_size() -> None:
     assert options.batch_for(100) == 128
     assert TrainOptions(budget=5.0).epochs_for(100) is None
     assert TrainOptions(epochs=3, batch=7).epochs_for(100) == 3
-    assert (options.ended(1_000_000).epochs, options.ended(1_000_000).budget) == (20, 900.0)
-    assert TrainOptions(budget=5.0).ended(100) == TrainOptions(budget=5.0)
-    assert TrainOptions(epochs=5).ended(100) == TrainOptions(epochs=5)
+    assert TrainOptions(share=5.0).epochs_for(100) == 100  # of a budget that nobody asked for
+    assert TrainOptions(budget=9.0, share=5.0).seconds == 5.0
+    assert TrainOptions(budget=9.0).seconds == 9.0
+    assert TrainOptions(epochs=5).seconds is None
     assert TrainOptions(epochs=3, batch=7).batch_for(100) == 7
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from countless.data.text import Strings
-from countless.spec import ModelSpec, TextSpec
+from countless.spec import ModelSpec, SharedTextSpec
 from countless.train.columns import ColumnsTask
 from countless.train.options import TrainOptions
 from countless.train.stored import Windows, stored
@@ -42,10 +42,18 @@ def test_any_rows(tmp_path: Path, spread: int) -> None:
 
 
 def test_in_memory_they_are_a_tensor() -> None:
-    array = np.arange(6, dtype=np.int16).reshape(3, 2)
-    found = stored(array, None, np.int64)
+    array = np.arange(6, dtype=np.int32).reshape(3, 2)
+    found = stored(array, None)
     assert isinstance(found, torch.Tensor)
-    assert found.dtype == torch.int64
+    assert found.dtype == torch.int32
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
+def test_a_table_in_memory_is_not_copied(kind: type[Any]) -> None:
+    array = np.zeros((4, 3), dtype=kind)
+    found = stored(array, None)
+    array[1, 2] = 200
+    assert found[torch.tensor([1]), torch.tensor([2])].tolist() == [200]
 
 
 def tasks(tmp_path: Path, text: bool) -> tuple[Task, Task]:
@@ -57,15 +65,15 @@ def tasks(tmp_path: Path, text: bool) -> tuple[Task, Task]:
     if not text:
         spec = ModelSpec(sizes, hidden=16, blocks=1, embedding=8)
         return ColumnsTask(codes, spec, options), ColumnsTask(mapped(codes, tmp_path / "c"), spec, options, window=100)
-    text_spec = TextSpec(5, 20, 16, 1, 2, 16, (2,), 64, context=sizes)
+    text_spec = SharedTextSpec.of([("abcde", 20)], width=16, blocks=1, heads=2, inner=16, buckets=64, context=sizes)
     lengths = rng.integers(1, 22, size=ROWS).astype(np.int32)
-    symbols = np.full((ROWS, 21), text_spec.end, dtype=np.uint8)
+    symbols = np.full((ROWS, 21), text_spec.column(0).end, dtype=np.uint8)
     inside = np.arange(21) < lengths[:, None] - 1
     symbols[inside] = rng.integers(5, size=int(inside.sum()))
     there = Strings(mapped(symbols, tmp_path / "s"), mapped(lengths, tmp_path / "l"))
     return (
-        TextTask(Strings(symbols, lengths), text_spec, options, "spans", codes, (1, 1)),
-        TextTask(there, text_spec, options, "spans", mapped(codes, tmp_path / "c"), (1, 1), window=100),
+        TextTask([Strings(symbols, lengths)], text_spec, options, "spans", codes, (1, 1)),
+        TextTask([there], text_spec, options, "spans", mapped(codes, tmp_path / "c"), (1, 1), window=100),
     )
 
 

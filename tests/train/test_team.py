@@ -35,7 +35,7 @@ def member(rank: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=MEMBERS)
     team = ProcessGroup()
     found, steps = trained(folder, team)
-    told: dict[str, Any] = {"told": [step.train_bits for step in steps], "led": team.leads, **found.arrays}
+    told: dict[str, Any] = {"told": [step.loss for step in steps], "led": team.leads, **found.arrays}
     np.savez(folder / f"{rank}.npz", **told)
     dist.destroy_process_group()
 
@@ -49,6 +49,6 @@ def test_a_team_learns_what_one_process_learns(tmp_path: Path) -> None:
     assert not np.load(tmp_path / "1.npz")["led"]
     for name, array in alone.arrays.items():
         np.testing.assert_allclose(leader[name], array, atol=1e-4, err_msg=name)
-    np.testing.assert_allclose(leader["told"], [step.train_bits for step in steps], rtol=1e-4)
+    np.testing.assert_allclose(leader["told"], [step.loss for step in steps], rtol=1e-4)
     resumed, _ = trained(tmp_path, Team(), resume=True)  # from the checkpoint of the team, which had finished
     assert all(np.array_equal(resumed.arrays[name], leader[name]) for name in resumed.arrays)

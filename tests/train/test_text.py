@@ -11,11 +11,12 @@ import torch
 
 from countless.data.text import Strings, TextColumn, encode
 from countless.errors import TrainingError
-from countless.spec import TextSpec
+from countless.spec import SharedTextSpec
 from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
+from countless.train.strings import IGNORED, WINDOW, Batch, ColumnStrings
 from countless.train.task import stream
-from countless.train.text import DEFAULT_EPOCHS, IGNORED, WINDOW, Batch, TextTask
+from countless.train.text import DEFAULT_EPOCHS, TextTask
 from tests.train.test_loop import Stop, same
 
 # Ended and cut strings, shorter and longer than a window, an empty one and NULL.
@@ -24,13 +25,13 @@ LONG = TextColumn("t", "VARCHAR", "ab", 21, True, 9, (), (9, 9))
 WORDS = ("cat", "dove", "eel", "unicorn")
 
 
-def spec_of(column: TextColumn, **sizes: Any) -> TextSpec:
+def spec_of(column: TextColumn, **sizes: Any) -> SharedTextSpec:
     chosen = {"width": 16, "blocks": 1, "heads": 2, "inner": 32, "buckets": 64} | sizes
-    return TextSpec(len(column.characters), column.length, **chosen)
+    return SharedTextSpec.of([(column.characters, column.length)], **chosen)
 
 
 def task(rows: list[Any], column: TextColumn = LONG, masking: str = "prefix", **options: Any) -> TextTask:
-    return TextTask(encode(column, rows), spec_of(column), TrainOptions(**options), masking)
+    return TextTask([encode(column, rows)], spec_of(column), TrainOptions(**options), masking)
 
 
 def symbols(row: Any, column: TextColumn = LONG) -> list[int]:
@@ -48,11 +49,15 @@ def items(batch: Batch) -> list[tuple[list[int], list[int], list[int]]]:
     return list(zip(batch.tokens.tolist(), batch.positions.tolist(), batch.targets.tolist(), strict=True))
 
 
+def strings_of(rows: list[Any]) -> ColumnStrings:
+    return task(rows).columns[0]
+
+
 class TestBatches:
     def test_whole_strings_are_read_from_their_beginning(self) -> None:
         chosen = [6, 0, 2, 3]
-        made = task(ROWS)
-        batch = made._whole(torch.tensor(chosen))
+        made = strings_of(ROWS)
+        batch = made.whole(torch.tensor(chosen))
         assert batch.tokens.shape == (4, 21)
         for row, (tokens, positions, targets) in zip(chosen, items(batch), strict=True):
             string = symbols(ROWS[row])
@@ -61,17 +66,17 @@ class TestBatches:
             assert tokens[: len(string)] == [made.spec.mask, *string[:-1]]
 
     def test_a_cut_string_does_not_end(self) -> None:
-        made = task(ROWS)
-        ((_, positions, targets),) = items(made._whole(torch.tensor([5])))
+        made = strings_of(ROWS)
+        ((_, positions, targets),) = items(made.whole(torch.tensor([5])))
         assert positions[-1] == LONG.length
         assert targets == [1] * 21 + [made.spec.cut]
 
     @pytest.mark.parametrize("row", range(len(ROWS)))
     def test_windows_share_out_the_string_from_a_random_place_on(self, row: int) -> None:
-        made, string = task(ROWS), symbols(ROWS[row])
+        made, string = strings_of(ROWS), symbols(ROWS[row])
         seen = set()
         for seed in range(150):
-            batch = items(made._windows(torch.tensor([row]), stream(seed, 0)))
+            batch = items(made.windows(torch.tensor([row]), stream(seed, 0)))
             first = batch[0][1][0] if batch else None
             seen.add(first)
             starts = [] if first is None else list(range(first, len(string), WINDOW))
@@ -85,17 +90,17 @@ class TestBatches:
         assert seen == (beginnings if len(string) >= WINDOW else {*beginnings, None})
 
     def test_no_string_has_no_window(self) -> None:
-        batch = task(ROWS)._windows(torch.tensor([], dtype=torch.long), stream(0, 0))
+        batch = strings_of(ROWS).windows(torch.tensor([], dtype=torch.long), stream(0, 0))
         assert batch.tokens.shape == batch.targets.shape == (0, WINDOW + 1)
 
     @pytest.mark.parametrize("row", range(len(ROWS)))
     def test_a_gap_inside_is_one_mask(self, row: int) -> None:
-        made, string = task(ROWS, masking="spans"), symbols(ROWS[row])
+        made, string = strings_of(ROWS), symbols(ROWS[row])
         end, mask = made.spec.end, made.spec.mask
         chosen = torch.tensor([row, 5])  # beside a long one, which makes room
         beyond = 0
         for seed in range(200):
-            tokens, positions, targets = items(made._with_gaps(chosen, stream(seed, 0)))[0]
+            tokens, positions, targets = items(made.with_gaps(chosen, stream(seed, 0)))[0]
             assert tokens[0] == mask
             if mask not in tokens[1:]:  # the gap begins with the last symbol of the longest strings
                 assert (tokens[1:], targets) == (string[:-1], string)
@@ -119,20 +124,20 @@ class TestBatches:
     def test_a_fifth_of_the_strings_is_read_whole(self) -> None:
         rows: list[Any] = ["ab" * 10] * 50
         for masking, sizes in (("prefix", [40, 10]), ("spans", [40, 10]), ("none", [50])):
-            batches = task(rows)._batches(torch.arange(50), masking, stream(0, 0))
+            batches = strings_of(rows).batches(torch.arange(50), masking, stream(0, 0))
             strings = [int((batch.tokens[:, 0] == 6).sum()) for batch in batches]
             assert strings[1:] == sizes[1:]
             assert sizes[0] <= strings[0] <= 2 * sizes[0]
-        gaps = task(rows)._batches(torch.arange(50), "spans", stream(0, 0))[1]
+        gaps = strings_of(rows).batches(torch.arange(50), "spans", stream(0, 0))[1]
         assert ((gaps.tokens == 6).sum(1) == 2).sum() > 5
 
     def test_what_follows_a_gap_is_the_share_of_rows(self) -> None:
-        made = task(ROWS)
+        made = strings_of(ROWS)
         for place in range(LONG.length + 1):
             expected = np.zeros(made.spec.symbols)
             for row in ROWS:
                 expected[padded(symbols(row), LONG.length + 1, made.spec.end)[place]] += 1 / len(ROWS)
-            np.testing.assert_allclose(made._after_gaps[place].numpy(), expected, rtol=1e-6)
+            np.testing.assert_allclose(made.after_gaps[place].numpy(), expected, rtol=1e-6)
 
 
 def sentences(count: int = 2400, seed: int = 0) -> tuple[TextColumn, list[str]]:
@@ -150,7 +155,7 @@ STRINGS = encode(COLUMN, list(SENTENCES))
 def learn(strings: Strings = STRINGS, masking: str = "prefix", **options: Any) -> tuple[TextTask, Trained]:
     keywords = {key: options.pop(key) for key in ("checkpoint", "resume", "on_progress") if key in options}
     chosen = TrainOptions(**{"batch": 100, "epochs": 2} | options)
-    made = TextTask(strings, spec_of(COLUMN), chosen, masking)
+    made = TextTask([strings], spec_of(COLUMN), chosen, masking)
     return made, train(made, chosen, **keywords)
 
 
@@ -161,9 +166,9 @@ def bits_per_symbol() -> float:
 
 
 def chances_after_gaps(made: TextTask) -> torch.Tensor:
-    positions = torch.arange(made.spec.length + 1)[:, None]
+    positions = torch.arange(made.columns[0].spec.length + 1)[:, None]
     with torch.no_grad():
-        logits: torch.Tensor = made.model(torch.full_like(positions, made.spec.mask), positions)
+        logits: torch.Tensor = made.model(torch.full_like(positions, made.columns[0].spec.mask), positions)
     return logits[:, 0].softmax(-1)
 
 
@@ -173,7 +178,7 @@ def test_it_learns_a_language(masking: str) -> None:
     everything = torch.arange(len(SENTENCES))
     assert made.bits(everything, "unmasked", stream(0, 0)) == pytest.approx(bits_per_symbol(), rel=0.15)
     # what follows a gap is what rows have there; of those that have ended, END
-    difference = (chances_after_gaps(made) - made._after_gaps).abs()
+    difference = (chances_after_gaps(made) - made.columns[0].after_gaps).abs()
     assert float(difference.mean()) < 0.01
     assert float(difference.max()) < 0.12
     report = trained.report
@@ -187,7 +192,7 @@ def test_without_masking_only_whole_strings_are_learned() -> None:
     made, trained = learn(masking="none", epochs=8, learning_rate=0.01)
     assert trained.report["unmasked_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
     assert trained.report["train_bits"] == pytest.approx(bits_per_symbol(), rel=0.35)
-    assert float((chances_after_gaps(made) - made._after_gaps)[1:].abs().max()) > 0.2
+    assert float((chances_after_gaps(made) - made.columns[0].after_gaps)[1:].abs().max()) > 0.2
 
 
 def test_bits_are_per_character() -> None:
@@ -196,7 +201,7 @@ def test_bits_are_per_character() -> None:
         made.model.load_state_dict({name: torch.zeros_like(t) for name, t in made.model.state_dict().items()})
     for inputs in ("as trained", "masked", "unmasked"):  # a model that knows nothing needs the same for each symbol
         bits = made.bits(torch.arange(50), inputs, stream(0, 0))
-        assert bits == pytest.approx(np.log2(made.spec.symbols), rel=1e-3)
+        assert bits == pytest.approx(np.log2(made.columns[0].spec.symbols), rel=1e-3)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_does_not() -> None:
@@ -255,6 +260,6 @@ class TestHowLong:
 def test_tiny_tables(rows: list[Any]) -> None:
     options = TrainOptions(epochs=2)
     for masking in ("prefix", "spans", "none"):
-        trained = train(TextTask(encode(LONG, rows), spec_of(LONG), options, masking), options)
+        trained = train(TextTask([encode(LONG, rows)], spec_of(LONG), options, masking), options)
         assert np.isfinite(trained.report["train_bits"])
         assert all(np.isfinite(array).all() for array in trained.arrays.values())

@@ -13,13 +13,15 @@ from countless.automaton import Language
 from countless.data.text import TextColumn, encode
 from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.shared import runtimes_of
 from countless.errors import ModelFileError, TrainingError
 from countless.query.strings import Script, like
-from countless.spec import TextSpec
+from countless.spec import SharedTextSpec
 from countless.train.loop import train
 from countless.train.options import TrainOptions
+from countless.train.strings import GAPS_PER_STRING
 from countless.train.task import stream
-from countless.train.text import GAPS_PER_STRING, TextTask
+from countless.train.text import TextTask
 from tests.train.test_loop import Stop, same
 
 ENDINGS = (
@@ -78,9 +80,8 @@ def table(seed: int = 0) -> tuple[TextColumn, list[str | None], Any]:
 
 COLUMN, TEXTS, CODES = table()
 STRINGS = encode(COLUMN, TEXTS)
-SPEC = TextSpec(
-    len(COLUMN.characters),
-    COLUMN.length,
+NETWORK = SharedTextSpec.of(
+    [(COLUMN.characters, COLUMN.length)],
     width=32,
     blocks=1,
     heads=2,
@@ -89,11 +90,12 @@ SPEC = TextSpec(
     context=SIZES,
     context_width=32,
 )
+SPEC = NETWORK.column(0)
 OPTIONS = TrainOptions(batch=100, epochs=12, learning_rate=0.02)
 
 
 def task(options: TrainOptions = OPTIONS, masking: str = "prefix") -> TextTask:
-    return TextTask(STRINGS, SPEC, options, masking, CODES, GROUPS)
+    return TextTask([STRINGS], NETWORK, options, masking, CODES, GROUPS)
 
 
 class TestTheRowOfAString:
@@ -114,8 +116,8 @@ class TestTheRowOfAString:
     def test_every_part_of_a_batch_has_the_row_of_its_string(self) -> None:
         made, rows = task(), torch.arange(100, 200)
         for masking in ("prefix", "spans", "none"):
-            for batch in made._batches(rows, masking, stream(1, 0)):
-                symbols = made._symbols[rows[batch.strings]].long()
+            for batch in made.columns[0].batches(rows, masking, stream(1, 0)):
+                symbols = made.columns[0]._symbols[rows[batch.strings]].long()
                 first = symbols.gather(1, batch.positions[:, :1])[:, 0]
                 known = batch.tokens[:, 1] != SPEC.mask
                 ended = batch.targets[:, 1] == -100  # of which the next token is padding
@@ -123,7 +125,7 @@ class TestTheRowOfAString:
 
     def test_gaps_of_any_length_are_drawn(self) -> None:
         made, rows = task(), torch.arange(1000, 2000)
-        batch = made._gaps(rows, stream(2, 0))
+        batch = made.columns[0].gaps(rows, stream(2, 0))
         assert batch.tokens.shape == (1000 * GAPS_PER_STRING, 1)
         assert bool((batch.tokens == SPEC.mask).all())
         lengths = torch.bincount(batch.positions[:, 0], minlength=SPEC.length + 1) / len(batch.positions)
@@ -137,14 +139,14 @@ class TestTheRowOfAString:
     def test_codes_that_do_not_fit(self) -> None:
         for codes in (None, CODES[:-1], CODES[:, :2]):
             with pytest.raises(TrainingError, match="needs 3 codes of each of 3000 rows"):
-                TextTask(STRINGS, SPEC, OPTIONS, "prefix", codes, GROUPS)
+                TextTask([STRINGS], NETWORK, OPTIONS, "prefix", codes, GROUPS)
         with pytest.raises(ModelFileError, match="share out"):
-            TextTask(STRINGS, SPEC, OPTIONS, "prefix", CODES, (1, 1))
+            TextTask([STRINGS], NETWORK, OPTIONS, "prefix", CODES, (1, 1))
 
 
 @pytest.fixture(scope="module")
 def runtime() -> TextRuntime:
-    return TextRuntime(SPEC, train(task(), OPTIONS).arrays)
+    return runtimes_of(NETWORK, train(task(), OPTIONS).arrays)[0]
 
 
 def language(pattern: str) -> Language:
@@ -199,4 +201,6 @@ def test_the_same_seed_gives_the_same_model_and_a_stopped_run_goes_on_to_it(tmp_
     assert same(whole, resumed)
     assert whole.report["masked_bits"] == resumed.report["masked_bits"]
     with pytest.raises(TrainingError, match="its groups was"):
-        train(TextTask(STRINGS, SPEC, options, "spans", CODES, (2, 1)), options, checkpoint=checkpoint, resume=True)
+        train(
+            TextTask([STRINGS], NETWORK, options, "spans", CODES, (2, 1)), options, checkpoint=checkpoint, resume=True
+        )

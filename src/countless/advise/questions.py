@@ -13,7 +13,7 @@ from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
 from countless.query.parse import parse
-from countless.query.predicate import DIALECT
+from countless.query.sql import written
 from countless.workload import Workload, paper_filters, read_clauses
 
 FILTERS = (2, 4)  # of a random question
@@ -80,7 +80,7 @@ def question(where: str, schema: Schema) -> Question:
         name = columns.pop() if len(columns) == 1 else None
         if name is None:
             continue
-        text, equality = node.sql(dialect=DIALECT), isinstance(node, EQUALITIES)
+        text, equality = written(node), isinstance(node, EQUALITIES)
         if name in parts:
             text, equality = f"{parts[name].where} AND {text}", parts[name].equality and equality
         parts[name] = Part(text, equality)

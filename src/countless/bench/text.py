@@ -89,6 +89,7 @@ def contest(table: str, model: Any, options: Options, watch: Watch) -> dict[str,
         "machine": machine_facts(),
         "training": estimator.info()["training"],
         "texts": estimator.info()["texts"],
+        "text_model": estimator.info()["text_model"],
     }
 
 

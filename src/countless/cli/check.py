@@ -19,7 +19,8 @@ DRIFTED = 3  # the exit code of a model that is no longer true
 @click.command(
     epilog="\b\nExamples:\n"
     "  countless check people.countless people.parquet\n"
-    "  countless check people.countless people.parquet --quiet || countless update people.countless today.parquet\n"
+    "  countless check people.countless people.parquet --quiet\n"
+    "  [ $? -ne 3 ] || countless update people.countless today.parquet\n"
     "  countless check people.countless people.parquet --sample 0 --threshold 0.02 --json"
 )
 @model_argument

@@ -18,6 +18,7 @@ from countless.baselines.row_sample import RowSample
 from countless.baselines.sample_scan import SampleScan
 from countless.cli import show
 from countless.cli.fitting import checkpoints_left, fit_and_save
+from countless.cli.locking import hold
 from countless.data.datasets import adult, npm_urls
 from countless.data.source import Source
 from countless.data.table import Table
@@ -129,6 +130,7 @@ def _fitted(model: Path, console: Console, refit: bool, table: Path, **options: 
     estimator = None if refit else _existing(model, console)
     if estimator is not None:
         return estimator
+    hold("demo", model)
     try:
         return fit_and_save(console, table, model, resume=not refit, **options)
     except TrainingError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
 from countless.cli import show
 from countless.cli.options import json_option, method_options, model_argument
+from countless.data.files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
@@ -87,7 +87,7 @@ def _echo(found: Estimate | CountlessError, number: int, line: str, as_json: boo
 
 def _lines(path: Path) -> list[str]:
     try:
-        return sys.stdin.read().splitlines() if str(path) == "-" else path.read_text(encoding="utf-8").splitlines()
+        return (read_stdin() if str(path) == "-" else read_text(path)).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}; --file takes a text file with one clause per line") from None
 

@@ -8,15 +8,17 @@ from pathlib import Path
 import click
 
 from countless.cli import show
-from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save
+from countless.cli.calibrate import named, require_whole
+from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save, require_writable
+from countless.cli.locking import hold
 from countless.cli.options import Amount, Duration, Names
+from countless.cli.runs import REPORTED, Run
 from countless.data.codes import is_codes
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
-from countless.errors import DataError
 from countless.estimator.fit import DTYPES
 from countless.estimator.learning import BY_ENTROPY, EVEN, TEXT_PRESETS, Network
 from countless.spec import RESMADE, TEXT_MASKINGS
-from countless.store import is_model
+from countless.store import is_model, read
 
 
 @click.command(
@@ -39,8 +41,16 @@ from countless.store import is_model
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @click.option("--columns", type=Names(), help="Fit only these columns.")
 @click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
-@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the table  [default: by its size, 20 to 100]")
-@click.option("--budget", type=Duration(), help="Time to train for, such as 90s, 5m or 1h  [default: at most 15m]")
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    help="Passes over the table, however long they take  [default: by its size, 20 to 100, within the budget]",
+)
+@click.option(
+    "--budget",
+    type=Duration(),
+    help="Time for the whole fit, such as 90s, 5m or 1h  [default: at most 5m, or no limit with --epochs]",
+)
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
 )
@@ -49,7 +59,7 @@ from countless.store import is_model
 @click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: 0.002; of text 0.003]")
 @click.option("--batch", type=click.IntRange(min=1), help="Rows per step  [default: by the table's size, 128 to 512]")
 @click.option(
-    "--hidden", type=click.IntRange(min=1), help="Units of a hidden layer  [default: 256 or 512, by rows and budget]"
+    "--hidden", type=click.IntRange(min=1), help="Units of a hidden layer  [default: 256 or 512, by rows and passes]"
 )
 @click.option(
     "--blocks", type=click.IntRange(min=0), help="Residual blocks of two layers  [default: 3, or 2 of 512 units]"
@@ -127,8 +137,8 @@ from countless.store import is_model
 @click.option(
     "--memory",
     type=Amount(),
-    help="Take no more memory than this, such as 2GB, however large the table: its codes go to a folder beside the "
-    "model file, and training reads them from there.",
+    help="Take no more memory than this, such as 2GB  [default: what the machine has left]. A table that would take "
+    "more than half of it goes to a folder beside the model file, and training reads it from there.",
 )
 @click.option(
     "--sample-rows",
@@ -209,6 +219,10 @@ def fit(
     keeps the best model so far; --resume goes on from there. Before and after training Ctrl-C ends the fit without a
     model, and --resume goes on with what is kept.
 
+    --budget is what you wait: reading the table, counting, training and error bars together. Networks that have more
+    to learn get more of it. If reading leaves less than a third of it, the fit takes a third more. A fit that goes on
+    with --resume has the whole budget again, and a network that was begun goes on for the time it was given then.
+
     A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
 
     The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
@@ -219,29 +233,41 @@ def fit(
     """
     console = show.progress()
     place = output if shared is None else shared / output.name
+    require_writable(output)
+    hold("fit", output, place)
     left = checkpoints_left(place)
     kept = codes_of(place)
     if is_codes(kept):
-        if resume and memory is None and ray is None:
-            raise DataError(f"the fit that left {kept} had a --memory: give it again, or fit without --resume")
         left.append(kept)
     names = " and ".join(map(str, left))
+    run = Run.of_command(place)
     if left and resume:
+        run.require_same_options()
         console.print(f"going on from {names}")
     elif left:
         console.print(f"starting anew and replacing {names} of an earlier run (--resume goes on from it)")
+    elif resume and run.was_killed():
+        told = f"the last fit of {output} was killed before its first checkpoint"
+        console.print(f"nothing to resume: {told}; starting anew", soft_wrap=True)
     elif resume and is_model(output):
-        told = f"nothing to resume: {output} is finished, and other options are not used"
-        console.print(f"{told}; to fit it anew leave --resume out", soft_wrap=True)
-        return 0
+        difference = run.differs_from(output)
+        if difference is None:
+            require_whole(read(output).report, output, named(source, table, query))
+            told = f"nothing to resume: {output} is finished, of this table and with these options"
+            console.print(f"{told}; to fit it anew leave --resume out", soft_wrap=True)
+            return 0
+        console.print(f"nothing to resume: {difference}; starting anew", soft_wrap=True)
     elif resume:
         console.print(f"nothing to resume: there is no {checkpoint_of(place)}; starting anew")
+    click.get_current_context().with_resource(run.recorded(resume))
     estimator = fit_and_save(
         console,
         source,
         output,
         beside=place,
         resume=resume,
+        on_training=(lambda: None) if resume else run.replace_earlier,
+        facts={REPORTED: run.to_json()},
         table=table,
         query=query,
         columns=columns,
@@ -274,4 +300,5 @@ def fit(
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130
+    require_whole(estimator.report, output, named(source, table, query))
     return 0

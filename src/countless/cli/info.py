@@ -40,7 +40,7 @@ def info(model: Path, as_json: bool) -> None:
         )
     for text in estimator.schema.texts:
         nulls = "yes" if text.has_null else ""
-        table.add_row(text.name, text.type, f"{text.distinct:,}", nulls, f"text, {show.characters(text)}")
+        table.add_row(text.name, text.type, show.distinct(text), nulls, f"text, {show.characters(text)}")
     console.print(table)
     for column in facts["left_out"]:
         console.print(f"left out  {column['name']}: {column['reason']}")
@@ -56,29 +56,32 @@ def info(model: Path, as_json: bool) -> None:
             f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
             f"columns, counted in the table, {show.size(counted['bytes'])}"
         )
-    for text in facts["texts"]:
-        sizes = text["model"]
+    if facts["text_model"]:
+        sizes, names = facts["text_model"], ", ".join(text["name"] for text in facts["texts"])
+        grams = f"n-grams of {', '.join(map(str, sizes['grams']))} in {sizes['buckets']:,} buckets"
         console.print(
-            f"model     of {text['name']}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
+            f"model     of {names}: a Transformer of {show.plural(sizes['blocks'], 'block')}, width "
             f"{sizes['width']}, inner {sizes['inner']}, {show.plural(sizes['heads'], 'head')}, "
-            f"n-grams {', '.join(map(str, sizes['grams'])) or 'none'}"
+            f"{grams if sizes['grams'] else 'n-grams none'}",
+            soft_wrap=True,
         )
+    for text in facts["texts"]:
         if text["summary"]:
             counted = text["summary"]
+            sampled = f", estimated from {counted['sampled_rows']:,} rows" if "sampled_rows" in counted else ""
             console.print(
                 f"summary   of {text['name']}: {counted['ngrams']:,} n-grams that occur in at least "
-                f"{counted['threshold']} rows, {show.size(counted['bytes'])}"
+                f"{counted['threshold']} rows{sampled}, {show.size(counted['bytes'])}"
             )
     console.print(f"size      {facts['parameters']:,} parameters")
     training = facts["training"]
     if training.get("epochs"):
-        console.print(f"training  {_training(training)}, bits a row: {_bits(training)}")
+        console.print(f"training  {show.trained(training)}", soft_wrap=True)
     if training.get("workload"):
         console.print(f"workload  {show.asked_for(**training['workload'])}")
-    for name, text in training.get("texts", {}).items():
-        bits = text["unmasked_bits"]
-        held_out = "" if bits is None else f", {bits:.2f} bits a character on held-out strings"
-        console.print(f"training  of {name}: {_training(text)}{held_out}")
+    if "text" in training:
+        text = training["text"]
+        console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
     for entry in training.get("updates", ()):
         console.print(f"update    {_update(entry)}", soft_wrap=True)
     if facts["kept_rows"]:
@@ -95,29 +98,13 @@ def _orders(network: dict[str, Any]) -> str:
     return "" if orders[0] == sorted(orders[0]) else "; an order of its own, not the table's"
 
 
-def _bits(report: dict[str, Any]) -> str:
-    """What fit told last: of rows it learned from, as it was trained, and of held-out rows."""
-    masking = report.get("options", {}).get("masking", "uniform")
-    how = "nothing masked" if masking == "none" else "masked"
-    held_out = [
-        f"held-out {report[name]:.2f} {kind}"
-        for name, kind in (("masked_bits", "masked"), ("unmasked_bits", "unmasked"))
-        if report.get(name) is not None
-    ]
-    return ", ".join([f"{report['train_bits']:.2f} in training ({how})", *held_out])
-
-
-def _training(report: dict[str, Any]) -> str:
-    return (
-        f"{report['epochs']:g} {'epoch' if report['epochs'] == 1 else 'epochs'} in {show.duration(report['seconds'])}"
-    )
-
-
 def _update(entry: dict[str, Any]) -> str:
     """One line of the history of updates."""
+    after = entry.get("bits_after", {})
     bits = [
-        f"bits a {entry['unit']} of {kind} ones {before:.2f}, then {entry['bits_after'][kind]:.2f}"
+        f"bits a {entry.get('unit', 'row')} of {kind} ones {before:.2f}, then {after[kind]:.2f}"
         for kind, before in entry.get("bits_before", {}).items()
+        if before is not None and after.get(kind) is not None
     ]
     return ", ".join([f"{entry['when'][:10]}: {show.plural(entry['rows'], 'new row')}", *bits])
 

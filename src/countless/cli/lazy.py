@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from countless_command import leaving_at_once
+
 
 class Commands(click.Group):
     """Command ``name`` is the object ``name`` of the module ``{modules}.{name}``; ``summaries`` lists them all."""
@@ -21,6 +23,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None  # before click makes an empty line of it
         except BrokenPipeError:  # who reads has seen enough: no error, which click would make of it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # let the interpreter flush into nothing
             raise click.exceptions.Exit(0) from None
@@ -31,7 +35,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self._summaries:
             return None
-        command = getattr(importlib.import_module(f"{self._modules}.{name}"), name)
+        with leaving_at_once():
+            command = getattr(importlib.import_module(f"{self._modules}.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

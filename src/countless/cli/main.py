@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import Any
 
@@ -12,10 +14,13 @@ from countless.cli.lazy import Commands
 from countless.errors import CountlessError
 from countless.estimator.plugins import load_plugins
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a full or broken disk answers to a write
+
 # Loaded when they are run, so that estimating does not pay for what fitting imports.
 COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "update": "Add new rows to what a model knows.",
+    "calibrate": "Give a model new error bars.",
     "check": "Is a model still true of its table?",
     "estimate": "How many rows match a WHERE clause?",
     "query": "Answer a SELECT with aggregates from a model.",
@@ -42,7 +47,10 @@ COMMANDS = {
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n"
     "  countless fit people.parquet -o people.countless\n"
-    '  countless estimate people.countless "age > 35"',
+    '  countless estimate people.countless "age > 35"\n\n'
+    "\b\nExit codes:\n"
+    "  0 done, 1 after an error, 2 for wrong usage, 130 after Ctrl-C\n"
+    "  3 from check: the model is no longer true",
 )
 @click.version_option(__version__, prog_name="countless")
 def cli() -> None:
@@ -58,19 +66,61 @@ def main(arguments: list[str] | None = None) -> None:
         load_plugins()
         result: Any = cli.main(arguments, standalone_mode=False)
         code = result if isinstance(result, int) else 0
+        flush_output()
     except CountlessError as error:
-        click.echo(f"error: {error}", err=True)
+        tell(f"error: {error}")
         code = 1
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\ninterrupted" if sys.stderr.isatty() else "interrupted", err=True)  # on a terminal after ^C
+        tell("\ninterrupted" if sys.stderr.isatty() else "interrupted")  # on a terminal after ^C
         code = 130
     except MemoryError:
-        click.echo("error: not enough memory: fit with a limit (--memory 2GB), or fewer columns (--exclude)", err=True)
+        tell("error: not enough memory: fit with a limit (--memory 2GB), or fewer columns (--exclude)")
+        code = 1
+    except BrokenPipeError:  # who reads has seen enough
+        discard_output(sys.stdout)
+        code = 0
+    except OSError as error:
+        tell(f"error: {_system_error(error)}")
         code = 1
     sys.exit(code)
+
+
+def flush_output() -> None:
+    """Write what waits to be written, while an error can still be told."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def tell(message: str) -> None:
+    """Say it on standard error, as far as that can be written."""
+    discard_output(sys.stdout)
+    try:
+        click.echo(message, err=True)
+    except OSError:
+        discard_output(sys.stderr)
+
+
+def discard_output(stream: Any) -> None:
+    """If a stream can no longer be written, let what it holds go nowhere: the interpreter flushes it once more."""
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except ValueError:  # it is closed
+        return
+
+
+def _system_error(error: OSError) -> str:
+    """What the system could not do, and what to do."""
+    place = f" {error.filename}" if error.filename else ""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return f"cannot write{place or ' the output'}: {reason}; free some space, or write to another place"
+    return f"the system refuses to use{place or ' something'}: {reason}; check that it is there, and your permissions"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import click
 from countless.cli import show
 from countless.cli.options import Duration
 from countless.errors import MissingExtraError
+from countless_command import leaving_at_once
 
 PORT = 8321
 ORIGIN = re.compile(r"https?://[^/\s@?#*]+")
@@ -67,6 +68,21 @@ def serve(
 
     A model goes by the name of its file, or by another as in NAME=MODEL. Without --host only this machine can ask.
     """
+    with leaving_at_once():
+        return _served(models, tables, host, port, token, no_auth, cors, access_log, timeout)
+
+
+def _served(
+    models: Sequence[str],
+    tables: Sequence[str],
+    host: str,
+    port: int,
+    token: str | None,
+    no_auth: bool,
+    cors: Sequence[str],
+    access_log: bool,
+    timeout: float,
+) -> int:
     try:
         from countless.serve.app import Options
         from countless.serve.models import NamingError, load_models

@@ -19,6 +19,7 @@ NARROWEST = 120
 
 __all__ = [
     "characters",
+    "distinct",
     "duration",
     "error_bars",
     "factor",
@@ -63,6 +64,28 @@ def asked_for(queries: int, column_sets: int) -> str:
     return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
 
 
+def validation(unit: str, train: float | None, masked: float | None, unmasked: float | None) -> str:
+    """How many bits a model needs for rows that it was not trained on, or for others if none are held out.
+
+    >>> validation("row", 38.1, 38.95, 28.59)
+    'validation: 38.95 bits/row with columns masked, 28.59 without'
+    >>> validation("character", 2.1, None, None), validation("character", None, None, None)
+    ('training rows: 2.10 bits/character, none are held out for validation', '')
+    """
+    if masked is not None and unmasked is not None:
+        what = "columns" if unit == "row" else "text"
+        return f"validation: {masked:.2f} bits/{unit} with {what} masked, {unmasked:.2f} without"
+    return "" if train is None else f"training rows: {train:.2f} bits/{unit}, none are held out for validation"
+
+
+def trained(report: dict[str, Any]) -> str:
+    """How long a model was trained, and how well it knows rows that it was not trained on."""
+    bits = (report.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits"))
+    time = f" in {duration(report['seconds'])}" if "seconds" in report else ""
+    told = validation(report.get("unit", "row"), *bits)
+    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", told)))
+
+
 def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     """How a column is stored, and with what resolution.
 
@@ -72,6 +95,19 @@ def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     if cells is not None:
         return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
     return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def distinct(text: TextColumn) -> str:
+    """How many distinct strings a text column has; of an estimate the first three digits.
+
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952))
+    '7,311,952'
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952, estimated=True))
+    'about 7,310,000'
+    """
+    if not text.estimated:
+        return f"{text.distinct:,}"
+    return f"about {round(text.distinct, 3 - len(str(text.distinct))):,}"
 
 
 def characters(text: TextColumn) -> str:
@@ -94,7 +130,7 @@ def error_bars(interval: dict[str, Any]) -> str:
     90% should hold, and of 400 calibration queries 91.4% do; they span a factor of 3.20 at 1-10 rows, 1.50 at 10-100
     """
     if interval["coverage"] is None:
-        return "none that mean anything: the model was not calibrated"
+        return "from 0 to all rows, since the model is not calibrated: countless calibrate MODEL TABLE does it"
     told = [f"{factor(value)} at {name}" for name, value in interval["width"].items() if value is not None]
     told[0] += " rows"
     held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"

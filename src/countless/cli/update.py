@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from countless.cli import show
+from countless.cli.calibrate import require_whole
 from countless.cli.fitting import FitView, require_writable
+from countless.cli.locking import hold
 from countless.cli.options import Duration, model_argument
 from countless.data.source import require_file
 from countless.estimator.estimator import Estimator
@@ -59,6 +61,7 @@ def update(
     output = output or model
     require_writable(output)
     require_file(rows)
+    hold("update", output)
     console = show.progress()
     estimator = Estimator.load(model)
     try:
@@ -87,6 +90,7 @@ def update(
     if updated.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far", style="yellow")
         return 130
+    require_whole(updated.report, output, "TABLE")
     return 0
 
 
@@ -96,7 +100,9 @@ def _told(entry: dict[str, Any]) -> list[str]:
     if entry["new_codes"]:
         added = ", ".join(f"{name} {count:,}" for name, count in entry["new_codes"].items())
         lines.append(f"new values or cells: {added}")
-    trained = ([("rows", entry)] if "bits_after" in entry else []) + list(entry.get("texts", {}).items())
+    trained = [("rows", entry)] if "bits_after" in entry else []
+    if "text" in entry:
+        trained.append((", ".join(entry["text"]["columns"]), entry["text"]))
     for name, part in trained:
         bits = "; ".join(
             f"{kind} {part['bits_before'][kind]:.2f}, now {part['bits_after'][kind]:.2f}" for kind in part["bits_after"]
@@ -105,9 +111,10 @@ def _told(entry: dict[str, Any]) -> list[str]:
             f"{name}: {show.plural(part['epochs'], 'epoch')} in {show.duration(part['training_seconds'])}; "
             f"bits a {part['unit']}: {bits}"
         )
-        if "ngrams" in part and part["ngrams"]["after"] < part["ngrams"]["before"]:
-            lines.append(
-                f"{name}: {part['ngrams']['before']:,} n-grams are counted, now {part['ngrams']['after']:,}: of others "
-                "nobody knows how many old rows have them (--replay OLD_TABLE counts them all)"
-            )
+        for column, ngrams in part.get("ngrams", {}).items():
+            if ngrams["after"] < ngrams["before"]:
+                lines.append(
+                    f"{column}: {ngrams['before']:,} n-grams are counted, now {ngrams['after']:,}: of others "
+                    "nobody knows how many old rows have them (--replay OLD_TABLE counts them all)"
+                )
     return lines

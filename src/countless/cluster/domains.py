@@ -25,7 +25,7 @@ from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import DataError
 
 PIECE_ROWS = 1_000_000
-HASHES = 4_096  # the least of them tell how many values there are, within some 2%
+LEAST = 4_096  # values with the least hashes: the share of all hashes below them tells how many there are, within 2%
 HASH_RANGE = 2.0**64
 
 VALUES = "SELECT {column}, 'value', CAST(value AS VARCHAR), n FROM counted"
@@ -39,8 +39,8 @@ SELECT {column}, 'some', CAST(arg_max(value, n) AS VARCHAR), CAST(sum(n) AS BIGI
         WHERE value IS NOT NULL)
 ) GROUP BY bucket
 UNION ALL SELECT {column}, 'some', NULL, n FROM counted WHERE value IS NULL
-UNION ALL SELECT {column}, 'hash', CAST(hash AS VARCHAR), 0 FROM (
-    SELECT hash(value) AS hash FROM counted WHERE value IS NOT NULL ORDER BY hash LIMIT {hashes}
+UNION ALL SELECT {column}, 'least', CAST(value AS VARCHAR), 0 FROM (
+    SELECT value FROM counted WHERE value IS NOT NULL ORDER BY hash(value) LIMIT {least}
 )
 """
 LENGTHS = """
@@ -81,7 +81,7 @@ def summarize(rows: Rows, types: dict[str, str], most: int, index: int) -> Any:
         ((distinct,),) = connection.execute("SELECT count(value) FROM counted").fetchall()
         wanted = [VALUES if distinct <= most else SOME_VALUES, *([LENGTHS] if kind == TEXT else [])]
         for sql in wanted:
-            connection.execute(f"INSERT INTO told {sql.format(column=at, most=most, hashes=HASHES)}")
+            connection.execute(f"INSERT INTO told {sql.format(column=at, most=most, least=LEAST)}")
     return connection.sql("SELECT * FROM told").to_arrow_table()
 
 
@@ -165,7 +165,8 @@ class Merged:
             points, counts = table["point"].to_numpy(), table["n"].to_numpy()
             found.counts[points[:-2]] += counts[:-2]
             found.cut, found.beyond = found.cut + int(counts[-2]), found.beyond + int(counts[-1])
-        return found.column(name, kind, rows, sum(lengths.values()), self._distinct(name))
+        estimated = self._numbers[name] in self._some
+        return found.column(name, kind, rows, sum(lengths.values()), self._distinct(name), estimated)
 
     def _lengths(self, name: str) -> dict[int, int]:
         """How many strings there are of each length."""
@@ -180,12 +181,11 @@ class Merged:
         if at not in self._some:
             sql = f"SELECT count(DISTINCT {value}) FROM told WHERE c = {at} AND what = 'value'"
             return int(self._source.rows(sql)[0][0])
-        known = (
-            f"SELECT CAST(value AS UBIGINT) AS hash FROM told WHERE c = {at} AND what = 'hash' UNION "
-            f"SELECT hash({value}) FROM told WHERE c = {at} AND what = 'value' AND value IS NOT NULL"
-        )
-        least = [int(hash_) for (hash_,) in self._source.rows(f"SELECT hash FROM ({known}) ORDER BY 1 LIMIT {HASHES}")]
-        return round((len(least) - 1) * HASH_RANGE / max(1, least[-1]))
+        # The hash only draws a sample of the values, and values with the same one still count as several.
+        known = f"SELECT DISTINCT {value} AS value FROM told WHERE c = {at} AND what IN ('value', 'least')"
+        hashes = f"SELECT hash(value) AS hash FROM ({known}) WHERE value IS NOT NULL ORDER BY 1 LIMIT {LEAST}"
+        ((count, greatest),) = self._source.rows(f"SELECT count(*), max(hash) FROM ({hashes})")
+        return round((int(count) - 1) * HASH_RANGE / max(1, int(greatest)))
 
     def _values(self, name: str) -> str:
         """A table of the column's values and how many rows have each."""

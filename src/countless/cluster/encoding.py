@@ -18,7 +18,7 @@ import numpy as np
 from countless.cluster.domains import Merged, OnCluster
 from countless.cluster.rows import Rows, reader, rows_of
 from countless.cluster.session import Cluster
-from countless.data.codes import CodesFolder
+from countless.data.codes import CodesFolder, is_empty, require_replaceable
 from countless.data.encoder import CHANGED, Encoder
 from countless.data.mapped import codes_fingerprint, fill_records, mapped_table
 from countless.data.memory import Memory
@@ -46,12 +46,13 @@ def encode_on(
 
     With ``resume``, what an earlier pass has left there is used, as in :func:`~countless.data.mapped.encode_mapped`.
     """
+    require_replaceable(path)  # before the table is read, which may take long
     options = options.advised(source.advice)
     fingerprint = codes_fingerprint(source, options, seed)
     copy = path.with_name(path.name + "-rows.parquet")
     if not resume:
         copy.unlink(missing_ok=True)
-    if resume and path.exists():
+    if resume and not is_empty(path):
         folder = CodesFolder.open(path, fingerprint)
     else:
         rows = rows_of(cluster, source, copy, on_stage)

@@ -129,4 +129,5 @@ def added_ngrams(summary: NGrams, symbols: NDArray[Any]) -> NGrams:
         threshold,
         tuple(codes for codes, _ in kept),
         tuple(rows for _, rows in kept),
+        None if summary.sampled is None else summary.sampled + fresh.rows,
     )

@@ -8,26 +8,26 @@ from countless.data.arrow import Vector, rows_at_once
 from countless.data.characters import Characters
 from countless.data.source import Source
 from countless.data.text import TextColumn
-from countless.data.types import quote_identifier
+from countless.data.types import TEXT, sql_value
 from countless.errors import DataError
 
 MOST_CHARACTERS = 500  # of an alphabet
 RARE_BELOW = 20  # occurrences; fewer in a small table
 LONGEST = 256  # by default no more characters of a string are modelled
 USUAL_LENGTH = 0.99  # and as many as this share of the strings has
-EXACT_ROWS = 1_000_000  # of a larger table, the number of distinct strings is an estimate
+EXACT_DISTINCT = 1_000_000  # strings; of many more, the number is an estimate
 POINTS = 0x110000  # code points that there are
 
 
 def read_text(source: Source, name: str, kind: str, rows: int, length: int | None = None) -> TextColumn:
     """The column ``name`` of a table of so many rows, with its alphabet; strings are cut at ``length``."""
-    value = f"CAST({quote_identifier(name)} AS VARCHAR)"
-    distinct_of = f"count(DISTINCT {value})" if rows <= EXACT_ROWS else f"approx_count_distinct({value})"
-    ((present, distinct),) = source.rows(f"SELECT count({value}), {distinct_of} FROM {source.table}")
-    if not present:
-        raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+    value = sql_value(name, TEXT)
     counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
-    length = length_of(dict(source.rows(counted)), length)
+    lengths = dict(source.rows(counted))
+    if not lengths:
+        raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+    distinct, estimated = _count_distinct(source, value, rows)
+    length = length_of(lengths, length)
     tally = Tally(length)
     done = 0
     for (strings,) in source.batches(f"SELECT {value} FROM {source.table}", rows_at_once(8 * length)):
@@ -35,7 +35,22 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
         done += len(strings)
         if source.watch is not None:
             source.watch.at(done / rows)
-    return tally.column(name, kind, rows, int(present), int(distinct))
+    return tally.column(name, kind, rows, sum(lengths.values()), distinct, estimated)
+
+
+def _count_distinct(source: Source, value: str, rows: int) -> tuple[int, bool]:
+    """How many distinct strings ``value``, an SQL expression, has in so many rows, and whether that is an estimate.
+
+    To count more than EXACT_DISTINCT takes much memory. Then only a share of them is counted, which their hashes draw:
+    about so many, so that the estimate errs by one part in a thousand.
+    """
+    shares = 1
+    if rows > EXACT_DISTINCT:
+        ((about,),) = source.rows(f"SELECT approx_count_distinct({value}) FROM {source.table}")
+        shares = max(1, round(about / EXACT_DISTINCT))
+    drawn = f" WHERE hash({value}) % {shares} = 0" if shares > 1 else ""
+    ((distinct,),) = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}{drawn}")
+    return int(distinct) * shares, shares > 1
 
 
 def length_of(counted: dict[int, int], most: int | None) -> int:
@@ -67,8 +82,10 @@ class Tally:
         own = np.bincount(found.cut(self.length), minlength=1)
         self.counts[: len(own)] += own
 
-    def column(self, name: str, kind: str, rows: int, present: int, distinct: int) -> TextColumn:
-        """The column with these strings, of which so many are not NULL, and so many different."""
+    def column(
+        self, name: str, kind: str, rows: int, present: int, distinct: int, estimated: bool = False
+    ) -> TextColumn:
+        """The column with these strings, of which so many are not NULL, and so many, or about so many, different."""
         counts = {chr(point): int(self.counts[point]) for point in np.flatnonzero(self.counts)}
         characters, rare = _alphabet(counts, rows)
         return TextColumn(
@@ -78,6 +95,7 @@ class Tally:
             length=self.length,
             has_null=present < rows,
             distinct=min(distinct, present),
+            estimated=estimated,
             rare=tuple((character, counts[character]) for character in rare),
             frequencies=tuple(counts[character] for character in characters),
             cut=self.cut,

@@ -39,6 +39,17 @@ def blocks(array: NDArray[Any], rows: int | None = None) -> Iterator[NDArray[Any
             yield copy
 
 
+def spaced(rows: int, block: int, most: int) -> list[int]:
+    """The first rows of up to ``most`` blocks of so many rows, evenly spread over all; all blocks if they are fewer.
+
+    >>> spaced(10, 3, 9), spaced(1_000, 10, 4)
+    ([0, 3, 6, 9], [0, 250, 500, 750])
+    """
+    blocks_of_all = -(-rows // block)
+    chosen = min(blocks_of_all, max(1, most))
+    return [place * blocks_of_all // chosen * block for place in range(chosen)]
+
+
 def counted(matrix: NDArray[Any], sizes: Sequence[int]) -> list[IntArray]:
     """How many rows have each symbol, of as many as there are at every position.
 

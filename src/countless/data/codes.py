@@ -24,6 +24,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from functools import cached_property
@@ -42,6 +43,8 @@ from countless.errors import CountlessError, DataError
 
 VERSION = 1
 MANIFEST = "manifest.json"
+PARTIAL = ".partial"
+OURS = re.compile(r"(chunk|part)-\d{6}\.(bin|json)|(codes|text\d+|length\d+)\.bin|.*\.partial")  # names of files
 MOST_PARTS = 1 << 16
 SCATTER, SHUFFLE = 1, 2  # streams of random numbers
 
@@ -281,12 +284,30 @@ def is_codes(path: Path) -> bool:
     return (path / MANIFEST).exists()
 
 
+def is_empty(path: Path) -> bool:
+    """Whether nothing of use is at ``path``: no folder, or one that a fit made just before it was killed."""
+    return not path.exists() or (path.is_dir() and all(file.suffix == PARTIAL for file in path.iterdir()))
+
+
+def require_replaceable(path: Path) -> None:
+    """Refuse a folder that holds anything but codes; a folder of codes without its manifest may be replaced too."""
+    if is_empty(path) or is_codes(path):
+        return
+    if not path.is_dir() or not all(OURS.fullmatch(file.name) for file in path.iterdir()):
+        raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
+
+
 def remove(path: Path) -> None:
-    """Remove a folder of codes, if there is one; a folder of anything else is an error."""
+    """Remove a folder of codes, if there is one; a folder of anything else is an error.
+
+    The manifest goes last, so that the rest of a removal that is killed is still a folder of codes.
+    """
+    require_replaceable(path)
     if not path.exists():
         return
-    if not is_codes(path) and not (path.is_dir() and not any(path.iterdir())):
-        raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
+    for file in path.iterdir():
+        if file.name != MANIFEST:
+            file.unlink(missing_ok=True)
     shutil.rmtree(path, ignore_errors=True)
 
 

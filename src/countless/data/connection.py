@@ -10,6 +10,8 @@ import duckdb
 
 from countless.data.scan import quote_path
 
+TO_UTF8 = "Convert it from what it is, often CP1252 or UTF-16: iconv -f CP1252 -t UTF-8 old.csv > new.csv"
+
 
 def connect() -> duckdb.DuckDBPyConnection:
     """A private in-memory DuckDB whose time zone is UTC, whatever the machine's.
@@ -40,12 +42,13 @@ class Limit:
 def first_line(error: BaseException) -> str:
     """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
 
-    What is wrong in a line of a CSV file comes only after that line.
+    What is wrong in a line of a CSV file comes only after that line, if it can be shown.
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    if len(lines) > 2 and lines[1].startswith("Original Line:"):
-        return f"{lines[0]}: {lines[2]}"
-    return lines[0]
+    line = lines[0]
+    if "CSV Error on Line" in line:
+        line = ": ".join([line, *[other for other in lines[1:] if not other.startswith("Original Line:")][:1]])
+    return f"{line} {TO_UTF8}" if "not utf-8" in line else line
 
 
 def new_name() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -19,8 +19,13 @@ BUCKETS = (128, 64, 32, 16, 8, 4, 2)  # of a column with more codes than that, o
 MOST_BYTES = 1_000_000  # that the tables of pairs have in a file, about
 
 
-def count_pairs(table: Table, most_bytes: int = MOST_BYTES) -> Pairs:
-    """The counts of every column but text, and of the pairs that tell most for their size, if not all fit."""
+def count_pairs(
+    table: Table, most_bytes: int = MOST_BYTES, tell: Callable[[float], None] = lambda fraction: None
+) -> Pairs:
+    """The counts of every column but text, and of the pairs that tell most for their size, if not all fit.
+
+    ``tell`` hears how much of the work is done.
+    """
     schema = table.schema
     counts = table.counts()
     members = _members(counts)
@@ -31,11 +36,14 @@ def count_pairs(table: Table, most_bytes: int = MOST_BYTES) -> Pairs:
     ]
     pairs = list(combinations(range(len(members)), 2))
     cells = {(one, two): np.zeros(len(starts[one]) * len(starts[two]), dtype=np.int64) for one, two in pairs}
+    done = 0
     for codes in table.blocks():
         inside = [bucket[codes[index]] for index, bucket in zip(members, buckets, strict=True)]
         for one, two in pairs:
             found = cells[one, two]
             found += np.bincount(inside[one] * len(starts[two]) + inside[two], minlength=len(found))
+        done += len(codes[0])
+        tell(done / table.rows)
     tables = {(one, two): smallest(cells[one, two].reshape(-1, len(starts[two]))) for one, two in pairs}
     chosen = _chosen(tables, most_bytes)
     return Pairs(schema.rows, tuple(counts), tuple(members), tuple(starts), chosen)

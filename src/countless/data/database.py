@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 
 from countless.data.connection import connect, first_line
+from countless.data.files import require_regular
 from countless.data.location import Location, choose
 from countless.data.scan import quote_path
 from countless.data.types import quote_identifier
@@ -28,6 +29,7 @@ def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
         raise SourceError(f"no such file: {path}")
     if path.is_dir():
         raise SourceError(f"{path} is a directory: give a DuckDB database file")
+    require_regular(path)
     connection = connect()
     try:
         connection.execute(f"ATTACH {quote_path(str(path))} AS {ATTACHED} (TYPE duckdb, READ_ONLY)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from countless.data.schema import Column
 from countless.data.source import Source
-from countless.data.types import quote_identifier
+from countless.data.types import quote_identifier, sql_value
 
 
 class Domains:
@@ -19,7 +19,7 @@ class Domains:
         lists = ", ".join(
             [f"list(DISTINCT {self._value(name)}) AS c{index}" for index, name in enumerate(self.types)] or ["NULL"]
         )
-        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table} AS rows")
+        self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,7 +41,7 @@ class Domains:
 
     def _value(self, name: str) -> str:
         """The column's value in the type it is modelled in."""
-        return f"CAST(rows.{quote_identifier(name)} AS {self.types[name]})"
+        return sql_value(name, self.types[name])
 
     def _codes(self, name: str) -> str:
         """The column's values and their codes."""

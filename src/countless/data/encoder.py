@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +14,19 @@ from numpy.typing import NDArray
 
 from countless.data.arrow import Vector, rows_at_once
 from countless.data.characters import Characters
+from countless.data.dictionary import Dictionary
 from countless.data.digits import to_digits
 from countless.data.lookup import Lookup, ordered
 from countless.data.quantiles import cell_code
-from countless.data.scan import quote_path
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.text import Alphabet, Strings
-from countless.data.types import DECIMAL, TEXT, quote_identifier
+from countless.data.types import DECIMAL, TEXT, quote_identifier, sql_texts, sql_value
 from countless.errors import DataError
 
 LONG_INTEGERS = ("HUGEINT", "UHUGEINT")
 MOST_DIGITS = 18  # of a decimal that is stored as an integer of 64 bits
+MOST_NUMBER = 2**63 - 1
 CHANGED = "the table changed while it was read: fit again when nothing writes to it"
 
 
@@ -41,57 +44,46 @@ class Encoder:
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source = source
-        self._coders = [_Coder(source, column) for column in schema.columns]
+        self._coders = [_coder(source, column) for column in schema.columns]
         self._alphabets = [Alphabet(text) for text in schema.texts]
         texts = [f"CAST({quote_identifier(text.name)} AS VARCHAR)" for text in schema.texts]
         symbols = sum(4 * (text.length + 1) for text in schema.texts)  # with what is made of them on the way
         self._at_once = rows_at_once(8 * len(schema.sizes) + symbols)
         self._selected = ", ".join([*(coder.selected for coder in self._coders), *texts])
 
-    def batches(self, first: int = 0) -> Iterator[Encoded]:
+    def batches(self, first: int = 0) -> Generator[Encoded]:
         """The rows from the one at ``first`` on, in the source's order."""
         rows = f"(SELECT * FROM {self.source.table} OFFSET {first})" if first else self.source.table
-        for batch in self.source.batches(f"SELECT {self._selected} FROM {rows}", self._at_once):
-            columns, texts = batch[: len(self._coders)], batch[len(self._coders) :]
-            codes = tuple(
-                digit for coder, vector in zip(self._coders, columns, strict=True) for digit in coder.digits(vector)
-            )
-            strings = tuple(
-                alphabet.encode(Characters.of(vector)) for alphabet, vector in zip(self._alphabets, texts, strict=True)
-            )
-            yield Encoded(codes, strings, len(batch[0]))
+        with ExitStack() as opened:
+            for coder in self._coders:
+                if coder.dictionary is not None:
+                    opened.enter_context(coder.dictionary)
+            read = self.source.batches(f"SELECT {self._selected} FROM {rows}", self._at_once)
+            for batch in opened.enter_context(closing(read)):  # closed before the dictionaries, which it uses
+                yield self._encoded(batch)
+
+    def _encoded(self, batch: list[Vector]) -> Encoded:
+        columns, texts = batch[: len(self._coders)], batch[len(self._coders) :]
+        codes = tuple(
+            digit for coder, vector in zip(self._coders, columns, strict=True) for digit in coder.digits(vector)
+        )
+        strings = tuple(
+            alphabet.encode(Characters.of(vector)) for alphabet, vector in zip(self._alphabets, texts, strict=True)
+        )
+        return Encoded(codes, strings, len(batch[0]))
 
 
-class _Coder:
-    """The codes of one column.
+class _Coder(ABC):
+    """The codes of one column, given what :attr:`selected`, an SQL expression, gives for every row.
 
-    Numbers and times are looked up among the sorted values; strings and very long numbers by their hashes, which must
-    differ. The cells of a grid of these are found by DuckDB.
+    A :attr:`dictionary` that the expression uses must be open while the rows are read.
     """
 
-    def __init__(self, source: Source, column: Column) -> None:
-        self._null = column.null
+    dictionary: Dictionary | None = None
+
+    def __init__(self, column: Column, selected: str) -> None:
+        self.column, self.selected = column, selected
         self._tables = to_digits(np.arange(column.size), column.radices)
-        self._lookup: Lookup | None = None
-        self._cells = column.grid is not None
-        self._order: NDArray[np.int32] | None = None
-        self._only_null = False
-        value = f"CAST({quote_identifier(column.name)} AS {column.type})"
-        self.selected = _key(value, column.type)
-        if column.grid is not None and _is_hashed(column.type):
-            self.selected = f"CAST({cell_code(column, value)} AS INTEGER)"
-            return
-        texts = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
-        self._only_null = not texts
-        if self._only_null:
-            return
-        keys = _keys(source, texts, column.type)
-        if _is_hashed(column.type):
-            order = np.argsort(keys, kind="stable")
-            keys, self._order = keys[order], order.astype(np.int32)
-        if len(keys) != len(texts) or (keys[1:] <= keys[:-1]).any():
-            raise DataError(f'the values of "{column.name}" cannot be told apart: leave it out with --exclude')
-        self._lookup = Lookup(keys)
 
     def digits(self, vector: Vector) -> Iterator[NDArray[Any]]:
         """The code of every row at each of the column's positions."""
@@ -99,47 +91,110 @@ class _Coder:
         for table in self._tables:
             yield table.take(codes)
 
+    @abstractmethod
     def _codes(self, vector: Vector) -> NDArray[Any]:
-        if self._only_null:
-            return np.zeros(len(vector), dtype=np.int32)
-        if self._lookup is None:
-            return vector.values
+        """The code of every row."""
+
+
+class _OnlyNull(_Coder):
+    """A column without values."""
+
+    def __init__(self, column: Column, value: str) -> None:
+        super().__init__(column, f"CAST({value} IS NOT NULL AS TINYINT)")
+
+    def _codes(self, vector: Vector) -> NDArray[Any]:
+        if vector.values.any():
+            raise DataError(CHANGED)
+        return vector.values
+
+
+class _ByDuckDB(_Coder):
+    """A column whose codes DuckDB finds; a value that the schema lacks has none, or too high a one."""
+
+    def __init__(self, column: Column, code: str, dictionary: Dictionary | None = None) -> None:
+        super().__init__(column, code)
+        self.dictionary = dictionary
+
+    def _codes(self, vector: Vector) -> NDArray[Any]:
+        if vector.valid is not None or vector.values.max(initial=0) >= self.column.size:
+            raise DataError(CHANGED)
+        return vector.values
+
+
+class _ByNumber(_Coder):
+    """A column of numbers or times, which are looked up among the sorted values, or among the starts of cells."""
+
+    def __init__(self, source: Source, column: Column, value: str, kind: str) -> None:
+        super().__init__(column, _number(value, kind))
+        texts = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
+        keys = _numbers(source, texts, kind)
+        if len(keys) != len(texts) or (keys[1:] <= keys[:-1]).any():
+            raise DataError(f'the values of "{column.name}" cannot be told apart: leave it out with --exclude')
+        self._lookup = Lookup(keys)
+
+    def _codes(self, vector: Vector) -> NDArray[Any]:
         keys = ordered(vector.values)
         least = self._lookup.keys[0]
         if vector.valid is not None:
             keys = np.where(vector.valid, keys, least)
-        if self._cells:
+        if self.column.grid is not None:
             codes = self._lookup.last(keys)
             seen = keys.min(initial=least) >= least
         else:
             codes, found = self._lookup.equal(keys)
             seen = bool(found.all())
-        if not seen:
+        if not seen or (vector.valid is not None and not self.column.has_null):
             raise DataError(CHANGED)
-        if self._order is not None:
-            codes = self._order.take(codes)
         if vector.valid is not None:
-            codes[~vector.valid] = self._null
+            codes[~vector.valid] = self.column.null
         return codes
 
 
-def _is_hashed(kind: str) -> bool:
-    """Whether values of this type are no numbers of 64 bits."""
-    if DECIMAL.fullmatch(kind):
-        return int(kind[len("DECIMAL(") :].split(",")[0]) > MOST_DIGITS
-    return kind == TEXT or kind in LONG_INTEGERS
+def _coder(source: Source, column: Column) -> _Coder:
+    """What finds the codes of a column."""
+    value = sql_value(column.name, column.type)
+    if not column.values:
+        return _OnlyNull(column, value)
+    kind = short_type(column)
+    if kind is not None:
+        return _ByNumber(source, column, value if kind == column.type else f"CAST({value} AS {kind})", kind)
+    if column.grid is not None:
+        return _ByDuckDB(column, f"CAST({cell_code(column, value)} AS INTEGER)")
+    dictionary = Dictionary(source, column.values)
+    code = dictionary.place(value if column.type == TEXT else f"CAST({value} AS VARCHAR)")
+    if column.has_null:
+        code = f"CASE WHEN {value} IS NULL THEN {column.null} ELSE CAST({code} AS INTEGER) END"
+    return _ByDuckDB(column, code, dictionary)
 
 
-def _key(value: str, kind: str) -> str:
-    """SQL for a number that stands for a value, and NULL for NULL."""
-    if _is_hashed(kind):
-        return f"CASE WHEN {value} IS NOT NULL THEN hash({value}) END"
+def short_type(column: Column) -> str | None:
+    """A type of 64 bits or fewer that holds every value of the column, if it has values and there is one.
+
+    >>> short_type(Column("n", "HUGEINT", ("-5", "7"), False)), short_type(Column("n", "HUGEINT", (str(2**70),), False))
+    ('BIGINT', None)
+    >>> short_type(Column("d", "DECIMAL(38,2)", ("-12.50", "3.00"), False)), short_type(Column("c", "DATE", (), True))
+    ('DECIMAL(18,2)', 'DATE')
+    """
+    ends = column.values[:1] + column.values[-1:]
+    if column.type in LONG_INTEGERS:
+        return "BIGINT" if all(-MOST_NUMBER <= int(text) <= MOST_NUMBER for text in ends) else None
+    if DECIMAL.fullmatch(column.type):
+        width, scale = (int(part) for part in column.type[len("DECIMAL(") : -1].split(","))
+        if width <= MOST_DIGITS:
+            return column.type
+        fits = scale <= MOST_DIGITS and all(len(re.sub(r"\D", "", text)) <= MOST_DIGITS for text in ends)
+        return f"DECIMAL({MOST_DIGITS},{scale})" if fits else None
+    return None if column.type == TEXT else column.type
+
+
+def _number(value: str, kind: str) -> str:
+    """SQL for a value as a number or a time."""
     return f"CAST({value} AS TINYINT)" if kind == "BOOLEAN" else value
 
 
-def _keys(source: Source, texts: tuple[str, ...] | list[str], kind: str) -> NDArray[np.int64]:
-    """The numbers that stand for values that DuckDB prints so. They are one literal: many would be slow to parse."""
-    listed = f"SELECT unnest(CAST(CAST({quote_path(json.dumps(texts))} AS JSON) AS VARCHAR[])) AS text"
-    sql = f"SELECT {_key(f'CAST(text AS {kind})', kind)} FROM ({listed})"
+def _numbers(source: Source, texts: Sequence[str], kind: str) -> NDArray[np.int64]:
+    """The numbers of values that DuckDB prints so."""
+    listed = f"SELECT unnest({sql_texts(texts)}) AS text"
+    sql = f"SELECT {_number(f'CAST(text AS {kind})', kind)} FROM ({listed})"
     parts = [ordered(vector.values).copy() for (vector,) in source.batches(sql)]
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])

@@ -56,9 +56,7 @@ class Grid:
     @classmethod
     def from_json(cls, data: Any, knots: int) -> Grid:
         """The grid over ``knots`` knots that :meth:`to_json` wrote; anything that is none is a ModelFileError."""
-        grid = cls(
-            tuple(map(int, data["starts"])), tuple(map(float, data["shares"])), tuple(map(int, data["distinct"]))
-        )
+        grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]))
         if not grid._holds(knots):
             raise ModelFileError("the schema is damaged (the grid of a column does not hold together): fit it again")
         return grid

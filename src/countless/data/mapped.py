@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless._version import __version__
-from countless.data.codes import CodesFolder
+from countless.data.codes import CodesFolder, is_empty, require_replaceable
 from countless.data.encoder import CHANGED, Encoded, Encoder
 from countless.data.memory import Memory
 from countless.data.progress import Meter, Reading
+from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.table import EncodeOptions, Mapped, Table, read_schema
 from countless.errors import DataError
@@ -30,6 +31,7 @@ def encode_mapped(
     path: Path,
     memory: Memory,
     *,
+    schema: Schema | None = None,
     seed: int = 0,
     resume: bool = False,
     on_stage: Callable[[str], None] = lambda stage: None,
@@ -37,14 +39,16 @@ def encode_mapped(
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
 
-    With ``resume``, what an earlier pass has left there is used: the domains, and the chunks and parts that are whole.
+    If its ``schema`` is known, it is not read again. With ``resume``, what an earlier pass has left there is used: the
+    domains, and the chunks and parts that are whole.
     """
+    require_replaceable(path)  # before the table is read, which may take long
     options = options.advised(source.advice)
     fingerprint = codes_fingerprint(source, options, seed)
-    if resume and path.exists():
+    if resume and not is_empty(path):
         folder = CodesFolder.open(path, fingerprint)
     else:
-        schema = read_schema(source, options, on_stage, on_reading)
+        schema = schema or read_schema(source, options, on_stage, on_reading)
         folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
     _write_chunks(source, folder, on_stage, on_reading)
     _write_parts(folder, on_stage, on_reading)

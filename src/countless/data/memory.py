@@ -13,6 +13,7 @@ LEAST = 10**9
 ALWAYS = 450 * 10**6  # that Python, PyTorch and the model take, whatever the table
 DUCKDB_SHARE = 0.5  # of the rest
 BLOCK_SHARE = 0.05  # the same; some of them are held at once
+CODES_SHARE = 0.5  # the same: a table whose codes take more goes to a folder
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,20 @@ class Memory:
                 f"--memory {amount!r} is no amount of memory: give a number and a unit, such as 2GB or 900MB"
             )
         return cls(int(float(found[1]) * UNITS[found[2].lower()]))
+
+    @classmethod
+    def of_machine(cls, available: int) -> Memory:
+        """The bound of a fit on a machine with so many bytes left."""
+        return cls(max(LEAST, available))
+
+    def lowered(self, other: Memory | None) -> Memory:
+        """The lower of two bounds."""
+        return self if other is None or self.total <= other.total else other
+
+    @property
+    def codes(self) -> int:
+        """What the codes of a table may take, with what training holds for every row."""
+        return int((self.total - ALWAYS) * CODES_SHARE)
 
     @property
     def duckdb(self) -> int:

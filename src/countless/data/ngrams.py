@@ -7,6 +7,7 @@ the least of its two parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,8 @@ ROWS_AT_ONCE = 20_000
 DENSE = 1 << 21  # n-grams that there may be, up to which they are counted by place and not sorted
 PENDING = 1_000_000  # n-grams of blocks that wait to be merged
 LARGEST = 1 << 40  # of the numbers in a file
+LEAST_SAMPLED = 10  # rows of a sample that an n-gram must have
+DEVIATIONS = 3.0  # standard deviations of a sample's count within which the truth is held to lie
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,8 @@ class NGrams:
 
     A row counts once, however often it has the n-gram. ``codes`` has the n-grams of each length in ascending order, as
     numbers in base ``characters``, and ``counts`` their rows. ``nulls`` rows are NULL. ``cut`` rows were cut, and of
-    these only what comes before the cut is counted.
+    these only what comes before the cut is counted. If only ``sampled`` rows were looked at, the counts are scaled up
+    from these.
 
     >>> symbols = np.array([[0, 1, 0, 1, 3], [1, 0, 3, 3, 3], [1, 2, 1, 3, 3], [5, 3, 3, 3, 3]])  # abab, ba, b?b, NULL
     >>> summary = count_ngrams(symbols, characters=2)
@@ -50,6 +54,37 @@ class NGrams:
     threshold: int
     codes: tuple[IntArray, ...]
     counts: tuple[IntArray, ...]
+    sampled: int | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every row was looked at."""
+        return self.sampled is None
+
+    def most(self, count: float) -> float:
+        """The most rows that an n-gram may have, if the summary says ``count``: of a sample, with room for chance.
+
+        >>> NGrams(2, 10_000, 0, 0, 2, (), (), sampled=100).most(900.0)
+        2100.0
+        """
+        if self.sampled is None:
+            return count
+        seen = count * self.sampled / max(1, self.rows)
+        return (seen + DEVIATIONS * (math.sqrt(seen) + 1.0)) * self.rows / max(1, self.sampled)
+
+    def scaled(self, rows: int, nulls: int, cut: int) -> NGrams:
+        """This summary, which is that of a random sample, for all of so many ``rows``.
+
+        N-grams that are too rare in the sample are left out: the model knows more about them.
+        """
+        factor = rows / max(1, self.rows)
+        least = max(self.threshold, LEAST_SAMPLED)
+        kept = [each >= least for each in self.counts]
+        codes = tuple(each[keep] for each, keep in zip(self.codes, kept, strict=True))
+        scaled = [np.rint(each[keep] * factor).astype(np.int64) for each, keep in zip(self.counts, kept, strict=True)]
+        counts = tuple(np.minimum(each, rows - nulls) for each in scaled)
+        threshold = min([round(least * factor), *(int(each.min()) for each in counts if len(each))])
+        return NGrams(self.characters, rows, nulls, cut, threshold, codes, counts, self.rows)
 
     def __len__(self) -> int:
         return sum(map(len, self.codes))
@@ -77,6 +112,7 @@ class NGrams:
         """Compact arrays for the model file."""
         sizes = [len(codes) for codes in self.codes]
         head = [self.characters, self.rows, self.nulls, self.cut, self.threshold, *sizes]
+        head += [] if self.sampled is None else [self.sampled]
         ways, missing = [], []
         for length in range(1, LONGEST_GRAM + 1):
             begins, ends, most = self._parts(length)
@@ -92,14 +128,17 @@ class NGrams:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], characters: int) -> NGrams:
         """The summary that :meth:`arrays` wrote, of an alphabet of so many characters."""
         names = ("ngrams.sizes", "ngrams.codes", "ngrams.counts")
-        kinds = ((np.int64, (5 + LONGEST_GRAM,)), (np.uint8, None), (np.uint8, None))
-        for name, (kind, shape) in zip(names, kinds, strict=True):
+        heads = (5 + LONGEST_GRAM, 6 + LONGEST_GRAM)  # the longer one is that of a sample
+        kinds = ((np.int64, heads), (np.uint8, None), (np.uint8, None))
+        for name, (kind, lengths) in zip(names, kinds, strict=True):
             array = arrays.get(name)
-            if array is None or array.dtype != kind or array.ndim != 1 or (shape and array.shape != shape):
+            if array is None or array.dtype != kind or array.ndim != 1 or (lengths and len(array) not in lengths):
                 raise _damaged()
-        base, rows, nulls, cut, threshold, *sizes = map(int, arrays[names[0]])
+        base, rows, nulls, cut, threshold, *rest = map(int, arrays[names[0]])
+        sizes, sampled = rest[:LONGEST_GRAM], (rest[LONGEST_GRAM] if len(rest) > LONGEST_GRAM else None)
         if not (
-            base == characters <= MOST_BASE
+            (sampled is None or 0 < sampled <= rows)
+            and base == characters <= MOST_BASE
             and 0 <= rows <= LARGEST
             and min(nulls, cut, *sizes) >= 0
             and nulls + cut <= rows
@@ -111,7 +150,7 @@ class NGrams:
             ways, missing = (unpacked(arrays[name], sum(sizes)) for name in names[1:])
         except ValueError:
             raise _damaged() from None
-        summary = cls(base, rows, nulls, cut, threshold, (), ())
+        summary = cls(base, rows, nulls, cut, threshold, (), (), sampled)
         for length, end in enumerate(np.cumsum(sizes).tolist(), 1):
             own = slice(end - sizes[length - 1], end)
             summary = summary._longer(ways[own], missing[own])
@@ -174,7 +213,8 @@ def _counted(
         merged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         pending: list[tuple[IntArray, IntArray]] = []
         for place, block in enumerate(blocks(symbols, at_once)):
-            tell((length - 1 + place * at_once / len(symbols)) / LONGEST_GRAM)
+            if place:
+                tell(((length - 1) + place * at_once / len(symbols)) / LONGEST_GRAM)
             found, rows = _distinct(block, characters, length)
             if length > 1:  # an n-gram has no more rows than its parts
                 whole = find_places(codes[-1], found // characters)[1]
@@ -190,9 +230,17 @@ def _counted(
         kept = [rows >= threshold for rows in counts]
         codes = [each[keep] for each, keep in zip(codes, kept, strict=True)]
         counts = [each[keep] for each, keep in zip(counts, kept, strict=True)]
-    null = sum(int((block[:, 0] == characters + 3).sum()) for block in blocks(symbols))
-    cut = sum(int((block[:, -1] == characters + 2).sum()) for block in blocks(symbols))
-    return NGrams(characters, len(symbols), null, cut, threshold, tuple(codes), tuple(counts))
+    nulls, cut = ends_of_strings(symbols, characters)
+    return NGrams(characters, len(symbols), nulls, cut, threshold, tuple(codes), tuple(counts))
+
+
+def ends_of_strings(symbols: NDArray[Any], characters: int) -> tuple[int, int]:
+    """How many rows are NULL, and how many were cut."""
+    nulls = cut = 0
+    for block in blocks(symbols):
+        nulls += int((block[:, 0] == characters + 3).sum())
+        cut += int((block[:, -1] == characters + 2).sum())
+    return nulls, cut
 
 
 def _distinct(symbols: NDArray[Any], characters: int, length: int) -> tuple[IntArray, IntArray]:

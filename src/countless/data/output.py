@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,25 +38,71 @@ def write_whole(
 ) -> None:
     """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left.
 
-    An error of the system's is raised as one of this ``kind``.
+    An error of the system's, which DuckDB may tell in its own words, is raised as one of this ``kind``.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise kind(f"cannot write {target}: it is not a regular file; give the name of a file")
     try:
         handle, partial = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
     except OSError as error:
         raise kind(f"cannot write {target}: {error.strerror}; choose another place") from None
-    os.close(handle)
     try:
+        _try_lock(handle)  # says that somebody writes it, until this process ends, however that happens
         write(partial)
         os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(partial)
-        if isinstance(error, OSError):
-            remedy = "nothing was changed: free some space or choose another place"
-            raise kind(f"cannot write {target}: {error.strerror}; {remedy}") from None
-        raise
+        reason = _reason(error, partial)
+        if reason is None:
+            raise
+        remedy = "nothing was changed: free some space or choose another place"
+        raise kind(f"cannot write {target}: {reason}; {remedy}") from None
+    finally:
+        os.close(handle)
+
+
+def _reason(error: BaseException, partial: str) -> str | None:
+    """Why the file at ``partial`` could not be written, in the system's words; None if that is not what failed.
+
+    >>> _reason(ValueError('Could not write file "x.csv.a1b2c3d4.partial": No space left on device'), "d4.partial")
+    'No space left on device'
+    """
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    mark = partial[-16:]  # random letters and the ending: other parts of a path may be escaped
+    message = str(error)
+    if mark not in message:
+        return None
+    return message.rpartition(mark)[2].lstrip('\\": ').partition('"')[0].strip() or "it failed"
+
+
+def remove_strays(path: str | os.PathLike[str]) -> list[Path]:
+    """Remove the unfinished files that killed processes left beside ``path``, and tell which; not those being written.
+
+    Call it for files that :func:`write_whole` writes itself: one that its ``write`` replaces is not locked.
+    """
+    target, removed = Path(path), []
+    named = re.compile(re.escape(target.name) + r"\.[a-z0-9_]{8}\.partial")
+    for stray in sorted(target.parent.iterdir()) if target.parent.is_dir() else []:
+        if named.fullmatch(stray.name) is None:
+            continue
+        with contextlib.suppress(OSError), open(stray, "rb") as file:
+            if _try_lock(file.fileno()):
+                stray.unlink(missing_ok=True)
+                removed.append(stray)
+    return removed
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file, unless another has locked it; the lock ends when the file is closed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked by another; or a file system without locks, on which everything counts as in use
+        return False
+    return True
 
 
 def umask() -> int:

@@ -8,31 +8,44 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 EVERY = 0.25  # seconds between two looks
+LEAST_SECONDS, LEAST_DONE = 0.5, 0.002  # of a pass, before its speed is told
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Where a pass over the rows stands; the rows a second are not known before the table's are counted."""
+    """Where a pass over the rows stands.
+
+    The rows a second are not known before the table's are counted, and the time left not before some of it is done.
+    """
 
     fraction: float
     rows_per_second: float | None
-    seconds_left: float
+    seconds_left: float | None
 
 
 class Meter:
     """Times a pass over ``rows`` rows, and tells ``heard`` where it stands."""
 
-    def __init__(self, heard: Callable[[Reading], None], rows: int | None = None, begun: float = 0.0) -> None:
-        self._heard, self._rows, self._begun = heard, rows, begun
-        self._started = time.monotonic()
+    def __init__(
+        self,
+        heard: Callable[[Reading], None],
+        rows: int | None = None,
+        begun: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._heard, self._rows, self._begun, self._clock = heard, rows, begun, clock
+        self._started = clock()
 
     def at(self, fraction: float) -> None:
         """So much of the pass is over; what was done before it began takes no time."""
         fraction = min(1.0, fraction)
-        seconds = max(1e-9, time.monotonic() - self._started)
-        done = max(0.0, fraction - self._begun)
+        seconds = self._clock() - self._started
+        done = fraction - self._begun
+        if seconds < LEAST_SECONDS or done < LEAST_DONE:  # from so little nothing can be told
+            self._heard(Reading(fraction, None, None))
+            return
         speed = None if self._rows is None else done * self._rows / seconds
-        self._heard(Reading(fraction, speed, seconds * (1.0 - fraction) / max(done, 1e-9)))
+        self._heard(Reading(fraction, speed, seconds * (1.0 - fraction) / done))
 
 
 class Watch:

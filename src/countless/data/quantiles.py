@@ -13,7 +13,7 @@ from typing import Any
 from countless.data.grid import Grid
 from countless.data.schema import Column
 from countless.data.source import Source
-from countless.data.types import FLOATS, quote_identifier, sql_literal
+from countless.data.types import FLOATS, quote_identifier, sql_literal, sql_value
 
 CELLS = 1_024  # about so many cells: two digits of 32
 PARTS = 8  # a cell's knots cut it into so many parts of about equal mass
@@ -51,7 +51,7 @@ ORDER BY run, NOT alone, piece, part
 def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> Column:
     """The column ``name``, read as ``kind``: a grid of about ``most_cells`` cells, or of fewer if it has few rows."""
     values = quote_identifier(f"{source.name}_values")
-    column = f"CAST({quote_identifier(name)} AS {kind})"
+    column = sql_value(name, kind)
     source.run(f"CREATE TEMP TABLE {values} AS SELECT {column} AS value, count(*) AS n FROM {source.table} GROUP BY 1")
     try:
         ((rows, nulls),) = source.rows(

@@ -5,7 +5,6 @@ What :mod:`countless.data.domains` does with the values of a table itself, this 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +18,9 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.quantiles import cell_code
-from countless.data.scan import quote_path
 from countless.data.schema import Column, Schema
 from countless.data.source import Source, connect, first_line, new_name
-from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, quote_identifier, sql_literal
+from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, quote_identifier, sql_literal, sql_texts
 from countless.errors import DataError, SourceError
 
 MISSING = -1  # no value: NULL, or the whole column is absent
@@ -185,9 +183,8 @@ def _strings(values: NDArray[Any]) -> list[str | None]:
 
 
 def domain_of(column: Column) -> str:
-    """SQL for the column's values and their codes. They are one literal: thousands would be slow to parse."""
-    texts = f"CAST(CAST({quote_path(json.dumps(column.values))} AS JSON) AS VARCHAR[])"
-    numbered = f"SELECT unnest({texts}) AS text, unnest(range({len(column.values)})) AS code"
+    """SQL for the column's values and their codes."""
+    numbered = f"SELECT unnest({sql_texts(column.values)}) AS text, unnest(range({len(column.values)})) AS code"
     return f"SELECT CAST(text AS {column.type}) AS value, code FROM ({numbered})"
 
 

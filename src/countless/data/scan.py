@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from pathlib import Path
 
+from countless.data.files import require_regular
 from countless.data.location import DATABASES
 from countless.errors import SourceError
 
@@ -35,6 +36,9 @@ def scan_file(path: str) -> str:
         raise SourceError(f"no file matches {path}")
     if Path(path).is_dir():
         raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
+    for file in [path] if Path(path).exists() else glob.glob(path, recursive=True):
+        if not Path(file).is_dir():  # which DuckDB passes over
+            require_regular(file)
     if path.lower().endswith(MODEL):
         raise SourceError(f"{path} is a Countless model, not a table: give the table")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]

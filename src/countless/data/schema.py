@@ -9,9 +9,11 @@ from typing import Any
 
 from countless.data.digits import GRID_DIGITS_FROM, radices_of
 from countless.data.grid import Grid
+from countless.data.printed import are_printed, is_type
 from countless.data.text import TextColumn
 from countless.data.types import stored_type
 from countless.errors import ModelFileError
+from countless.sections import SCHEMA, check_section
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,9 @@ class Column:
     @classmethod
     def from_json(cls, data: Any) -> Column:
         """The column that :meth:`to_json` wrote."""
-        values = tuple(map(str, data["values"]))
+        values = tuple(data["values"])
         grid = Grid.from_json(data["grid"], len(values)) if "grid" in data else None
-        radices = tuple(map(int, data["radices"]))
-        return cls(str(data["name"]), str(data["type"]), values, bool(data["has_null"]), radices, grid)
+        return cls(data["name"], data["type"], values, bool(data["has_null"]), tuple(data["radices"]), grid)
 
 
 @dataclass(frozen=True)
@@ -164,27 +165,34 @@ class Schema:
     @classmethod
     def from_json(cls, data: Any) -> Schema:
         """The schema that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        try:
-            schema = cls(
-                rows=int(data["rows"]),
-                columns=tuple(map(Column.from_json, data["columns"])),
-                texts=tuple(map(TextColumn.from_json, data.get("texts", ()))),
-                left_out=tuple(
-                    LeftOut(str(item["name"]), str(item["type"]), str(item["reason"])) for item in data["left_out"]
-                ),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"the schema is damaged ({error!r}): fit the model again") from None
-        for kind in (*(column.type for column in schema.columns), *(column.type for column in schema.texts)):
-            if stored_type(kind) != kind:  # the type becomes part of SQL: let nothing else in
+        check_section("schema.json", SCHEMA, data)
+        schema = cls(
+            rows=data["rows"],
+            columns=tuple(map(Column.from_json, data["columns"])),
+            texts=tuple(map(TextColumn.from_json, data.get("texts", ()))),
+            left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
+        )
+        schema._check()
+        return schema
+
+    def _check(self) -> None:
+        """Raise a :class:`ModelFileError` where what a file says does not hold together."""
+        for kind in [column.type for column in self.columns] + [text.type for text in self.texts]:
+            if stored_type(kind) != kind or not is_type(kind):
+                # The type becomes part of SQL: let nothing else in.
                 raise ModelFileError(
                     f"the schema has a column of unknown type {kind!r}: upgrade Countless, or fit again"
                 )
-        if not all(
-            min(column.radices) >= 1 and column.size <= math.prod(column.radices) <= 2 * column.size
-            for column in schema.columns
-        ):
-            raise ModelFileError("the schema is damaged (a column does not fit its positions): fit the model again")
-        if schema.rows < 1 or not schema.names or any(column.size < 1 for column in schema.columns):
-            raise ModelFileError("the schema is damaged (an empty table or column): fit the model again")
-        return schema
+        if not self.names or any(column.size < 1 for column in self.columns):
+            raise _damaged("an empty table or column")
+        if len(set(self.names)) < len(self.names):
+            raise _damaged("two columns of one name")
+        for column in self.columns:
+            if not column.size <= math.prod(column.radices) <= 2 * column.size:
+                raise _damaged("a column does not fit its positions")
+            if not are_printed(column.type, column.values):
+                raise _damaged(f'a value of "{column.name}" is not of type {column.type}')
+
+
+def _damaged(what: str) -> ModelFileError:
+    return ModelFileError(f"the schema is damaged ({what}): fit the model again")

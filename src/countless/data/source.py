@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
 from countless.data.scan import quote_path, scan_file
-from countless.data.types import quote_identifier
+from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import SourceError
 
 Result = TypeVar("Result")
@@ -88,7 +88,7 @@ class Source:
         found = cls._opened(source, table, query, loading, limit)
         if limit is not None and found._connection is not None:
             limit.keep(found._connection)
-        return found
+        return found._in_stored_types()
 
     @classmethod
     def _opened(
@@ -111,7 +111,7 @@ class Source:
             return cls(name, None, source)
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
-            return cls(name, _viewed(name, f"SELECT * FROM {_scanned(path)}", path), None, files=_files(path))
+            return cls(name, _viewed(name, f"SELECT * FROM {_scanned(path)}", path), None, files=files_of(path))
         connection = connect()
         try:
             connection.register(name, source)
@@ -155,6 +155,22 @@ class Source:
         name = new_name()
         return cls(name, _viewed(name, select, str(path)), None, data.advice, notice, (str(path),))
 
+    def _in_stored_types(self) -> Source:
+        """The same rows, each column in the type that a model stores it in.
+
+        A model knows a UUID as a string. Whoever asks the table and the model the same question must ask both about
+        a string: LIKE has no meaning for a UUID, and a UUID does not compare with a part of one.
+        """
+        columns = [(quote_identifier(name), kind, stored_type(kind)) for name, kind in self.columns()]
+        casts = [f"CAST({name} AS {stored}) AS {name}" for name, kind, stored in columns if stored not in (None, kind)]
+        if not casts:
+            return self
+        name, select = new_name(), f"SELECT * REPLACE ({', '.join(casts)}) FROM {self.table}"
+        if self._relation is not None:
+            return Source(name, None, self._relation.query(self.name, select), self.advice, self.notice, self.files)
+        self.run(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
+        return Source(name, self._connection, None, self.advice, self.notice, self.files)
+
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing."""
         self._query(sql, lambda result: None)
@@ -167,7 +183,7 @@ class Source:
         """The same by columns, each a NumPy array (a masked one where there are NULLs)."""
         return self._query(sql, lambda result: result.fetchnumpy())
 
-    def batches(self, sql: str, rows: int = BATCH_ROWS[-1]) -> Iterator[list[Vector]]:
+    def batches(self, sql: str, rows: int = BATCH_ROWS[-1]) -> Generator[list[Vector]]:
         """The same by columns, so many rows at a time. Nothing else may be asked of the source in the meantime."""
 
         with _told_errors():
@@ -178,6 +194,11 @@ class Source:
             assert relation is not None
             yield from batches(relation, rows)
 
+    def interrupt(self) -> None:
+        """Stop what another thread asks of the source, which gets a KeyboardInterrupt."""
+        if self._connection is not None:
+            self._connection.interrupt()
+
     def count(self) -> int:
         """The number of rows."""
         return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
@@ -185,6 +206,7 @@ class Source:
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
         place = quote_identifier(f"{self.name}_place")
+        # The hash only shuffles: rows with the same one would be as good as each other.
         order = f"hash({place} + {int(seed) * 1_000_003})"
         numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
         rows = f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
@@ -215,13 +237,19 @@ class Source:
         return Watch(lambda: float(connection.query_progress()), self.watch)
 
     def fingerprint(self) -> str:
-        """What tells this table from others: of files their names, sizes and times, else a sum over all rows."""
+        """What tells this table from others: of files their names, sizes and times, else sums over all rows.
+
+        DuckDB's hash gives some strings the same number, so each is hashed twice: with a letter before it, too, which
+        tells those apart. Nothing but the question whether to go on with codes of an earlier fit depends on it.
+        """
         if self.files:
             facts = [(file, Path(file).stat()) for file in self.files]
             return repr([(file, fact.st_size, fact.st_mtime_ns) for file, fact in facts])
         columns = self.columns()
-        hashes = f"sum(hash({', '.join(quote_identifier(name) for name, _ in columns)}))"
-        return repr([columns, self.rows(f"SELECT count(*), {hashes}::VARCHAR FROM {self.table}")])
+        plain = [quote_identifier(name) for name, _ in columns]
+        begun = [f"'x' || {name}" if kind == TEXT else name for name, (_, kind) in zip(plain, columns, strict=True)]
+        sums = ", ".join(f"sum(hash({', '.join(values)}))::VARCHAR" for values in (plain, begun))
+        return repr([columns, self.rows(f"SELECT count(*), {sums} FROM {self.table}")])
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""
@@ -267,7 +295,7 @@ def _told_errors() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _files(path: str) -> tuple[str, ...]:
+def files_of(path: str) -> tuple[str, ...]:
     """The files that ``path`` names, in full: a pattern names several, in order."""
     found = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))
     return tuple(str(Path(file).resolve()) for file in found)

@@ -23,7 +23,7 @@ from countless.data.quantiles import CELLS
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
 from countless.data.text import Strings, symbol_type
-from countless.data.types import TEXT, quote_identifier, stored_type
+from countless.data.types import TEXT, sql_value, stored_type
 from countless.errors import DataError, EmptyTableError
 
 MAX_DISTINCT = 100_000
@@ -32,6 +32,7 @@ MOST_LENGTH = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
 VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
+LENGTH_BYTES, ORDER_BYTES = 4, 12  # of a row: the length of its string, and its place in a shuffled epoch
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
 
 
@@ -172,7 +173,17 @@ class Table:
         few batches.
         """
         source = Source.open(source)
-        schema = read_schema(source, options, on_stage, on_reading)
+        return cls.encode_rows(source, read_schema(source, options, on_stage, on_reading), on_stage, on_reading)
+
+    @classmethod
+    def encode_rows(
+        cls,
+        source: Source,
+        schema: Schema,
+        on_stage: Callable[[str], None] = lambda stage: None,
+        on_reading: Callable[[Reading], None] = lambda reading: None,
+    ) -> Table:
+        """The rows of ``source``, whose ``schema`` was read before."""
         on_stage("encoding rows")
         meter = Meter(on_reading, schema.rows)
         codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
@@ -196,6 +207,15 @@ class Table:
         if done != schema.rows:
             raise DataError(CHANGED)
         return cls(schema, codes, strings)
+
+
+def bytes_in_memory(schema: Schema) -> int:
+    """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows."""
+    codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
+    widest = max(schema.sizes, default=1)
+    matrix = len(schema.sizes) * (1 if widest < 2**7 else 2 if widest < 2**15 else 4)
+    strings = sum((text.length + 1) * symbol_type(text).itemsize + LENGTH_BYTES for text in schema.texts)
+    return schema.rows * (codes + matrix + strings + ORDER_BYTES)
 
 
 def read_schema(
@@ -351,7 +371,8 @@ def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tupl
     for candidate in candidates:
         many = candidate.far_too_many
         if not many and candidate.is_text(True) and not candidate.is_text(False):  # only then does the number decide
-            found = source.rows(f"SELECT count(DISTINCT {quote_identifier(candidate.name)}) FROM {source.table}")
+            value = sql_value(candidate.name, candidate.type)
+            found = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}")
             many = _too_many(candidate.type, int(found[0][0]), rows, options)
         (texts if candidate.is_text(many) else columns).append(candidate.name)
     return tuple(columns), tuple(texts)

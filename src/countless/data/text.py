@@ -24,7 +24,8 @@ class TextColumn:
 
     ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
     has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
-    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean.
+    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean. If ``estimated``, the
+    number of ``distinct`` strings is an estimate.
     """
 
     name: str
@@ -37,6 +38,7 @@ class TextColumn:
     frequencies: tuple[int, ...] = ()
     cut: int = 0
     beyond: float = 0.0
+    estimated: bool = False
 
     @cached_property
     def letters(self) -> Letters:
@@ -64,6 +66,7 @@ class TextColumn:
             "length": self.length,
             "has_null": self.has_null,
             "distinct": self.distinct,
+            "estimated": self.estimated,
             "cut": self.cut,
             "beyond": self.beyond,
         }
@@ -72,15 +75,16 @@ class TextColumn:
     def from_json(cls, data: Any) -> TextColumn:
         """The column that :meth:`to_json` wrote."""
         column = cls(
-            name=str(data["name"]),
-            type=str(data["type"]),
-            characters=str(data["characters"]),
-            length=int(data["length"]),
+            name=data["name"],
+            type=data["type"],
+            characters=data["characters"],
+            length=data["length"],
             has_null=bool(data["has_null"]),
-            distinct=int(data["distinct"]),
-            rare=tuple((str(character), int(count)) for character, count in data["rare"]),
-            frequencies=tuple(map(int, data["frequencies"])),
-            cut=int(data["cut"]),
+            distinct=data["distinct"],
+            estimated=data["estimated"],
+            rare=tuple((character, count) for character, count in data["rare"]),
+            frequencies=tuple(data["frequencies"]),
+            cut=data["cut"],
             beyond=float(data["beyond"]),
         )
         every = column.characters + "".join(character for character, _ in column.rare)
@@ -88,9 +92,6 @@ class TextColumn:
             len(column.frequencies) == len(column.characters)
             and all(len(character) == 1 for character, _ in column.rare)
             and len(set(every)) == len(every)
-            and min([1, *column.frequencies, *(count for _, count in column.rare)]) > 0
-            and column.length >= 1
-            and 0 <= column.beyond < float("inf")
         )
         if not whole:
             raise ModelFileError(f'the schema is damaged (the text column "{column.name}"): fit the model again')

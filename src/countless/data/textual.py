@@ -40,6 +40,7 @@ def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
         column,
         has_null=column.has_null or len(present) < len(texts),
         distinct=column.distinct + round(unique * len(set(present))),
+        estimated=column.estimated or bool(present),
         rare=tuple(sorted(rare.items())),
         frequencies=tuple(
             count + counts[character] for character, count in zip(column.characters, column.frequencies, strict=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 
 INTEGERS = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
@@ -48,6 +50,26 @@ def sql_literal(text: str, duckdb_type: str) -> str:
     if duckdb_type in {"DATE", "TIMESTAMP"}:
         return f"{duckdb_type} {quoted}"
     return f"CAST({quoted} AS {duckdb_type})"
+
+
+def sql_value(name: str, duckdb_type: str) -> str:
+    """SQL for a column's value in the type that it is modelled in. Strings are equal if their characters are.
+
+    >>> print(sql_value("n", "INTEGER"), sql_value("s", "VARCHAR"))
+    CAST("n" AS INTEGER) CAST("s" AS VARCHAR) COLLATE "binary"
+    """
+    value = f"CAST({quote_identifier(name)} AS {duckdb_type})"
+    return f'{value} COLLATE "binary"' if duckdb_type == TEXT else value  # a table may have another collation
+
+
+def sql_texts(texts: Sequence[str]) -> str:
+    """SQL for a list of strings. It is one literal: thousands would be slow to parse.
+
+    >>> print(sql_texts(["O'Hara", "Łódź"]))
+    CAST(CAST('["O''Hara", "\\u0141\\u00f3d\\u017a"]' AS JSON) AS VARCHAR[])
+    """
+    listed = json.dumps(list(texts)).replace("'", "''")
+    return f"CAST(CAST('{listed}' AS JSON) AS VARCHAR[])"
 
 
 def quote_identifier(name: str) -> str:

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from countless.engine.density import Density
 from countless.errors import CountlessError
-from countless.estimator.calibration import Calibration, Shape, interval
+from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.wanted import whole
 from countless.query.batch import Batch
@@ -76,6 +76,21 @@ def estimate_of(
         forward_rows=sum(answer.forward_rows for answer in found.answers),
         sampled=not found.exact,
     )
+
+
+def known_queries(
+    answered: Sequence[tuple[Question, Density] | CountlessError], truths: Sequence[int], rows: int
+) -> list[CalibrationQuery]:
+    """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
+    found = []
+    for answer, truth in zip(answered, truths, strict=True):
+        if isinstance(answer, CountlessError):
+            raise answer
+        question, density = answer
+        if not is_certain(question, density):
+            estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
+            found.append(CalibrationQuery(question.where, truth, estimate, Shape.of(question.region)))
+    return found
 
 
 def is_certain(question: Question, found: Density) -> bool:

@@ -20,6 +20,7 @@ from countless.arrays import FloatArray
 from countless.errors import ModelFileError
 from countless.estimator.bands import PREDICTED, band
 from countless.region import FREE, Box, Region
+from countless.sections import CALIBRATION, check_section
 
 LEVEL = 0.9
 CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
@@ -144,19 +145,15 @@ class Calibration:
     @classmethod
     def from_json(cls, data: Any) -> Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        try:
-            level = float(data["level"])
-            if "queries" in data:  # as it was stored at first, when questions had no shape
-                queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0, 0) for q in data["queries"])
-            else:
-                columns = (data[name] for name in ("where", "rows", "estimates", "filters", "single", "union"))
-                queries = tuple(_query(*values) for values in zip(*columns, strict=True))
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ModelFileError(f"the calibration is damaged ({error!r}): fit the model again") from None
-        numbers = [n for q in queries for n in (q.rows, q.estimate, q.shape.filters, q.shape.single)]
-        if not 0 < level < 1 or any(not 0 <= number < math.inf for number in numbers):
-            raise ModelFileError("the calibration is damaged: fit the model again")
-        return cls(queries, level)
+        check_section("calibration.json", CALIBRATION, data)
+        if "queries" in data:  # as it was stored at first, when questions had no shape
+            queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0, 0) for q in data["queries"])
+        else:
+            columns = [data[name] for name in ("where", "rows", "estimates", "filters", "single", "union")]
+            if len(set(map(len, columns))) > 1:
+                raise ModelFileError("the calibration is damaged: its lists have several lengths; fit the model again")
+            queries = tuple(_query(*values) for values in zip(*columns, strict=True))
+        return cls(queries, float(data["level"]))
 
 
 def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[float, float]:
@@ -191,9 +188,8 @@ def width(low: float, high: float) -> float:
     return max(high, 1.0) / max(low, 1.0)
 
 
-def _query(where: Any, rows: Any, estimate: Any, filters: Any, single: Any, union: Any) -> CalibrationQuery:
-    shape = Shape(int(filters), int(single), bool(union))
-    return CalibrationQuery(str(where), int(rows), float(estimate), shape)
+def _query(where: str, rows: int, estimate: float, filters: int, single: int, union: int) -> CalibrationQuery:
+    return CalibrationQuery(where, rows, float(estimate), Shape(filters, single, bool(union)))
 
 
 def _place(estimate: float, shape: Shape) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ from countless.engine.density import Density, densities
 from countless.errors import CountlessError, NoRowsError, QueryTypeError
 from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
-from countless.estimator.answering import answers, estimate_of, is_certain, today
-from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
+from countless.estimator.answering import answers, estimate_of, is_certain, known_queries, today
+from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.completed import Completed
 from countless.estimator.completion import CompletionOptions, complete
 from countless.estimator.distribution import BinsWanted, Distribution, distribution
@@ -31,6 +31,7 @@ from countless.estimator.joint import Joint, joint
 from countless.estimator.learning import Listener
 from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import made_ready
+from countless.estimator.plugins import load_plugins
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import EVERY_ROW, Sample, samples
 from countless.estimator.wanted import names_of, whole
@@ -71,17 +72,28 @@ class Estimator:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Estimator:
         """The estimator in the model file at ``path``."""
-        contents = store.read(path)
+        return cls._made(store.read(path))
+
+    @classmethod
+    def _made(cls, contents: store.Contents) -> Estimator:
         schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
-        return cls(schema, contents.models, calibration, contents.report, contents.library)
+        made = cls(schema, contents.models, calibration, contents.report, contents.library)
+        made._compiler.check()
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model file, atomically. It holds every distinct value of the fitted columns, or a grid's knots."""
-        contents = store.Contents(
+        store.write(path, self._contents())
+        return Path(path)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Estimator], tuple[bytes]]:
+        """A copy, and a pickle for another process, are made from what the model file would hold."""
+        return _from_bytes, (store.to_bytes(self._contents()),)
+
+    def _contents(self) -> store.Contents:
+        return store.Contents(
             self.schema.to_json(), self._models, self.calibration.to_json(), self.report, self.library
         )
-        store.write(path, contents)
-        return Path(path)
 
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
@@ -89,15 +101,7 @@ class Estimator:
 
     def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
         """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
-        found = []
-        for answer, truth in zip(self._answers(clauses, DEFAULT_METHOD, None), truths, strict=True):
-            if isinstance(answer, CountlessError):
-                raise answer
-            question, density = answer
-            if not is_certain(question, density):
-                rows = float(f"{density.value * self.rows:.6g}")  # as far as it is stored
-                found.append(CalibrationQuery(question.where, truth, rows, Shape.of(question.region)))
-        return found
+        return known_queries(self._answers(clauses, DEFAULT_METHOD, None), truths, self.rows)
 
     @property
     def rows(self) -> int:
@@ -333,6 +337,12 @@ class Estimator:
         effort = Effort(epochs, budget, learning_rate, seed)
         return update(self, self._models, self._runtimes, rows, replay, effort, listener)
 
+    def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
+        """The same model with new error bars, from random questions about ``table``, which it was fitted on."""
+        from countless.estimator.recalibrating import recalibrated
+
+        return recalibrated(self, table, whole(seed, "the seed", 0), listener)
+
     def check(
         self, table: Any, *, sample: int | None = 100_000, queries: int = 200, threshold: float = 0.05, seed: int = 0
     ) -> Check:
@@ -396,6 +406,12 @@ class Estimator:
         self, question: Question, found: Density, method: str, ms: float, table_rows: int | None = None
     ) -> Estimate:
         return estimate_of(question, found, self.calibration, self.rows, method, ms, table_rows)
+
+
+def _from_bytes(data: bytes) -> Estimator:
+    """The estimator that was pickled as these bytes, perhaps in another process."""
+    load_plugins()  # whose kinds of models it may have
+    return Estimator._made(store.from_bytes(data))
 
 
 def _since(started: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from countless.data.fingerprints import table_digest
 from countless.data.memory import Memory
+from countless.data.progress import Meter
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions
+from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, bytes_in_memory
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork
+from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork, checkpoint_of
 from countless.estimator.orders import Orders
-from countless.estimator.parts import ROWS
+from countless.estimator.parts import COLUMNS_MODEL, ROWS, TEXT_MODEL
 from countless.estimator.place import place_of
+from countless.estimator.preflight import preflight
 from countless.estimator.replay import kept_rows, rows_of
+from countless.estimator.salvage import CALIBRATION, KEPT_ROWS, Salvage
 from countless.estimator.stages import StageTimer
+from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
 from countless.estimator.wanted import whole
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
@@ -32,8 +38,11 @@ logger = logging.getLogger(__name__)
 CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
 PER_ROWS = 10  # rows, but no more than look at
 COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
-TOGETHER = 256  # calibration queries that are counted, and then walked
+TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
+LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
+WORTH_A_SCAN = 8  # so many more queries are worth another scan
 DTYPES = ("float16", "float32")  # in which a model may be stored; it is always evaluated in float32
+TABLE = "table"  # in a report: a digest that tells the table's files from others
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -47,6 +56,9 @@ class LoggingListener(Listener):
         for column in schema.left_out:
             if column.reason != EXCLUDED:
                 logger.warning("left out %s: %s", column.name, column.reason)
+
+    def notice(self, message: str) -> None:
+        logger.warning(message)
 
     def workload(self, asked: Asked) -> None:
         if asked.passed_over:
@@ -96,11 +108,14 @@ def fit(
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
     relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
-    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is in seconds; if neither it
-    nor ``epochs`` is given, the table's size decides, and a quarter of an hour is the most. With ``checkpoint``, a
-    file, training survives a stop: call again with ``resume=True``. Ctrl-C ends training early and keeps the best model
-    so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see. ``training`` has further
-    options of :class:`~countless.train.options.TrainOptions` by name, for experiments.
+    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is how many seconds the
+    whole fit may take: reading, counting, training and calibrating. If neither it nor ``epochs`` is given, five minutes
+    are the most, and a small table takes less. With ``epochs`` alone there is no limit. If reading leaves less than a
+    third of the budget, the fit takes that third more. With ``checkpoint``, a file, training survives a stop: call
+    again with ``resume=True``, which has the budget anew; a network that was begun goes on for the time it was given
+    then. Ctrl-C ends training early and keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no
+    more accuracy that we could see. ``training`` has further options of
+    :class:`~countless.train.options.TrainOptions` by name, for experiments.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
     seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
@@ -108,9 +123,10 @@ def fit(
     ``calibrate`` it has no error bars.
 
     A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
-    if it holds long strings it is *text*, and a Transformer learns it character by character (``text`` and ``no_text``
-    name columns that are, and are not). Strings are cut at ``max_length`` characters, by default where 99% have ended.
-    ``text_network`` is a preset, ``default`` or ``paper``, or a :class:`TextNetwork`. ``budget`` is shared out evenly.
+    if it holds long strings it is *text* (``text`` and ``no_text`` name columns that are, and are not). One Transformer
+    learns all text columns character by character; its size follows from the number of characters. Strings are cut at
+    ``max_length`` characters, by default where 99% have ended. ``text_network`` is a preset, ``default`` or ``paper``,
+    or a :class:`TextNetwork`. Of a budget, the network that has more to learn, in bits of a row, gets more.
     With ``summary``, exact counts are stored too: the rows of every value and of pairs of values of two columns, some
     300 kB, and those that contain each frequent n-gram of text, some 600 kB. Questions about one or two columns, and
     short patterns, are answered from them, and other answers are corrected by them.
@@ -119,10 +135,10 @@ def fit(
     lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
     filter together.
 
-    With ``memory``, such as ``"2GB"``, no more is taken, however large the table: its codes are written to the folder
-    ``codes``, which ``resume=True`` goes on with, or to one that is removed afterwards, and read from there
-    (docs/scaling.md). ``sample_rows`` is how many random rows to train on; domains, exact counts and error bars are
-    those of all rows nevertheless.
+    If the encoded table would take more than half of the memory that the machine, or its container, has left, it is
+    written to the folder ``codes``, which ``resume=True`` goes on with, or to one that is removed afterwards, and read
+    from there (docs/scaling.md). ``memory``, such as ``"2GB"``, lowers that bound. ``sample_rows`` is how many
+    random rows to train on; domains, exact counts and error bars are those of all rows nevertheless.
 
     With ``ray``, the address of a Ray cluster or ``auto``, the table is encoded and learned there, by ``workers``
     processes of so many ``threads`` each (by default one process on each GPU or else on each machine, of one thread).
@@ -131,8 +147,9 @@ def fit(
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
     """
+    began = time.monotonic()
     try:
-        from countless.train.options import TrainOptions
+        from countless.train.options import CLOCKS, TrainOptions
     except ImportError as error:
         if error.name != "torch":
             raise
@@ -146,6 +163,8 @@ def fit(
     chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
     options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
     options = options.changed(training or {})
+    whole_fit = DEFAULT_BUDGET if options.budget is None and options.epochs is None else options.budget
+    plan = TimePlan(whole_fit, CLOCKS[options.clock], spent=time.monotonic() - began, calibrates=calibrate)
     if sample_rows is not None and sample_rows < 1:
         raise TrainingError("--sample-rows must be at least 1")
     keep_rows = whole(keep_rows, "the number of rows to keep", 0)
@@ -160,23 +179,23 @@ def fit(
         max_length,
     )
     kept = None if checkpoint is None else Path(checkpoint)
+    digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
     text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
     with (
         place_of(ray, workers, threads, shared, kept) as place,
-        place.bounded(limit, None if codes is None else Path(codes)) as bounds,
+        place.bounded(limit, None if codes is None else Path(codes), _has_checkpoint(kept)) as bounds,
     ):
         kept_to = None if bounds is None else bounds.duckdb
         source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to)
         learned = place.encoded(source, encode, bounds, seed, resume, listener)
         schema = learned.schema
         listener.table(schema)
+        if calibrate:
+            preflight(source, schema)
         asked = None
         if clauses is not None:
             asked = asked_columns(schema, clauses)
             listener.workload(asked)
-        if budget is not None:
-            share = budget / (len(schema.texts) + bool(schema.columns))
-            options, text_options = (replace(each, budget=share) for each in (options, text_options))
         sample = learned if sample_rows is None else learned.sampled(sample_rows, seed)
         learner = Learner(
             learned,
@@ -191,17 +210,22 @@ def fit(
             resume,
             place.train,
             listener,
+            plan,
             asked,
         )
         found, report = learner.models(summary)
+        report[TABLE] = digest
+        if learned.mapped is not None and bounds is not None:
+            report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": bounds.memory.total}
         if keep_rows:
-            some = whole(keep_rows, "the number of rows to keep", 0)
-            found[ROWS] = kept_rows(rows_of(learned.sampled(some, seed)), some, seed)
+            with Salvage(KEPT_ROWS, report, listener):
+                found[ROWS] = kept_rows(rows_of(learned.sampled(keep_rows, seed)), keep_rows, seed)
         fitted = Estimator(schema, found, report=report)
         if calibrate:
             stopped = "stopped early, calibrating before the model is kept"
             listener.stage(stopped if report["interrupted"] else "calibrating")
-            fitted = _calibrated(source, fitted, seed, listener)
+            with Salvage(CALIBRATION, report, listener):
+                fitted = calibrated(source, fitted, seed, listener, plan)
         report["stages"] = timer.stop()
         return fitted
 
@@ -223,14 +247,46 @@ def calibration_queries(rows: int, texts: bool = False) -> int:
     return least if texts else max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
 
 
-def _calibrated(source: Source, raw: Estimator, seed: int, listener: Listener) -> Estimator:
-    """The estimator with its error bars, from random queries whose truth the table tells."""
+def next_queries(done: int, count: int, spent: float, left: float | None) -> int:
+    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if time is over.
+
+    >>> [next_queries(0, 400, 0.0, left) for left in (None, 30.0, 0.0)]
+    [64, 50, 50]
+    >>> next_queries(50, 400, 10.0, 4.0), next_queries(50, 400, 10.0, 1.0), next_queries(390, 400, 10.0, None)
+    (20, 0, 10)
+    """
+    most = min(TOGETHER, count - done)
+    if left is None:
+        return most
+    if done < LEAST_QUERIES:
+        return min(most, LEAST_QUERIES - done)
+    affordable = int(left * done / max(spent, 1e-9))
+    return min(most, affordable) if affordable >= WORTH_A_SCAN else 0
+
+
+def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
+    """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
+    began = plan.spent
     count = calibration_queries(raw.rows, bool(raw.schema.texts))
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)
     queries: list[CalibrationQuery] = []
-    for first in range(0, count, TOGETHER):
-        batch = clauses[first : first + TOGETHER]
+    done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
+    while more := next_queries(done, count, plan.spent - began, plan.left):
+        batch = clauses[done : done + more]
+        source.watch = _scan_meter(listener, done, more, count)
         queries += raw.calibration_queries(batch, source.counts(batch))
-        listener.calibrating(first + len(batch), count)
+        source.watch = None
+        done += len(batch)
+        listener.calibrating(done, count)
     return raw.calibrated(Calibration(tuple(queries)))
+
+
+def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
+    """Tells how far the scan is that counts so many ``more`` queries."""
+    return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))
+
+
+def _has_checkpoint(path: Path | None) -> bool:
+    """Whether an earlier fit left something to go on from at ``path``."""
+    return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS_MODEL, TEXT_MODEL))

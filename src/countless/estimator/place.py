@@ -28,7 +28,9 @@ class Place(Protocol):
         """What trains here."""
         ...
 
-    def bounded(self, memory: Memory | None, codes: Path | None) -> AbstractContextManager[Bounds | None]:
+    def bounded(
+        self, memory: Memory | None, codes: Path | None, kept: bool = False
+    ) -> AbstractContextManager[Bounds | None]:
         """The bounds of a fit, if there are any."""
         ...
 
@@ -68,7 +70,9 @@ class There:
     def train(self) -> Trainer:
         return self._workplace.train
 
-    def bounded(self, memory: Memory | None, codes: Path | None) -> AbstractContextManager[Bounds | None]:
+    def bounded(
+        self, memory: Memory | None, codes: Path | None, kept: bool = False
+    ) -> AbstractContextManager[Bounds | None]:
         return bounded(memory or self._workplace.memory, (codes or self._workplace.folder / "codes").absolute())
 
     def encoded(

@@ -19,10 +19,11 @@ from countless.data.table import Table
 from countless.engine.runtimes import Runtimes
 from countless.estimator.inherit import Heritage, heritages, inherited, inherited_context
 from countless.estimator.kinds import KINDS
-from countless.estimator.learning import TEXT_LEARNING_RATE, Listener
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, summary_of, text_model
+from countless.estimator.learning import TEXT_LEARNING_RATE, Listener, training_on_text
+from countless.estimator.lookups import stored_like, unpacked
+from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, TEXT_MODEL, summary_of
 from countless.estimator.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
-from countless.spec import ModelSpec, TextSpec
+from countless.spec import ModelSpec, SharedTextSpec
 
 if TYPE_CHECKING:
     from countless.train.options import TrainOptions
@@ -51,14 +52,14 @@ class Effort:
         """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
         if self.budget is not None or self.epochs is not None:
             return self.budget
-        return sum(_seconds(part) for part in (report, *report.get("texts", {}).values()) if "seconds" in part)
+        return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
 
-    def options(self, report: Mapping[str, Any], usual_rate: float, models: int) -> TrainOptions:
-        """The options to go on with one of so many models, of which ``report`` tells how it was fitted."""
+    def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
+        """The options to go on with a model in its share of the time; ``report`` tells how it was fitted."""
         from countless.train.options import TrainOptions
 
         fitted = report.get("options", {})
-        budget = None if self.budget is None else self.budget / models
+        budget = None if self.budget is None else self.budget * share
         if self.budget is None and self.epochs is None:
             budget = _seconds(report)
         return TrainOptions(
@@ -98,8 +99,10 @@ class Relearner:
         """The models by name, and how it went: bits of the new rows and of the old ones, before and after."""
         if self.growth.schema.columns:
             self._learn_columns()
+        if self.growth.schema.texts:
+            self._learn_texts()
         for index in range(len(self.growth.schema.texts)):
-            self._learn_text(index)
+            self._count_ngrams(index)
         if ROWS in self.stored:
             kept = int(self.stored[ROWS].spec["rows"])
             some = mixed(from_file(self.growth, self.stored), rows_of(self.new), self.growth.old.rows, kept, self._rng)
@@ -125,8 +128,10 @@ class Relearner:
         return heritages(self.growth, None if counted is None else counted.pairs.counts)
 
     @property
-    def _models(self) -> int:
-        return len(self.growth.schema.texts) + bool(self.growth.schema.columns)
+    def _text_share(self) -> float:
+        """The share of the time that the text columns get: each as much as all other columns together."""
+        texts = len(self.growth.schema.texts)
+        return texts / (texts + bool(self.growth.schema.columns))
 
     def _learn_columns(self) -> None:
         from countless.train.columns import ColumnsTask
@@ -141,34 +146,39 @@ class Relearner:
             counts = position_counts(self.growth, pairs.counts)
         model = self.stored[COLUMNS_MODEL]
         spec = replace(ModelSpec.from_json(model.spec), sizes=schema.sizes)
-        options = self.effort.options(self.report, LEARNING_RATE, self._models)
+        options = self.effort.options(self.report, LEARNING_RATE, 1.0 - self._text_share)
         start = inherited(model.arrays, self._heritages, counts)
         task = ColumnsTask(matrix, spec, options, KINDS[spec.kind].make(), start=start)
         self.listener.stage("training")
-        self.found[COLUMNS_MODEL], told = self._learned(task, options, model)
+        self.found[COLUMNS_MODEL], told = self._learned(task, options, COLUMNS_MODEL)
         self.told.update(told)
 
-    def _learn_text(self, index: int) -> None:
+    def _learn_texts(self) -> None:
         from countless.train.text import TextTask
 
-        column, model = self.growth.schema.texts[index], self.stored[text_model(index)]
-        fitted = self.report.get("texts", {}).get(column.name, {})
-        options = self.effort.options(fitted, TEXT_LEARNING_RATE, self._models)
-        spec = TextSpec.from_json(model.spec)
+        model, names = self.stored[TEXT_MODEL], [column.name for column in self.growth.schema.texts]
+        options = self.effort.options(self.report.get("text", {}), TEXT_LEARNING_RATE, self._text_share)
+        spec = SharedTextSpec.from_json(model.spec)
         spec = replace(spec, context=self.growth.schema.sizes) if spec.context else spec
-        start = inherited_context(model.arrays, self._heritages)
+        start = inherited_context(unpacked(model.arrays), self._heritages)
         masking = "spans" if spec.gaps else "prefix"
-        strings = self._together.strings[index]
-        task = TextTask(strings, spec, options, masking, self._matrix, self.growth.schema.groups, start=start)
-        self.listener.stage(f"training on the text of {column.name}")
-        self.found[text_model(index)], told = self._learned(task, options, model)
-        self.told.setdefault("texts", {})[column.name] = told
+        task = TextTask(
+            self._together.strings, spec, options, masking, self._matrix, self.growth.schema.groups, start=start
+        )
+        self.listener.stage(training_on_text(names))
+        self.found[TEXT_MODEL], told = self._learned(task, options, TEXT_MODEL)
+        self.told["text"] = {"columns": names, **told}
         self.told["interrupted"] |= told["interrupted"]
-        if (name := summary_of(index)) in self.stored:
-            self.listener.stage(f"counting n-grams of {column.name}")
-            summary, before = self._summary(index), self.runtimes.summaries[index]
-            self.found[name] = store.StoredModel({"kind": SUMMARY}, summary.arrays())
-            told["ngrams"] = {"before": 0 if before is None else len(before), "after": len(summary)}
+
+    def _count_ngrams(self, index: int) -> None:
+        if (name := summary_of(index)) not in self.stored:
+            return
+        column = self.growth.schema.texts[index].name
+        self.listener.stage(f"counting n-grams of {column}")
+        summary, before = self._summary(index), self.runtimes.summaries[index]
+        self.found[name] = store.StoredModel({"kind": SUMMARY}, summary.arrays())
+        counts = {"before": 0 if before is None else len(before), "after": len(summary)}
+        self.told["text"].setdefault("ngrams", {})[column] = counts
 
     def _summary(self, index: int) -> NGrams:
         """The n-grams of old and new rows: counted again where the old ones are at hand, or else added."""
@@ -180,9 +190,7 @@ class Relearner:
         assert summary is not None
         return added_ngrams(summary, new)
 
-    def _learned(
-        self, task: Task, options: TrainOptions, model: store.StoredModel
-    ) -> tuple[store.StoredModel, dict[str, Any]]:
+    def _learned(self, task: Task, options: TrainOptions, name: str) -> tuple[store.StoredModel, dict[str, Any]]:
         import torch
 
         from countless.train.loop import train
@@ -200,8 +208,7 @@ class Relearner:
 
         before = bits()
         trained = train(task, options, stopped=self.told["interrupted"], on_progress=self.listener.training)
-        dtypes = {name: array.dtype for name, array in model.arrays.items()}
-        arrays = {name: array.astype(dtypes[name]) for name, array in trained.arrays.items()}
+        arrays = stored_like(trained.arrays, self.stored[name].arrays)
         told = {
             "unit": task.unit,
             "epochs": trained.report["epochs"],

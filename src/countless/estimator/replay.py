@@ -20,7 +20,6 @@ from countless.data.text import Strings, encode
 from countless.engine.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sample import Drawn, sample_each
-from countless.errors import ModelFileError
 from countless.estimator.parts import ROWS
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
@@ -104,16 +103,10 @@ def kept_rows(rows: Old, count: int, seed: int) -> store.StoredModel:
 def from_file(growth: Growth, models: Mapping[str, store.StoredModel]) -> Old:
     """The rows that are kept in the model file, with the new codes."""
     arrays = models[ROWS].arrays
-    try:
-        symbols = arrays["symbols"].astype(np.int64)
-        strings = tuple(
-            Strings(arrays[f"text-{index}"], arrays[f"lengths-{index}"]) for index in range(len(growth.old.texts))
-        )
-    except KeyError as error:
-        raise ModelFileError(f"the model file is damaged: its kept rows lack {error}; fit it again") from None
-    sizes = np.array(growth.old.sizes, dtype=np.int64)
-    if symbols.shape[1:] != sizes.shape or not ((symbols >= 0) & (symbols < sizes)).all():
-        raise ModelFileError("the model file is damaged: its kept rows do not fit its schema; fit it again")
+    symbols = arrays["symbols"].astype(np.int64)
+    strings = tuple(
+        Strings(arrays[f"text-{index}"], arrays[f"lengths-{index}"]) for index in range(len(growth.old.texts))
+    )
     return Old(growth.moved(symbols) if growth.old.columns else symbols, strings)
 
 

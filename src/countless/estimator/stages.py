@@ -47,6 +47,9 @@ class StageTimer(Listener):
     def table(self, schema: Schema) -> None:
         self._listener.table(schema)
 
+    def notice(self, message: str) -> None:
+        self._listener.notice(message)
+
     def workload(self, asked: Asked) -> None:
         self._listener.workload(asked)
 

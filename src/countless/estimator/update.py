@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from countless import store
+from countless.data.fingerprints import digest_of, table_digest
 from countless.data.growth import Growth, conformed, encoded, grown
 from countless.data.recode import opened
 from countless.data.source import Source
@@ -15,11 +16,12 @@ from countless.engine.runtimes import Runtimes
 from countless.errors import DataError, MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import LoggingListener
+from countless.estimator.fit import TABLE, LoggingListener
 from countless.estimator.learning import Listener
 from countless.estimator.parts import COLUMNS_MODEL, ROWS
 from countless.estimator.relearning import MOST_ROWS, Effort, Relearner
 from countless.estimator.replay import Old, drawn, from_file, from_table
+from countless.estimator.salvage import CALIBRATION, Salvage
 from countless.spec import RESMADE, ModelSpec
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
@@ -42,7 +44,11 @@ def update(
     listener = listener or LoggingListener()
     schema = estimator.schema
     listener.stage("reading the new rows")
+    given = table_digest(rows)
     source = conformed(opened(rows, schema), schema)
+    digest = digest_of(source.fingerprint())
+    if message := _learned_before(estimator.report, digest, given):
+        listener.notice(message)
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
     old, told = _replayed(growth, estimator, models, runtimes, replay, effort, listener)
@@ -56,6 +62,7 @@ def update(
         "new_codes": growth.new_values,
         "replay": told,
         "replayed_rows": len(old),
+        "digest": digest,
         **trained,
     }
     report = {
@@ -65,9 +72,22 @@ def update(
     }
     raw = Estimator(growth.schema, found, report=report)
     listener.stage("calibrating")
-    calibrated = raw.calibrated(_calibration(estimator.calibration, raw, source))
+    updated = raw
+    with Salvage(CALIBRATION, report, listener):
+        updated = raw.calibrated(_calibration(estimator.calibration, raw, source))
     entry["seconds"] = round(time.monotonic() - started, 1)
-    return calibrated
+    return updated
+
+
+def _learned_before(report: Mapping[str, Any], digest: str, table: str | None) -> str | None:
+    """A warning if the model knows these rows already: those of an earlier update, or the table it was fitted on."""
+    twice = "they will count twice: give only rows that are new"
+    for entry in report.get("updates", ()):
+        if entry.get("digest") == digest:
+            return f"the model learned these rows before, in the update of {entry.get('when')}; {twice}"
+    if table is not None and report.get(TABLE) == table:
+        return f"these rows are the table that the model was fitted on; {twice}"
+    return None
 
 
 def _require_trainable(models: Mapping[str, store.StoredModel], effort: Effort) -> None:

@@ -8,21 +8,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from countless.data.schema import Column, Schema
-from countless.data.text import TextColumn
+from countless.data.text import NAMELESS, TextColumn
 from countless.errors import (
     QueryError,
     QueryTooLargeError,
     QueryTypeError,
     UnsupportedQueryError,
 )
+from countless.query.binding import as_written, is_plain
 from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Codes, Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.gridded import Lines, Survey
 from countless.query.names import resolve
 from countless.query.parse import parse, span_of
-from countless.query.predicate import DIALECT, ColumnReference, Predicate, Where
+from countless.query.predicate import ColumnReference, Predicate, Where
 from countless.query.search import Search
+from countless.query.sql import NESTED, written
 from countless.query.texts import Texts
 from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
 
@@ -49,7 +51,7 @@ class Question:
     where: str
     region: Region
     comparisons: tuple[Comparison, ...]
-    certain: bool = True  # not if something was judged by a grid's knots, or by letters of text that was cut
+    certain: bool = True  # not if something was judged by a grid's knots, letters nobody knows, or the sign of a zero
 
 
 class Compiler:
@@ -61,6 +63,11 @@ class Compiler:
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
         self.texts = Texts(schema, self.dictionary)
+
+    def check(self) -> None:
+        """Raise a :class:`~countless.errors.ModelFileError` now, not at a question, if a grid is out of order."""
+        for index in range(len(self.schema.columns)):
+            self.lines.line(index)
 
     def compile(self, where: Where, *, detail: bool = False) -> Question:
         """The region of ``where``; with ``detail``, also the comparisons it is made of."""
@@ -77,12 +84,21 @@ class Compiler:
             descent.survey(condition)
             boxes = cover(descent.formula(condition, Want.TRUE))
             parts = disjoint(boxes)
+            self._check(clause, condition)
         except RecursionError:
-            raise QueryTooLargeError(
-                "the clause is nested too deeply: use IN for long lists of values", clause
-            ) from None
+            raise QueryTooLargeError(NESTED, clause) from None
         region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
         return Question(text, region, tuple(descent.comparisons), descent.certain)
+
+    def _check(self, clause: str | None, condition: exp.Expr) -> None:
+        """Refuse what DuckDB does not read, though sqlglot does."""
+        if clause is None or is_plain(condition):
+            return
+        try:
+            self.dictionary.check(as_written(self.schema, clause, condition))
+        except QueryError as error:
+            error.clause = clause
+            raise error from None
 
     def column(self, name: str) -> int:
         """The place of the column called ``name``, which must not be text."""
@@ -164,11 +180,12 @@ class _Descent:
         if column.grid is not None:
             return self._on_grid(node, index, column, want)
         truth, how = self._truth(index, node)
+        self.certain &= truth.certain
         satisfied = want.codes(truth)
         if self.detail:
             unseen = self._unseen(index, node)
             self.comparisons.append(
-                Comparison(column.name, node.sql(dialect=DIALECT), int(satisfied.sum()), column.size, how, unseen)
+                Comparison(column.name, written(node), int(satisfied.sum()), column.size, how, unseen)
             )
         return leaf(index, satisfied)
 
@@ -183,7 +200,7 @@ class _Descent:
             self.comparisons.append(
                 Comparison(
                     column.name,
-                    node.sql(dialect=DIALECT),
+                    written(node),
                     values,
                     column.distinct + column.has_null,
                     judged.how,
@@ -198,13 +215,14 @@ class _Descent:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
         column = self.schema.texts[index - len(self.schema.columns)]
-        if column.cut and not isinstance(node, exp.Is):  # beyond the cut there may be letters that nobody knows
+        # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
+        if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= satisfied.any() and not satisfied.all()
         if self.detail:
             self.comparisons.append(
                 Comparison(
                     column.name,
-                    node.sql(dialect=DIALECT),
+                    written(node),
                     None,
                     column.distinct + column.has_null,
                     how,
@@ -248,7 +266,7 @@ class _Descent:
         for expression, value in sides:
             test = exp.EQ(this=expression.copy(), expression=value.copy())
             if not isinstance(value, exp.Null) and not self._truth(index, test)[0].true.any():
-                missing.append(value.sql(dialect=DIALECT))
+                missing.append(written(value))
         return tuple(missing)
 
     def _columns(self, node: exp.Expr) -> dict[int, exp.Column]:

@@ -17,9 +17,9 @@ from countless.data.types import TEXT
 from countless.query.cuts import NULL, Ranges, prefix_range, ranges_of
 from countless.query.dictionary import Dictionary, Truth
 from countless.query.line import Atoms, Line
-from countless.query.predicate import DIALECT
 from countless.query.scale import Key
 from countless.query.search import is_null_test, read_literal
+from countless.query.sql import written
 
 
 class Lines:
@@ -102,7 +102,7 @@ class Survey:
         if ranges is None:
             assert at_knots is not None
             return Judgement(atoms.by_knots(at_knots), "knots", False, ())
-        unseen = tuple(constant.sql(dialect=DIALECT) for constant, key in ranges.points if not atoms.line.may_hold(key))
+        unseen = tuple(written(constant) for constant, key in ranges.points if not atoms.line.may_hold(key))
         return Judgement(atoms.within(ranges), "interpolation", bool(ranges.points), unseen)
 
     def is_of_knots(self, predicate: exp.Expr) -> bool:

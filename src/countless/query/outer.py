@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from countless.data.schema import Schema
 from countless.data.source import first_line
 from countless.data.types import quote_identifier
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
-from countless.query.dictionary import locked_connection
-from countless.query.predicate import DIALECT
+from countless.query.sandbox import Sandbox, borrowed, owner
 from countless.query.select import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
+from countless.query.sql import written
 
 BOUNDS = ("low", "high")  # of an error bar
 PLACE = "__place"  # of a group; also what makes an aggregate over groups an error
@@ -46,21 +46,18 @@ class GroupTable:
 
 
 class Outer:
-    """Runs outer statements about the table of ``schema`` in a private DuckDB. Safe to share by threads."""
+    """Runs outer statements about the table of ``schema`` in a sandbox. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._lock = threading.Lock()
-        self._connection: duckdb.DuckDBPyConnection | None = None
+        self._number = owner()
 
     def header(self, selection: Selection) -> Header:
         """How DuckDB calls the columns of the result and the type it gives each aggregate, or what it objects to."""
         asked = (aggregate.sql(self.schema) for aggregate in selection.aggregates)
-        with self._lock:
-            try:
-                rows = self._connect().execute(f"DESCRIBE {selection.named(asked)}").fetchall()
-            except duckdb.Error as error:
-                raise _explained(error, selection.sql) from None
+        with _explaining(selection), borrowed() as sandbox:
+            self._declare(sandbox)
+            rows = sandbox.ask(f"DESCRIBE {selection.named(asked)}")
         count = len(selection.plain)
         return Header(tuple(str(row[0]) for row in rows[:count]), tuple(str(row[1]) for row in rows[count:]))
 
@@ -72,15 +69,11 @@ class Outer:
             for bound in BOUNDS:
                 outer.append("expressions", exp.column(aggregate_name(place, bound)))
         outer.append("expressions", exp.column(PLACE))
-        with self._lock:
-            try:
-                self._create(selection, header.types, table)
-                types = [str(kind) for kind in self._query(outer).types]
-                rows = self._query(_without_zones(outer, types)).fetchall()
-            except duckdb.Error as error:
-                raise _explained(error, selection.sql) from None
-            finally:
-                self._connect().execute(f"DROP TABLE IF EXISTS {GROUPED}")
+        with _explaining(selection), borrowed() as sandbox:
+            self._create(sandbox, selection, header.types, table)
+            types = [str(row[1]) for row in sandbox.ask(f"DESCRIBE {written(outer)}")]
+            rows = sandbox.ask(written(_without_zones(outer, types)))
+            sandbox.run(f"DROP TABLE {GROUPED}")
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
         ends = [f"{header.names[at]}_{bound}" for at in _plain_places(selection) for bound in BOUNDS if bars]
         names = [*header.names, *ends]
@@ -89,7 +82,7 @@ class Outer:
             tuple(names[at] for at in order), tuple(types[at] for at in order), tuple(columns[at] for at in order)
         )
 
-    def _create(self, selection: Selection, types: Sequence[str], table: GroupTable) -> None:
+    def _create(self, sandbox: Sandbox, selection: Selection, types: Sequence[str], table: GroupTable) -> None:
         columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
         for place, (index, texts) in enumerate(zip(selection.groups, table.groups, strict=True)):
             columns.append((group_name(place), self.schema.columns[index].type, texts))
@@ -101,19 +94,28 @@ class Outer:
         selected = ", ".join(
             f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
         )
-        self._connect().execute(
+        sandbox.run(
             f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}", [list(values) for *_, values in columns]
         )
 
-    def _query(self, statement: exp.Select) -> duckdb.DuckDBPyRelation:
-        return self._connect().query(statement.sql(dialect=DIALECT, comments=False))
-
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        if self._connection is None:
-            self._connection = locked_connection()
+    def _declare(self, sandbox: Sandbox) -> None:
+        """Let the sandbox have the table as it was, without rows."""
+        if not sandbox.has(TABLE, self._number):
             columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
-            self._connection.execute(f"CREATE TEMP TABLE {TABLE} ({', '.join((f'{PLACE} BIGINT', *columns))})")
-        return self._connection
+            made = ", ".join((f"{PLACE} BIGINT", *columns))
+            sandbox.table(TABLE, self._number, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({made})")
+
+
+@contextmanager
+def _explaining(selection: Selection) -> Iterator[None]:
+    """Errors of the sandbox are about the statement."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise _explained(error, selection.sql) from None
+    except QueryError as error:
+        error.clause, error.span = selection.sql, None
+        raise
 
 
 def _without_zones(statement: exp.Select, types: Sequence[str]) -> exp.Select:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot import TokenType, exp
 
-from countless.errors import QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.predicate import DIALECT
+from countless.errors import QuerySyntaxError, UnsupportedQueryError
+from countless.query.functions import check_functions
+from countless.query.sql import read_condition, read_statement, tokens_of, written
 
+MOST_UNDERLINED = 100  # literals of a long list: each is looked for in the text
 STATEMENT = re.compile(r"\s*(select|from|with)\b", re.IGNORECASE)
 WHERE = re.compile(r"\s*where\b", re.IGNORECASE)
 
@@ -27,18 +27,28 @@ UNSUPPORTED_PARTS = {
     "sample": "a sample: Countless counts rows of the whole table",
     "pivots": "a pivot: Countless counts rows of the table as it is",
 }
+RANDOM = "a random function has no fixed set of rows"
 UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
     (exp.Window, "a window function has no value for a single row"),
     (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
     (exp.Placeholder, "a parameter has no value: write the literal instead"),
     (exp.Parameter, "a parameter has no value: write the literal instead"),
+    (exp.PositionalColumn, "a column is not known by its place: name the column to filter on"),
+    (exp.Columns, "COLUMNS is not a column: name the column to filter on"),
     (exp.Star, "* is not a column: name the column to filter on"),
-    (exp.Rand, "a random function has no fixed set of rows"),
-    (exp.Uuid, "a random function has no fixed set of rows"),
+    (exp.Rand, RANDOM),
+    (exp.Uuid, RANDOM),
 )
 UNSUPPORTED_KINDS = tuple(kind for kind, _ in UNSUPPORTED_NODES)
-RANDOM_FUNCTIONS = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"})
+SESSION = "a function of the session, or of how a table is stored, says nothing of its rows: write the value instead"
+FUNCTIONS = {
+    **dict.fromkeys(("random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"), RANDOM),
+    **dict.fromkeys(("nextval", "currval", "setval", "stats", "vector_type", "write_log", "sleep_ms"), SESSION),
+    **dict.fromkeys(("current_query", "current_query_id", "current_transaction_id", "txid_current"), SESSION),
+    **dict.fromkeys(("current_connection_id", "current_database", "current_schema", "current_schemas"), SESSION),
+    **dict.fromkeys(("current_catalog", "current_setting", "in_search_path", "getvariable"), SESSION),
+}
 
 
 def parse(clause: str) -> exp.Expr:
@@ -52,20 +62,17 @@ def parse(clause: str) -> exp.Expr:
     if not clause.strip():
         raise QuerySyntaxError("the clause is empty: write a condition such as age > 35, or TRUE for the whole table")
     if STATEMENT.match(clause):
-        condition = _where_of(_parsed(clause, clause), clause)
+        condition = _where_of(read_statement(clause), clause)
     else:
         keyword = WHERE.match(clause)
         skipped = keyword.end() if keyword else 0
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
-        condition = _parsed(" " * skipped + clause[skipped:], clause, exp.Condition)
+        condition = read_condition(" " * skipped + clause[skipped:], clause)
     _refuse_torn_shifts(condition, clause)
+    _refuse_lists_with_null(condition, clause)
     _refuse_unsupported(condition, clause)
+    check_functions(clause)
     return condition
-
-
-def parse_statement(sql: str) -> exp.Expr:
-    """The one statement that ``sql`` is."""
-    return _parsed(sql, sql)
 
 
 def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
@@ -79,50 +86,12 @@ def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
     if not metas:
         return span_of(node.parent, clause) if node.parent is not None else None
     start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas) + 1
-    for item in node.find_all(exp.Literal):
-        written = item.sql(dialect=DIALECT)
-        found = clause.find(written, start)
+    for item in islice(node.find_all(exp.Literal), MOST_UNDERLINED):
+        text = written(item)
+        found = clause.find(text, start)
         if found >= 0:
-            end = max(end, found + len(written))
+            end = max(end, found + len(text))
     return start, end
-
-
-def _parsed(text: str, clause: str, into: type[exp.Expr] | None = None) -> exp.Expr:
-    try:
-        statements = (
-            sqlglot.parse(text, dialect=DIALECT)
-            if into is None
-            else [sqlglot.parse_one(text, dialect=DIALECT, into=into)]
-        )
-    except RecursionError:
-        raise QueryTooLargeError("the clause is nested too deeply: use IN for long lists of values") from None
-    except (ParseError, TokenError) as error:
-        raise _syntax_error(error, clause) from None
-    except SqlglotError as error:
-        raise QuerySyntaxError(f"this is not SQL that Countless can read: {error}", clause, None) from None
-    if len(statements) != 1 or statements[0] is None:
-        raise QuerySyntaxError("give one statement, without others after a semicolon", clause, None)
-    return statements[0]
-
-
-def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxError:
-    details = getattr(error, "errors", None)
-    if not details:
-        return QuerySyntaxError(
-            "the clause is not complete: check quotes and parentheses", clause, (len(clause.rstrip()), len(clause))
-        )
-    detail = details[0]
-    before = sum(len(line) + 1 for line in clause.split("\n")[: detail["line"] - 1])
-    end = before + detail["col"]  # sqlglot counts to the end of the token
-    highlight = detail.get("highlight") or ""
-    start = max(0, end - len(highlight))
-    if clause[start:end] != highlight and highlight in clause:
-        start = clause.rfind(highlight)
-        end = start + len(highlight)
-    missing = "Required keyword" in str(detail["description"])
-    problem = f"something is missing after {highlight!r}" if missing else f"did not expect {highlight!r} here"
-    hint = "a name with spaces, a leading digit, or of a keyword stands in double quotes"
-    return QuerySyntaxError(f"syntax error: {problem}; {hint}", clause, (start, end))
 
 
 def _where_of(statement: exp.Expr, clause: str) -> exp.Expr:
@@ -145,9 +114,29 @@ def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
     """sqlglot takes ``a > > 3`` for a shift, which DuckDB does not."""
     if condition.find(exp.BitwiseLeftShift, exp.BitwiseRightShift) is None:
         return
-    for one, two in pairwise(sqlglot.tokenize(clause, dialect=DIALECT)):
+    for one, two in pairwise(tokens_of(clause)):
         if one.text == two.text and one.text in ("<", ">") and two.start > one.end + 1:
             raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
+
+
+def _refuse_lists_with_null(condition: exp.Expr, clause: str) -> None:
+    """sqlglot takes ``IN [1, NULL]`` for ``IN (1, NULL)``, and DuckDB means something else by it if there are NULLs."""
+    if "[" not in clause:
+        return
+    suspects = (node for node in condition.find_all(exp.In) if not all(map(_is_value, node.expressions)))
+    suspect = next(suspects, None)
+    if suspect is None:
+        return
+    for one, two in pairwise(tokens_of(clause)):
+        if one.token_type == TokenType.IN and two.token_type == TokenType.L_BRACKET:
+            raise UnsupportedQueryError(
+                "IN [...] takes numbers and strings only: write IN (...)", clause, span_of(suspect, clause)
+            )
+
+
+def _is_value(node: exp.Expr) -> bool:
+    """Whether ``node`` is a number or a string, and so not NULL."""
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
 def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
@@ -155,8 +144,10 @@ def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
         if isinstance(node, UNSUPPORTED_KINDS):
             reason = next(reason for kind, reason in UNSUPPORTED_NODES if isinstance(node, kind))
             raise UnsupportedQueryError(reason, clause, span_of(node, clause))
-        if isinstance(node, exp.Anonymous) and node.name.lower() in RANDOM_FUNCTIONS:
-            raise UnsupportedQueryError("a random function has no fixed set of rows", clause, span_of(node, clause))
+        if isinstance(node, exp.Func):
+            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+            if name.lower() in FUNCTIONS:
+                raise UnsupportedQueryError(FUNCTIONS[name.lower()], clause, span_of(node, clause))
     tables = {column.table.casefold() for column in condition.find_all(exp.Column) if column.table}
     if len(tables) > 1:
         raise UnsupportedQueryError(

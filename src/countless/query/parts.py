@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from countless.query.parse import parse
-from countless.query.predicate import DIALECT
+from countless.query.sql import written
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def parts(clause: str) -> tuple[Part, ...]:
         if isinstance(node, exp.Boolean) and node.this:
             continue
         columns = tuple(dict.fromkeys(column.name for column in node.find_all(exp.Column)))
-        sql = node.sql(dialect=DIALECT)
+        sql = written(node)
         found.append(Part(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
     return tuple(found)
 

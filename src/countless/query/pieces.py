@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import sqlglot
 from sqlglot import Token, TokenType
 
-from countless.query.predicate import DIALECT
+from countless.query.sql import tokens_of
 
 OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 CLOSED = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
@@ -37,7 +36,7 @@ class Pieces:
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
-        self._parts = _parts(sqlglot.tokenize(sql, dialect=DIALECT))
+        self._parts = _parts(tokens_of(sql))
 
     @property
     def selected(self) -> str:

@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 
 from countless.errors import QueryTypeError
-
-DIALECT = DuckDB  # the class, not its name: sqlglot would load that at the first question
+from countless.query.sql import DIALECT as DIALECT
+from countless.query.sql import written
 
 
 class Predicate:
@@ -40,7 +39,7 @@ class Predicate:
         )
 
     def __str__(self) -> str:
-        return self.expression.sql(dialect=DIALECT)
+        return written(self.expression)
 
     def __repr__(self) -> str:
         return f"Predicate({self})"

@@ -1,235 +1,255 @@
-"""Regular expressions as DuckDB reads them (RE2), rewritten for the automata of Rust's regex library.
+r"""Regular expressions as DuckDB reads them (RE2), taken apart.
 
-Automata know no anchors, so a text is read in a frame: LEAD, BEGIN (once or more), the text, END (once or more), LEAD.
-``^`` and ``$`` are then characters of the frame, which nothing else in an expression may match.
+Only what joins characters is read here: groups, alternatives, repetitions, flags and assertions about a place such as
+``^`` and ``\b``. What stands for one character (an *atom*: ``a``, ``.``, ``[^a-z]``, ``\pL``) stays as it is written,
+and DuckDB itself says which letters match it. DuckDB has found the expression to be well-formed before.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum
 
 from countless.errors import UnsupportedQueryError
 
-LEAD, BEGIN, END, ELSE = FRAME = "\ufdd0\ufdd1\ufdd2\ufdd3"  # no characters, says Unicode
-FRAME_CLASS = r"[\x{fdd0}-\x{fdd3}]"
-TEXT = r"[^\x{fdd0}-\x{fdd3}]*"
-ASSERTIONS = re.compile(r"(?:\^|\$|\\[AzbB])+(?![*+?{])")
-ONE_ASSERTION = re.compile(r"\^|\$|\\[AzbB]")
-SPARE = 4  # times that ^ or $ may hold beyond those written, as in (?:^a|b)+
 ESCAPED = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
-CLASSES = {"d": "0-9", "s": r"\t\n\f\r ", "w": "0-9A-Za-z_"}  # of ASCII, as in RE2
-COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
+COUNT = re.compile(r"\{(\d+)(,(\d*))?\}", re.ASCII)
 FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 NAMED = re.compile(r"\(\?P?<\w+>")
 POSIX = re.compile(r"\[:\^?[a-z]+:\]")
-UNICODE = re.compile(r"\\[pP](?:\{\^?\w+\}|\w)")
+KINDS = re.compile(r"\\(?:[dDsSwW]|[pP](?:\{\^?\w+\}|\w))")
 HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})")
 OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
+class Assertion(Enum):
+    """What may be asked of a place between two characters."""
+
+    BEGIN = "begin of the text"
+    END = "end of the text"
+    LINE_BEGIN = "begin of a line"
+    LINE_END = "end of a line"
+    BOUNDARY = "a word character on one side"
+    NO_BOUNDARY = "word characters on both sides or on none"
+
+
 @dataclass(frozen=True)
-class Regex:
-    """An expression for a text in its frame; ``weight`` says how many states it may need, as a power of two."""
+class Atom:
+    """What matches one character: that character if ``literal``, and else an expression with flags of its own."""
 
     text: str
-    begins: int
-    ends: int
-    weight: int
+    literal: bool
 
 
-def search(pattern: str, flags: str = "") -> Regex:
-    """The texts in which ``pattern`` matches somewhere."""
-    return _framed(pattern, flags, TEXT, TEXT)
+@dataclass(frozen=True)
+class Sequence:
+    """One after the other; without parts, the empty text."""
+
+    parts: tuple[Node, ...] = ()
 
 
-def full_match(pattern: str, flags: str = "") -> Regex:
+@dataclass(frozen=True)
+class Choice:
+    """One of the parts."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """At least ``low`` times, and at most ``high`` times if that is not None."""
+
+    part: Node
+    low: int
+    high: int | None
+
+
+Node = Atom | Assertion | Sequence | Choice | Repeat
+
+
+@dataclass(frozen=True)
+class Regex:
+    """An expression, and whether it is to match the whole text or somewhere in it."""
+
+    root: Node
+    whole: bool
+
+
+def search(pattern: str, options: str = "") -> Regex:
+    """The texts in which ``pattern`` matches somewhere; ``options`` are those of DuckDB's regexp_matches."""
+    return Regex(_root(pattern, options), whole=False)
+
+
+def full_match(pattern: str, options: str = "") -> Regex:
     """The texts that ``pattern`` matches from begin to end."""
-    return _framed(pattern, flags, "", "")
+    return Regex(_root(pattern, options), whole=True)
 
 
-def _framed(pattern: str, flags: str, before: str, after: str) -> Regex:
+def _root(pattern: str, options: str) -> Node:
     ignore_case, dot_all, literal = False, False, False
-    for flag in flags:
-        ignore_case = flag == "i" or (ignore_case and flag != "c")
-        dot_all = flag == "s" or (dot_all and flag not in "mnp")
-        literal |= flag == "l"
-    writer = _Rewriter(pattern, dot_all)
-    written = "".join(map(_character, pattern)) if literal else writer.rewrite()
-    body = f"(?i:{written})" if ignore_case else f"(?:{written})"
-    # The second branch gives every state somewhere to go: the library refuses expressions with dead ends.
-    text = f"{LEAD}{BEGIN}*{before}{body}{after}{END}*{LEAD}|(?s:.*){ELSE}"
-    return Regex(text, writer.begins, writer.ends, writer.levels[0].weight)
+    for option in options:
+        ignore_case = option == "i" or (ignore_case and option != "c")
+        dot_all = option == "s" or (dot_all and option not in "mnp")
+        literal |= option == "l"
+    flags = frozenset("i" * ignore_case + "s" * dot_all)
+    if literal:
+        return Sequence(tuple(_character(character, flags) for character in pattern))
+    return _Reader(_without_quotes(pattern), flags).read()
 
 
-@dataclass
-class _Level:
-    """An open group: the dot's meaning in it, the weight of what is complete, and of the last atom."""
+def _without_quotes(pattern: str) -> str:
+    r"""The same without ``\Q...\E``.
 
-    dot_all: bool
-    complete: int = 0
-    last: int = 0
+    >>> print(_without_quotes(r"a\\Q\Q.*\Eb"))
+    a\\Q\x{2e}\x{2a}b
+    """
+    written: list[str] = []
+    place = 0
+    while place < len(pattern):
+        if pattern.startswith("\\Q", place):
+            quoted = pattern[place + 2 :].split("\\E", 1)[0]
+            written.extend(map(_escaped, quoted))
+            place += len(quoted) + 4
+            continue
+        length = 2 if pattern[place] == "\\" else 1
+        if not pattern.startswith("\\E", place):
+            written.append(pattern[place : place + length])
+        place += length
+    return "".join(written)
 
-    @property
-    def weight(self) -> int:
-        return self.complete + self.last
 
-    def atom(self, weight: int) -> None:
-        self.complete, self.last = self.weight, weight
+class _Reader:
+    """One walk along one expression."""
 
+    def __init__(self, pattern: str, flags: frozenset[str]) -> None:
+        self.pattern = pattern
+        self.flags = flags
+        self.place = 0
 
-@dataclass
-class _Rewriter:
-    """One walk along one expression, which DuckDB has found to be well-formed."""
+    def read(self) -> Node:
+        """Alternatives up to the end of the group, or of the expression."""
+        parts = [self._sequence()]
+        while self._next("|"):
+            parts.append(self._sequence())
+        return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
-    pattern: str
-    dot_all: bool
-    begins: int = SPARE
-    ends: int = SPARE
-    place: int = 0
-    levels: list[_Level] = field(default_factory=list)
+    def _next(self, character: str) -> bool:
+        found = self.pattern.startswith(character, self.place)
+        self.place += found
+        return found
 
-    def __post_init__(self) -> None:
-        self.levels.append(_Level(self.dot_all))
+    def _sequence(self) -> Node:
+        parts: list[Node] = []
+        while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
+            part = self._part()
+            if part is not None:
+                parts.append(part)
+            if parts:  # what sets flags has no part of its own: in a(?i)* it is the a that is repeated
+                parts.append(self._repeated(parts.pop()))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def rewrite(self) -> str:
-        written = []
-        while self.place < len(self.pattern):
-            written.append(self._token())
-        return "".join(written)
+    def _repeated(self, part: Node) -> Node:
+        while True:
+            count = COUNT.match(self.pattern, self.place)
+            if count is not None:
+                self.place += len(count[0])
+                low = int(count[1])
+                part = Repeat(part, low, low if count[2] is None else int(count[3]) if count[3] else None)
+            elif self._next("*"):
+                part = Repeat(part, 0, None)
+            elif self._next("+"):
+                part = Repeat(part, 1, None)
+            elif self._next("?"):
+                part = Repeat(part, 0, 1)
+            else:
+                return part
+            self._next("?")  # lazy or not, it matches the same texts
 
-    def _take(self, length: int) -> str:
-        self.place += length
-        return self.pattern[self.place - length : self.place]
-
-    def _token(self) -> str:
-        run = ASSERTIONS.match(self.pattern, self.place)
-        if run is not None:
-            return self._assertions(run[0])
-        character, level = self.pattern[self.place], self.levels[-1]
+    def _part(self) -> Node | None:
+        """What stands here; None if it only sets flags."""
+        character = self.pattern[self.place]
         if character == "(":
-            return self._open()
-        if character == ")" and len(self.levels) > 1:
-            inner = self.levels.pop()
-            self.levels[-1].atom(inner.weight)
-            return self._take(1)
-        count = COUNT.match(self.pattern, self.place)
-        if count is not None:
-            level.last *= max(1, int(count[3] or count[1]))
-            return self._take(len(count[0]))
-        if character in "|*+?":
-            if character != "?" or self.pattern[self.place - 1] not in "*+?}":  # lazy or not, it matches the same
-                level.last += 1
-            return self._take(1)
-        one = ONE_ASSERTION.match(self.pattern, self.place)
-        if one is not None:
-            return f"(?:{self._assertions(one[0])})"
+            return self._group()
         if character == "\\":
             return self._escape()
         if character == "[":
-            level.atom(1)
             return self._class()
-        if character == ".":
-            level.atom(1)
-            self.place += 1
-            return _without_frame("[^]" if level.dot_all else r"[^\n]")
-        level.atom(0)
         self.place += 1
-        return _character(character)
+        if character == "^":
+            return Assertion.LINE_BEGIN if "m" in self.flags else Assertion.BEGIN
+        if character == "$":
+            return Assertion.LINE_END if "m" in self.flags else Assertion.END
+        return self._kind(".") if character == "." else _character(character, self.flags)
 
-    def _assertions(self, run: str) -> str:
-        """Assertions about one place, whose order does not matter: ``^`` first and ``$`` last, as the frame is."""
-        self.place += len(run)
-        self.levels[-1].atom(0)
-        found = {{"A": "^", "z": "$"}.get(one[-1], one) for one in ONE_ASSERTION.findall(run)}
-        begin, end = BEGIN * ("^" in found), END * ("$" in found)
-        self.begins += len(begin)
-        self.ends += len(end)
-        return begin + "".join(f"(?-u:{one})" for one in sorted(found - {"^", "$"})) + end
-
-    def _open(self) -> str:
-        level = self.levels[-1]
+    def _group(self) -> Node | None:
         flags, named = FLAGS.match(self.pattern, self.place), NAMED.match(self.pattern, self.place)
+        outside = self.flags
         if flags is not None:
-            on, off, closing = flags[1], flags[2] or "", flags[3]
-            if "m" in on:
-                raise UnsupportedQueryError(
-                    "(?m), by which ^ and $ match at every line, is not supported: leave it out"
-                )
-            dot_all = ("s" in on or level.dot_all) and "s" not in off
-            if closing == ")":
-                level.dot_all = dot_all
-            else:
-                self.levels.append(_Level(dot_all))
+            self.flags = (self.flags | set(flags[1])) - set(flags[2] or "")
             self.place += len(flags[0])
-            case = "i" if "i" in on else "-i" if "i" in off else ""
-            return f"(?{case}{closing}" if case or closing == ":" else ""
-        if named is None and self.pattern.startswith("(?", self.place):
+            if flags[3] == ")":
+                return None
+        elif named is None and self.pattern.startswith("(?", self.place):
             raise UnsupportedQueryError(
                 "look-ahead and look-behind are not regular: write two conditions, joined by AND or AND NOT"
             )
-        self.levels.append(_Level(level.dot_all))
-        self.place += len(named[0]) if named else 1
-        return "("
+        else:
+            self.place += len(named[0]) if named else 1
+        inner = self.read()
+        self.place += 1
+        self.flags = outside
+        return inner
 
-    def _escape(self) -> str:
+    def _escape(self) -> Node:
         kind = self.pattern[self.place + 1 : self.place + 2]
-        if kind == "Q":
-            quoted = self.pattern[self.place + 2 :].split(r"\E", 1)[0]
-            self.place += len(quoted) + 4
-            self.levels[-1].atom(0)
-            return "".join(map(_character, quoted))
-        if kind == "E":
+        if kind in ASSERTIONS:
             self.place += 2
-            return ""
-        self.levels[-1].atom(int(kind.lower() in CLASSES or kind in ("p", "P")))
+            return ASSERTIONS[kind]
         if kind == "C":
             raise UnsupportedQueryError(r"\C is a byte, and texts are read by characters: write . instead")
-        return _without_frame(f"[{self._member()}]") if self.levels[-1].last else self._member()
-
-    def _class(self) -> str:
-        """A class in brackets."""
-        self.place += 1
-        negated = self.pattern.startswith("^", self.place)
-        self.place += negated
-        members: list[str] = []
-        while self.place < len(self.pattern) and (self.pattern[self.place] != "]" or not members):
-            posix = POSIX.match(self.pattern, self.place)
-            if posix is not None:
-                members.append(self._take(len(posix[0])))
-                continue
-            member = self._member()
-            rest = self.pattern[self.place : self.place + 2]
-            if rest[:1] == "-" and rest[1:] not in ("", "]"):
-                self.place += 1
-                member += f"-{self._member()}"
-            members.append(member)
-        self.place += 1
-        return _without_frame(f"[{'^' * negated}{''.join(members)}]")
-
-    def _member(self) -> str:
-        """A character or an escaped class, as it is written in a class."""
-        if self.pattern[self.place] != "\\":
-            return _character(self._take(1))
         for form, base in ((HEX, 16), (OCTAL, 8)):
             number = form.match(self.pattern, self.place)
             if number is not None:
                 self.place += len(number[0])
-                return _character(chr(int(next(filter(None, number.groups())), base)))
-        unicode = UNICODE.match(self.pattern, self.place)
-        if unicode is not None:
-            return self._take(len(unicode[0]))
-        kind = self._take(2)[1:]
-        if kind.lower() in CLASSES:
-            return f"[{'^' * kind.isupper()}{CLASSES[kind.lower()]}]"
+                return _character(chr(int(next(filter(None, number.groups())), base)), self.flags)
+        kinds = KINDS.match(self.pattern, self.place)
+        if kinds is not None:
+            self.place += len(kinds[0])
+            return self._kind(kinds[0])
         if kind.isdigit():
             raise UnsupportedQueryError("back-references are not regular: write out what may be repeated")
-        return _character(ESCAPED.get(kind, kind))
+        self.place += 2
+        return _character(ESCAPED.get(kind, kind), self.flags)
+
+    def _class(self) -> Node:
+        """A class in brackets, whose first character may be a bracket too."""
+        start = self.place
+        self.place += 1
+        self._next("^")
+        first = self.place
+        while self.pattern[self.place] != "]" or self.place == first:
+            posix = POSIX.match(self.pattern, self.place)
+            self.place += len(posix[0]) if posix else 2 if self.pattern[self.place] == "\\" else 1
+        self.place += 1
+        return self._kind(self.pattern[start : self.place])
+
+    def _kind(self, text: str) -> Atom:
+        flags = "".join(sorted(self.flags & {"i", "s"}))
+        return Atom(f"(?{flags}:{text})" if flags else text, literal=False)
 
 
-def _character(character: str) -> str:
+ASSERTIONS = {
+    "A": Assertion.BEGIN,
+    "z": Assertion.END,
+    "b": Assertion.BOUNDARY,
+    "B": Assertion.NO_BOUNDARY,
+}
+
+
+def _character(character: str, flags: frozenset[str]) -> Atom:
+    return Atom(f"(?i:{_escaped(character)})", literal=False) if "i" in flags else Atom(character, literal=True)
+
+
+def _escaped(character: str) -> str:
     return rf"\x{{{ord(character):x}}}"
-
-
-def _without_frame(written: str) -> str:
-    return f"[{written}--{FRAME_CLASS}]" if written != "[^]" else rf"[^{FRAME_CLASS[1:-1]}]"

@@ -150,7 +150,7 @@ def _exact(kind: str, text: str) -> Key | None:
         return _ordered(float(text))
     if not is_number(kind):
         return None
-    number = Fraction(text)
+    number = Fraction(text) if "." in text or kind not in INTEGERS else Fraction(int(text))
     return number.numerator if number.denominator == 1 else number
 
 

@@ -22,9 +22,11 @@ from countless.data.schema import Column, Schema
 from countless.data.types import DECIMAL, INTEGERS, TEXT
 from countless.query.dictionary import Truth
 
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
-TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
-PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?")
+# Digits are those of ASCII: Python reads others too, and DuckDB does not.
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
+PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
 FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
@@ -168,12 +170,8 @@ def _read_decimal(node: exp.Expr) -> Decimal | None:
 
 
 def _read_double(node: exp.Expr) -> float | None:
-    if isinstance(node, exp.Cast) and node.is_type(exp.DType.DOUBLE) and isinstance(node.this, exp.Literal):
-        try:
-            value = float(node.this.this)
-        except ValueError:
-            return None
-        return None if math.isnan(value) else value
+    if type(node) is exp.Cast and node.is_type(exp.DType.DOUBLE) and isinstance(node.this, exp.Literal):
+        return float(node.this.this) if PLAIN_FLOAT.fullmatch(node.this.this) else None
     number = _number(node)
     return None if number is None or len(number[1]) > 15 else float("".join(number))
 
@@ -197,7 +195,7 @@ def _read_timestamp(node: exp.Expr) -> str | None:
 
 def _iso(node: exp.Expr, kind: exp.DType, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
     """The text of a date or timestamp literal, bare or cast to ``kind``, if it has exactly this form."""
-    if isinstance(node, exp.Cast) and node.is_type(kind):
+    if type(node) is exp.Cast and node.is_type(kind):
         node = node.this
     if not (isinstance(node, exp.Literal) and node.is_string and form.fullmatch(node.this)):
         return None

@@ -16,14 +16,17 @@ from sqlglot import exp
 from countless.data.schema import Column, Schema
 from countless.data.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
+from countless.query.aliases import expanded_size
+from countless.query.functions import check_functions
 from countless.query.names import resolve
-from countless.query.parse import parse_statement, span_of
+from countless.query.parse import span_of
 from countless.query.pieces import Pieces
-from countless.query.predicate import DIALECT
 from countless.query.scale import is_number
+from countless.query.sql import read_statement, written
 
 TABLE, GROUPED = "__rows", "__groups"  # the table as it was, without rows, and the groups
 MOST_GROUPS = 3  # columns
+MOST_NODES = 10_000  # of a statement in which every name is written out
 MEDIAN = "0.5"
 COUNT, SUM, AVERAGE = "count", "sum", "avg"
 KINDS: dict[type[exp.Expr], str] = {
@@ -64,6 +67,7 @@ REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Parameter, "a parameter has no value: write the literal instead"),
     (exp.Star, "* is not an aggregate: select count(*), aggregates of columns, and columns of GROUP BY"),
     (exp.Columns, "COLUMNS is not an aggregate: name the columns one by one"),
+    (exp.PositionalColumn, "a column is not known by its place: name it, or write ORDER BY 1"),
 )
 
 
@@ -136,9 +140,11 @@ def read_select(sql: str, schema: Schema) -> Selection:
     if not isinstance(sql, str) or not sql.strip():
         raise QuerySyntaxError("a query is SQL text: SELECT city, count(*) FROM t WHERE age > 35 GROUP BY city")
     try:
-        return _Reading(sql, schema).selection()
+        selection = _Reading(sql, schema).selection()
     except RecursionError:
         raise QueryTooLargeError("the statement is nested too deeply: use IN for long lists of values", sql) from None
+    check_functions(sql)
+    return selection
 
 
 @contextmanager
@@ -158,7 +164,7 @@ class _Reading:
     def __init__(self, sql: str, schema: Schema) -> None:
         self.sql = sql
         self.schema = schema
-        self.statement = self._checked(parse_statement(sql))
+        self.statement = self._checked(read_statement(sql))
         self.selected: list[exp.Expr] = self.statement.expressions
         self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
         self.aggregates: dict[Aggregate, int] = {}
@@ -166,6 +172,7 @@ class _Reading:
 
     def selection(self) -> Selection:
         """All that the statement asks."""
+        self._check_size()
         self.groups = list(dict.fromkeys(self._group(node) for node in self._grouped()))
         if len(self.groups) > MOST_GROUPS:
             raise self._error(f"GROUP BY {len(self.groups)} columns: at most {MOST_GROUPS} can be answered")
@@ -290,12 +297,10 @@ class _Reading:
     def _aggregate(self, node: exp.Expr) -> Aggregate:
         kind = OTHER_NAMES.get(node.name.lower()) if isinstance(node, exp.Anonymous) else KINDS.get(type(node))
         if isinstance(node, exp.Min | exp.Max):
-            instead = (
-                f"quantile_cont({node.this.sql(dialect=DIALECT)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
-            )
+            instead = f"quantile_cont({written(node.this)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
             raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)
         if kind is None:
-            raise self._error(f"{node.sql(dialect=DIALECT)} cannot be answered: use {KNOWN}", node)
+            raise self._error(f"{written(node)} cannot be answered: use {KNOWN}", node)
         measured = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
         if kind == COUNT and (measured is None or isinstance(measured, exp.Star | exp.Literal)):
             return Aggregate(COUNT)
@@ -329,6 +334,15 @@ class _Reading:
         if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
             raise self._error(f"{kind} takes a column and one number between 0 and 1, such as 0.9", node)
         return share.name
+
+    def _check_size(self) -> None:
+        parts = (self.statement.args.get(part) for part in ("having", "order", "limit", "offset"))
+        if expanded_size((*self.selected, *filter(None, parts))) > MOST_NODES:
+            raise QueryTooLargeError(
+                f"the statement has more than {MOST_NODES:,} parts when the names of its columns are written out: "
+                "select fewer columns, or use fewer names of others in them",
+                self.sql,
+            )
 
     def _check_places(self, order: exp.Expr) -> None:
         for item in order.expressions:

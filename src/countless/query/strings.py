@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,23 +48,52 @@ def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
     return Automaton(script.letters, following, accepts[operator]).minimal()
 
 
-def one_of(script: Script, texts: Collection[str]) -> Automaton:
-    """The strings that are one of ``texts``."""
-    if sum(map(len, texts)) > 100 * MOST_STATES:
-        raise QueryTooLargeError("the list of texts is too long for one clause: ask for parts of it")
-    prefixes: set[str | None] = {text[:end] for text in texts for end in range(len(text) + 1)} or {""}
-    kinds, kind = _kinds(script, "".join(texts))
+def one_of(script: Script, texts: Sequence[str]) -> Automaton:
+    """The strings that are one of ``texts``: a tree of their characters, with a state for each prefix."""
+    known = set(script.characters)
+    possible = [text for text in texts if known.issuperset(text)]
+    tree = _tree(possible)
+    if tree is None:
+        raise _too_long(possible)
+    branches, ends = tree
+    kinds, kind = _kinds(script, "".join(possible))
+    dead = len(branches)
+    following = np.full((dead + 1, len(kinds)), dead, dtype=np.int64)
+    column = {character: place for place, character in enumerate(kinds) if character is not None}
+    for state, branch in enumerate(branches):
+        for character, after in branch.items():
+            following[state, column[character]] = after
+    accepts = np.isin(np.arange(dead + 1), ends)
+    return Automaton(script.letters, following[:, kind], accepts).minimal()
 
-    def after(prefix: str | None) -> list[str | None]:
-        if prefix is None:
-            return [None] * len(kinds)
-        longer = (None if one is None else prefix + one for one in kinds)
-        return [each if each in prefixes else None for each in longer]
 
-    start: str | None = ""
-    states, following = explore(start, after)
-    wanted = set(texts)
-    return Automaton(script.letters, following[:, kind], np.array([state in wanted for state in states])).minimal()
+def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None:
+    """The state after each character that may follow on a state, and the state of each text; None if too many."""
+    branches: list[dict[str, int]] = [{}]
+    ends = []
+    for text in texts:
+        state = 0
+        for character in text:
+            state = branches[state].setdefault(character, len(branches))
+            if state == len(branches):
+                branches.append({})
+        ends.append(state)
+        if len(branches) >= MOST_STATES:
+            return None
+    return branches, ends
+
+
+def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
+    """The error for a list that is too long, with a number of its texts by which it can be asked in parts."""
+    if max(map(len, texts)) >= MOST_STATES - 1:
+        return QueryTooLargeError(f"a text has more than {MOST_STATES:,} characters: ask for how it starts, with LIKE")
+    share = MOST_STATES
+    while any(_tree(texts[start : start + share]) is None for start in range(0, len(texts), share)):
+        share //= 2
+    return QueryTooLargeError(
+        f"the list has {len(texts):,} texts, too many for one question: "
+        f"ask for {share:,} at a time, and add up the rows of the answers"
+    )
 
 
 def like(script: Script, pattern: str, escape: str = "") -> Automaton:

@@ -22,6 +22,7 @@ from countless.query.dictionary import Dictionary, Truth
 from countless.query.patterns import MOST_CHARACTERS, matching
 from countless.query.regexes import Regex, full_match, search
 from countless.query.search import FLIPPED
+from countless.query.sql import written
 from countless.query.strings import Script, compared, like, one_of
 
 ASKED = (
@@ -138,7 +139,7 @@ class _Judge:
             return self._comparison(exp.EQ, node.this, node.expressions[0], node)
         script = self._script(node.this, node)
         texts = self._constants(node.expressions, node)
-        found = self._known(one_of(script, {text for text in texts if text is not None}))
+        found = self._known(one_of(script, list(dict.fromkeys(text for text in texts if text is not None))))
         return _with_null(found, self._nowhere(), None in texts)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Truth:
@@ -179,10 +180,10 @@ class _Judge:
         try:
             self._run(node, "the pattern cannot be read: ")
         except QueryError:
-            with suppress(IndexError, TypeError, ValueError):
+            with suppress(IndexError):
                 read(pattern, options)  # knows better what is wrong with a pattern that is not regular
             raise
-        return self._known(matching(script, read(pattern, options)))
+        return self._known(matching(script, read(pattern, options), self.texts.dictionary.members))
 
     def _script(self, node: exp.Expr, whole: exp.Expr) -> Script:
         """The letters as ``node`` has them: the column, or its lower() or upper()."""
@@ -241,8 +242,7 @@ class _Judge:
             raise self._unsupported(whole)
         for node, (kind, text) in zip(nodes, found, strict=True):
             if text is not None and kind != TEXT:
-                written = node.sql(dialect="duckdb")
-                raise QueryTypeError(f"{written} is {kind}, and no text: write it in single quotes, '{text}'")
+                raise QueryTypeError(f"{written(node)} is {kind}, and no text: write it in single quotes, '{text}'")
         return [text for _, text in found]
 
     def _known(self, automaton: Automaton) -> Truth:

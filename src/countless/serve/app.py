@@ -48,6 +48,7 @@ REFUSALS: dict[int, str] = {
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
 }
+STUCK = {"model": replies.Refused, "description": "No thread is left that could answer."}
 WITHOUT_BODY = (401, 403, 408)  # what a request without a body may be refused with, whatever it is for
 
 
@@ -79,6 +80,18 @@ class Service:
     def busy(self) -> bool:
         """Whether a thread is at work."""
         return self._engine.busy or self._tables.busy
+
+    @property
+    def stuck(self) -> int:
+        """How many threads still work on questions that were given up; an error if no other is left."""
+        if self._engine.all_stuck:
+            raise RefusalError(
+                503,
+                "StuckError",
+                f"all {self._engine.threads} threads still work on questions that were given up: "
+                "start the service again if this lasts",
+            )
+        return self._engine.stuck + self._tables.stuck
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -165,10 +178,16 @@ def _document(app: FastAPI) -> None:
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", response_model=replies.Health)
+    @app.get("/healthz", response_model=replies.Health, responses={503: STUCK})
     async def health() -> dict[str, Any]:
-        """Whether the service is there."""
-        return {"status": "ok", "models": len(service.models), "version": __version__}
+        """Whether the service is there, and can answer."""
+        stuck = service.stuck
+        return {
+            "status": "degraded" if stuck else "ok",
+            "stuck": stuck,
+            "models": len(service.models),
+            "version": __version__,
+        }
 
 
 def _versioned(service: Service, guarded: bool) -> APIRouter:
@@ -277,7 +296,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
     if allowed.get("Allow") == "GET":
         allowed["Allow"] = "GET, HEAD"  # the guards make one of the other
     words = {
-        400: "the body is not JSON in UTF-8",
+        400: bodies.unreadable(error.__cause__),
         404: f"there is nothing at {request.url.path}",
         405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method').replace(', ', ' or ')} only",
     }

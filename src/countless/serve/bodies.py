@@ -46,6 +46,21 @@ def refusal(question: str, content_type: str | None, body: Any, errors: Sequence
     return RefusalError(422, KIND, f"{wanted(question)}, and is {told}")
 
 
+def unreadable(cause: BaseException | None) -> str:
+    """Why a body could not be read, by the error of who read it.
+
+    >>> unreadable(RecursionError())
+    'the body is nested too deeply: no question needs more than a list in an object'
+    """
+    if isinstance(cause, RecursionError):
+        return "the body is nested too deeply: no question needs more than a list in an object"
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is not UTF-8: byte {cause.start:,} is no part of a character"
+    if isinstance(cause, ValueError) and "digits" in str(cause):
+        return "a number in the body has too many digits: write a number in a clause, which is a string"
+    return "the body is not JSON in UTF-8"
+
+
 def wanted(question: str) -> str:
     """What the body of a question looks like.
 

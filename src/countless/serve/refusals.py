@@ -17,10 +17,19 @@ class RefusalError(Exception):
         self.message = message
 
 
-def too_long(time: str) -> RefusalError:
-    """The refusal of a question whose answer takes such a ``time``."""
+def too_long(seconds: float, clauses: int | None, started: bool) -> RefusalError:
+    """The refusal of a question that was not answered within ``seconds``, but ``clauses`` of it, if it has several."""
+    if not started:
+        why, remedy = "all threads are busy", "ask again later"
+    elif clauses is None:
+        why, remedy = "it takes longer", "ask for less"
+    else:
+        why = f"{clauses:,} clauses of it were answered in time"
+        remedy = f"ask for at most {max(1, clauses // 2):,} at once"  # half: others may ask at the same time
     return RefusalError(
-        408, "TimeoutError", f"the answer takes {time}: ask for less, or start the service with a longer --timeout"
+        408,
+        "TimeoutError",
+        f"no answer within {seconds:g} s, {why}: {remedy}, or start the service with a longer --timeout",
     )
 
 

@@ -32,7 +32,8 @@ class Refused(Reply):
 class Health(Reply):
     """The service is there."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"] = Field(description="Degraded: some threads do not stop, others answer.")
+    stuck: int = Field(description="Threads that still work on questions that were given up.")
     models: int
     version: str
 

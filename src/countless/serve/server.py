@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import math
 import os
 import signal
@@ -74,10 +75,22 @@ def run(models: Mapping[str, Served], listening: socket.socket, options: Options
     server = make_server(service, options)
     server.ready = ready
     heard: list[int] = []  # a signal comes once more when all is over
-    before = {number: signal.signal(number, lambda *now: heard.append(now[0])) for number in SIGNALS}
+
+    def hear(number: int, frame: object) -> None:
+        heard.append(number)
+        server.should_exit = True  # it may come before the server listens to signals itself
+
+    before = {number: signal.signal(number, hear) for number in SIGNALS}
+
+    def told(record: logging.LogRecord) -> bool:
+        return not server.force_exit  # who presses Ctrl-C again knows that requests are cut off
+
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(told)
     try:
         server.run(sockets=[listening])
     finally:
+        log.removeFilter(told)
         for number, handler in before.items():
             signal.signal(number, handler)
         listening.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import os
+import re
 from pathlib import Path
 
 from sqlglot import exp
@@ -13,9 +15,13 @@ from countless.data.scan import quote_path
 from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.errors import SourceError
+from countless.patience import go_on, stopping
 from countless.query.compile import Compiler
 from countless.query.parse import parse
-from countless.query.predicate import DIALECT
+from countless.query.sql import written
+from countless.serve.conditions import check_condition
+
+ABSOLUTE = re.compile(r"""(^|[\s"'(=])(?:/[^/\s"']+)*/(?=[^/\s])""")  # the folders of a path
 
 
 class CheckedTable:
@@ -41,13 +47,36 @@ class CheckedTable:
     def count(self, where: str) -> int:
         """How many rows match ``where``; what a model would refuse is refused with the same error."""
         self._compiler.compile(where)
-        condition = parse(where).transform(_unqualified).sql(dialect=DIALECT, comments=False)
-        return self._source.counts([condition])[0]
+        condition = parse(where)
+        check_condition(condition, where)
+        sql = written(condition.transform(_unqualified))
+        try:
+            with stopping(self._source.interrupt):
+                return self._source.counts([sql])[0]
+        except KeyboardInterrupt:
+            go_on()  # it was stopped because nobody waits
+            raise
+        except SourceError as error:
+            raise self._explained(error) from None
+
+    def _explained(self, error: SourceError) -> SourceError:
+        """The error without the path, which is nobody's business, and with the reason if the table is gone."""
+        gone = [file for file in self._files if not Path(file).exists()]
+        if gone:
+            return SourceError(
+                f"the table is gone: {Path(gone[0]).name} was there when the service started; "
+                "put it back, or start the service with another --table"
+            )
+        message = str(error)
+        for file in self._files:
+            message = message.replace(str(Path(file).parent) + os.sep, "")
+        return SourceError(ABSOLUTE.sub(r"\1", message))
 
     def _lock(self, path: str) -> None:
         """Let what is asked reach no other file, nor the network, nor settings."""
         location = locate(path)
         files = [path, *glob.glob(path, recursive=True)] if location is None else []
+        self._files = list(self._source.files) or ([] if location is None or location.is_postgres else [location.place])
         self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
         self._source.run("SET enable_external_access = false")
         self._source.run("SET lock_configuration = true")

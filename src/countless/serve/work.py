@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,15 +17,31 @@ from countless.serve.refusals import RefusalError, too_long
 
 Compute = Callable[[], bytes]
 Left = asyncio.Future[None]
+STUCK_AFTER = 2.0  # seconds that a thread may still be at work for nobody
+
+_own = threading.local()
 
 
 @dataclass
 class _Job:
     waiting: int = 0  # requests
     future: Future[bytes] = field(default_factory=Future)
+    left: float | None = None  # when the last request was given up
+    clauses: int | None = None  # answered so far, of a question that has several
 
     def wanted(self) -> bool:
         return self.waiting > 0
+
+    def stuck(self) -> bool:
+        late = self.left is not None and time.monotonic() - self.left > STUCK_AFTER
+        return late and not self.wanted() and self.future.running()
+
+
+def note_progress(clauses: int) -> None:
+    """Say how many clauses of the question that this thread works on are answered, for the refusal if it is late."""
+    job = getattr(_own, "job", None)
+    if job is not None:
+        job.clauses = clauses
 
 
 class Work:
@@ -35,6 +53,7 @@ class Work:
     """
 
     def __init__(self, threads: int, most: int, seconds: float, kept: Kept | None = None) -> None:
+        self.threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="countless-serve")
         self._most = most
         self._seconds = seconds
@@ -45,6 +64,16 @@ class Work:
     def busy(self) -> bool:
         """Whether a thread is at work."""
         return any(job.future.running() for job in list(self._jobs.values()))
+
+    @property
+    def stuck(self) -> int:
+        """How many threads are at work for nobody, and do not stop."""
+        return sum(job.stuck() for job in list(self._jobs.values()))
+
+    @property
+    def all_stuck(self) -> bool:
+        """Whether no thread is left that could answer."""
+        return self.stuck >= self.threads
 
     async def answer(self, asked: str, compute: Compute, left: Left | None = None) -> tuple[bytes, bool]:
         """What ``compute`` gives, and whether it had been kept since ``asked`` was asked before.
@@ -69,12 +98,13 @@ class Work:
             ends: list[asyncio.Future[Any]] = [future] if left is None else [future, left]
             done, _ = await asyncio.wait(ends, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                raise too_long(f"longer than {self._seconds:g} s")
+                raise too_long(self._seconds, job.clauses, started=job.future.running())
             if future not in done:
                 raise RefusalError(499, "GoneError", "who asked has gone")
             return future.result()
         finally:
             job.waiting -= 1
+            job.left = time.monotonic()
             if not job.waiting and job.future.cancel():
                 self._jobs.pop(asked, None)
 
@@ -92,6 +122,7 @@ class Work:
         return job
 
     def _computed(self, asked: str, compute: Compute, job: _Job) -> bytes:
+        _own.job = job
         try:
             with while_wanted(job.wanted):
                 answer = compute()

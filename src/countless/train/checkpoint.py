@@ -36,6 +36,7 @@ class Checkpoint:
     epoch_bits: float  # sum of training bits within the epoch
     best_bits: float
     best_epoch: float
+    limit: float | None = None  # seconds that the run has in all
     history: list[dict[str, Any]] = field(default_factory=list)
     tensors: dict[str, Tensor] = field(default_factory=dict)
 
@@ -76,6 +77,16 @@ class Checkpoint:
         return {
             name[len(prefix) + 1 :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix + ".")
         }
+
+
+def saved_spec(path: Path) -> dict[str, Any] | None:
+    """The description of the network in the checkpoint at ``path``; None if there is none that can be read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            spec = json.loads((file.metadata() or {})["countless_checkpoint"])["identity"]["spec"]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+        return None  # loading it tells what is wrong
+    return spec if isinstance(spec, dict) else None
 
 
 def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +29,27 @@ logger = logging.getLogger(__name__)
 HELD_OUT_MOST = 5_000
 HELD_OUT_FROM = 2_000  # a smaller table is trained on whole
 PROBE_ROWS = 2_000  # training rows on which the weights of different epochs are compared
+LEAST_JUDGED, JUDGED_SHARE = 256, 0.05  # rows to measure bits of after less than an epoch, of those trained on
 CHECKPOINT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training stands; sent after every step."""
+    """Where training stands; sent after every step.
+
+    ``loss`` is what the steps make smaller, in bits: it may count more than the units themselves, so that it compares
+    with nothing but itself. The ``*_bits`` are measured on the best weights so far, as the report has them at the end;
+    they are None until the first epoch is over, and those of held-out rows also if no rows are held out.
+    """
 
     unit: str  # of which bits are told: a row or a character
     epoch: int
     epochs: int | None
     fraction: float  # of the whole run
-    train_bits: float  # masked, mean of the epoch so far
-    masked_bits: float | None  # on held-out rows, after the last whole epoch
-    unmasked_bits: float | None
+    loss: float  # mean of the epoch so far
+    train_bits: float | None  # on training rows, masked as in training
+    masked_bits: float | None  # on held-out rows, with inputs masked
+    unmasked_bits: float | None  # on held-out rows, with all inputs known
     rows_per_second: float
     seconds: float
     seconds_left: float
@@ -92,6 +99,8 @@ def train(
     if run.stopping and not run.finished:
         run.save()
         run.judge()
+    if on_progress is not None and run.progress is not None:
+        on_progress(replace(run.progress, **run.measured()))  # what the report says
     return run.result(interrupted=run.stopping and not run.finished)
 
 
@@ -110,8 +119,9 @@ class _Run:
         self.task, self.options, self.path, self.save_every, self.team = task, options, path, save_every, team
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
+        self.limit = options.seconds
         self.identity = {
-            "options": options.to_json(),
+            "options": {name: value for name, value in options.to_json().items() if name != "share"},
             **task.identity,
             "table": fingerprint,
             "threads": torch.get_num_threads(),
@@ -120,6 +130,7 @@ class _Run:
         held_out = min(HELD_OUT_MOST, int(task.rows * options.held_out)) if task.rows >= HELD_OUT_FROM else 0
         self.order = order_of(task.rows, held_out, self.batch, task.window, stream(options.seed, 0))
         self.held_out, self.steps = self.order.held_out, self.order.steps
+        self.judged = self.held_out
         self.probe = self.order.first(PROBE_ROWS)
 
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
@@ -133,13 +144,14 @@ class _Run:
         self.best_bits, self.best_epoch = math.inf, 0.0
         self.best: dict[str, Tensor] = self._copy_of_model()
         self.history: list[dict[str, Any]] = []
+        self.progress: Progress | None = None  # of the last step
         self._start_epoch()
 
     @property
     def fraction(self) -> float:
         """How much of the run is done."""
         by_steps = self.updates / (self.epochs * self.steps) if self.epochs else 0.0
-        by_time = self.seconds / self.options.budget if self.options.budget else 0.0
+        by_time = self.seconds / self.limit if self.limit else 0.0
         return min(1.0, max(by_steps, by_time))
 
     @property
@@ -153,8 +165,9 @@ class _Run:
         while self.step < self.steps and not self.finished and not self.stopping:
             self._agree(self._train_step(), interrupt)
             recent = [*recent[-50:], (self.seconds, self.updates)]
-            if on_progress is not None:
-                on_progress(self._progress(recent))
+            self.progress = self._progress(recent)
+            if on_progress is not None and not self.finished:  # the last one waits until the run is judged
+                on_progress(self.progress)
             self.stopping |= interrupt.requested and self.team.size == 1  # a team first agrees on it
             if time.monotonic() - since_save > self.save_every:
                 self.save()
@@ -174,26 +187,36 @@ class _Run:
         epoch = self.updates / self.steps
         if not self.team.leads or (self.history and self.history[-1]["epoch"] == epoch):
             return
-        train_bits = self._bits(self.probe, "as trained")
+        self.judged = self.held_out[: self._most_judged]
+        train_bits = self._bits(self.probe[: self._most_judged], "as trained")
         entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
         if len(self.held_out):
-            entry["masked_bits"] = self._bits(self.held_out, "masked")
-            entry["unmasked_bits"] = self._bits(self.held_out, "unmasked")
+            entry["masked_bits"] = self._bits(self.judged, "masked")
+            entry["unmasked_bits"] = self._bits(self.judged, "unmasked")
         self.history.append(entry)
         if train_bits <= self.best_bits:
             self.best_bits, self.best_epoch, self.best = train_bits, epoch, self._copy_of_model()
 
+    @property
+    def _most_judged(self) -> int:
+        """Rows to measure bits of: in a run of less than an epoch so few that it takes no time beside training."""
+        few = max(LEAST_JUDGED, int(JUDGED_SHARE * self.updates * self.batch))
+        return few if self.updates < self.steps else max(HELD_OUT_MOST, PROBE_ROWS)
+
+    def measured(self) -> dict[str, Any]:
+        """The bits of the best weights so far."""
+        best = min(self.history, key=lambda entry: abs(entry["epoch"] - self.best_epoch), default={})
+        return {name: best.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits")}
+
     def result(self, interrupted: bool) -> Trained:
-        last = min(self.history, key=lambda entry: abs(entry["epoch"] - self.best_epoch), default={})
         self.model.load_state_dict(self.best)
         report = {
             "unit": self.task.unit,
-            "epochs": round(self.updates / self.steps, 2),
+            "epochs": round(self.updates / self.steps, 2 if self.updates >= self.steps / 10 else 6),
+            "rows_seen": self.updates * self.batch,
             "best_epoch": round(self.best_epoch, 2),
-            "train_bits": last.get("train_bits"),
-            "masked_bits": last.get("masked_bits"),
-            "unmasked_bits": last.get("unmasked_bits"),
-            "held_out_rows": len(self.held_out),
+            **self.measured(),
+            "held_out_rows": len(self.judged),
             "train_rows": self.order.rows,
             "seconds": round(self.seconds, 1),
             "rows_per_second": round(self.updates * self.batch / self.seconds) if self.seconds else None,
@@ -220,6 +243,7 @@ class _Run:
             step=self.step,
             updates=self.updates,
             seconds=self.seconds,
+            limit=self.limit,
             epoch_bits=self.epoch_bits,
             best_bits=self.best_bits,
             best_epoch=self.best_epoch,
@@ -237,6 +261,8 @@ class _Run:
 
     def restore(self, saved: Checkpoint) -> None:
         self.epoch, self.updates, self.seconds = saved.epoch, saved.updates, saved.seconds
+        if saved.updates and saved.limit is not None:  # the learning rate goes on falling as it was planned
+            self.limit = saved.limit
         self.best_bits, self.best_epoch, self.history = saved.best_bits, saved.best_epoch, saved.history
         self._start_epoch()
         self.step, self.epoch_bits = saved.step, saved.epoch_bits
@@ -289,15 +315,13 @@ class _Run:
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:
         (then, updates_then), (now, updates_now) = recent[0], recent[-1]
-        last = self.history[-1] if self.history else None
         return Progress(
             unit=self.task.unit,
             epoch=self.epoch + 1,
             epochs=self.epochs,
             fraction=self.fraction,
-            train_bits=self.epoch_bits / self.step,
-            masked_bits=last["masked_bits"] if last else None,
-            unmasked_bits=last["unmasked_bits"] if last else None,
+            loss=self.epoch_bits / self.step,
+            **self.measured(),
             rows_per_second=(updates_now - updates_then) * self.batch / max(now - then, 1e-9),
             seconds=self.seconds,
             seconds_left=self.seconds * (1.0 / max(self.fraction, 1e-9) - 1.0),

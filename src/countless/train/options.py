@@ -14,13 +14,15 @@ from countless.train.masking import parse_masking
 # Rows that a default training run should see in all, and the bounds on the number of epochs that follow.
 DEFAULT_ROWS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (20, 100)
-DEFAULT_BUDGET = 900.0  # seconds
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
 
 @dataclass(frozen=True)
 class TrainOptions:
     """How to train. ``epochs`` and ``budget`` (seconds) both end the run; whichever comes first decides.
+
+    A budget may be that of a whole fit: then ``share`` is how many seconds this run has of it. The share follows from
+    how long other work took, so a run that goes on keeps the share that it began with.
 
     The learning rate climbs over the first ``warmup`` of the run and then falls along a cosine to zero at its
     end. ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``clock`` tells which time counts: that
@@ -39,11 +41,13 @@ class TrainOptions:
     held_out: float = 0.01
     smooth: float = 0.0
     clock: str = "wall"
+    share: float | None = None
 
     def __post_init__(self) -> None:
         parse_masking(self.masking)
         _require(self.epochs is None or self.epochs >= 1, "--epochs must be at least 1")
         _require(self.budget is None or self.budget > 0, "--budget must be a positive time, such as 5m")
+        _require(self.share is None or self.share > 0, "a share of the budget must be a positive time")
         _require(self.batch is None or self.batch >= 1, "the batch size must be at least 1")
         _require(self.learning_rate > 0, "the learning rate must be positive")
         _require(0 <= self.warmup < 1, "the warm-up is a fraction of the run, at least 0 and below 1")
@@ -59,14 +63,13 @@ class TrainOptions:
         _require(not unknown, f"unknown training options: {', '.join(unknown)}")
         return replace(self, **options)
 
-    def ended(self, rows: int) -> TrainOptions:
-        """With an end: if none is given, as many epochs as so many rows call for, in at most a quarter of an hour."""
-        if self.epochs is not None or self.budget is not None:
-            return self
-        return replace(self, epochs=self.epochs_for(rows), budget=DEFAULT_BUDGET)
+    @property
+    def seconds(self) -> float | None:
+        """How long the run may take; None if epochs alone end it."""
+        return self.budget if self.share is None else self.share
 
     def epochs_for(self, rows: int) -> int | None:
-        """Epochs to train a table of ``rows`` rows for; None when only the time budget ends the run."""
+        """Epochs to train a table of ``rows`` rows for; None when only a budget that was asked for ends the run."""
         if self.epochs is not None or self.budget is not None:
             return self.epochs
         least, most = DEFAULT_EPOCHS

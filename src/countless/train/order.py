@@ -49,20 +49,22 @@ class Shuffled:
     """
 
     def __init__(self, rows: int, held_out: int, batch: int, generator: torch.Generator) -> None:
-        shuffled = torch.randperm(rows, generator=generator)
-        self.held_out, self._trained_on = shuffled[:held_out], shuffled[held_out:]
+        self._kind = torch.int32 if rows < 2**31 else torch.int64  # half the bytes of every row
+        shuffled = torch.randperm(rows, generator=generator, dtype=self._kind)
+        self.held_out, self._trained_on = shuffled[:held_out].long(), shuffled[held_out:]
         self.rows, self._batch = rows - held_out, batch
         self.steps = math.ceil(self.rows / batch)
         self._order = self._trained_on
 
     def first(self, count: int) -> Tensor:
-        return self._trained_on[:count]
+        return self._trained_on[:count].long()
 
     def start(self, generator: torch.Generator) -> None:
-        self._order = self._trained_on[torch.randperm(self.rows, generator=generator)]
+        places = torch.randperm(self.rows, generator=generator, dtype=self._kind)
+        self._order = self._trained_on[places]
 
     def batch(self, step: int) -> Tensor:
-        return self._order[step * self._batch : (step + 1) * self._batch]
+        return self._order[step * self._batch : (step + 1) * self._batch].long()
 
 
 class Windowed:

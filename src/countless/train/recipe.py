@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from countless.data.schema import Schema
 from countless.data.text import Strings
 from countless.models.network import ColumnsNetwork
-from countless.spec import ModelSpec, TextSpec
+from countless.spec import ModelSpec, SharedTextSpec
 from countless.train.columns import ColumnsTask
 from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
+from countless.train.speed import PILOT_ROWS
 from countless.train.task import Task
 from countless.train.text import TextTask
 
@@ -54,7 +56,7 @@ class Recipe(Protocol):
     """How to make a task of a table. It pickles, and holds nothing of the table's rows."""
 
     @property
-    def spec(self) -> ModelSpec | TextSpec:
+    def spec(self) -> ModelSpec | SharedTextSpec:
         """The model's description."""
         ...
 
@@ -83,12 +85,18 @@ class ColumnsRecipe:
         return ColumnsTask(table.matrix(), *told, table.window, device)
 
 
+def pilot(recipe: ColumnsRecipe, table: Encoded) -> Task:
+    """The task on a few rows, to find out how fast it is."""
+    few = np.array(table.matrix()[:PILOT_ROWS])
+    batch = recipe.options.batch_for(len(table.matrix()))
+    return ColumnsTask(few, recipe.spec, replace(recipe.options, batch=batch), recipe.network)
+
+
 @dataclass(frozen=True)
 class TextRecipe:
-    """The text column at ``index`` of a table's texts; see :class:`~countless.train.text.TextTask`."""
+    """The text columns of a table, all of them; see :class:`~countless.train.text.TextTask`."""
 
-    index: int
-    spec: TextSpec
+    spec: SharedTextSpec
     options: TrainOptions
     masking: str
     start: Mapping[str, NDArray[Any]] | None = None
@@ -96,8 +104,8 @@ class TextRecipe:
     def task(self, table: Encoded, device: str = CPU) -> Task:
         """The task. It stays on the CPU, whatever the device."""
         codes = table.matrix() if table.schema.columns else None
-        strings, groups = table.strings[self.index], table.schema.groups
-        return TextTask(strings, self.spec, self.options, self.masking, codes, groups, self.start, table.window)
+        told = (self.spec, self.options, self.masking, codes, table.schema.groups, self.start, table.window)
+        return TextTask(table.strings, *told)
 
 
 class Trainer(Protocol):

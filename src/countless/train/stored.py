@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from countless.data.blocks import give_back, mapping_of
@@ -18,11 +18,13 @@ class Stored(Protocol):
     def __getitem__(self, index: Any) -> Tensor: ...
 
 
-def stored(array: NDArray[Any], window: int | None, kind: DTypeLike | None = None) -> Stored:
-    """The rows of ``array`` as numbers of this ``kind``; if there is a ``window``, they lie in a file."""
-    if window is None:
-        return torch.from_numpy(array if kind is None else array.astype(kind))
-    return Windows(array, window, array.dtype if kind is None else np.dtype(kind))
+def stored(array: NDArray[Any], window: int | None) -> Stored:
+    """The rows of ``array``, which are not copied; if there is a ``window``, they lie in a file.
+
+    PyTorch cannot look up unsigned numbers of 16 bits, so these become signed ones: symbols are below 2**15.
+    """
+    kind = np.dtype(np.int16) if array.dtype == np.uint16 else array.dtype
+    return torch.from_numpy(array.view(kind)) if window is None else Windows(array, window, kind)
 
 
 class Windows:

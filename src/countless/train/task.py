@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from countless.spec import ModelSpec, TextSpec
+from countless.spec import ModelSpec, SharedTextSpec
 
 Inputs = Literal["as trained", "masked", "unmasked"]  # how a model is measured: with which of its inputs masked
 
@@ -28,7 +28,7 @@ class Task(Protocol):
     window: int | None  # rows that are gone through together, since they lie in a file; None when all are in memory
 
     @property
-    def spec(self) -> ModelSpec | TextSpec:
+    def spec(self) -> ModelSpec | SharedTextSpec:
         """The model's description."""
         ...
 

@@ -6,6 +6,7 @@ from countless.workload.columns import (
     both_clauses,
     conjunctions,
     count_codes,
+    every_filter,
     mixed_clauses,
     paper_clauses,
     paper_filters,
@@ -14,7 +15,7 @@ from countless.workload.columns import (
 from countless.workload.profile import profile
 from countless.workload.queries import Query, load, save
 from countless.workload.questions import questions_by_kind
-from countless.workload.text import contains_clauses, pattern_clauses
+from countless.workload.text import contains_clauses, every_pattern, pattern_clauses
 
 __all__ = [
     "Asked",
@@ -27,6 +28,8 @@ __all__ = [
     "conjunctions",
     "contains_clauses",
     "count_codes",
+    "every_filter",
+    "every_pattern",
     "load",
     "mixed_clauses",
     "paper_clauses",

@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
+from countless.data.files import read_text
 from countless.data.schema import Schema
 from countless.errors import DataError, QueryError, QuerySyntaxError
 from countless.query.batch import Batch
@@ -63,7 +64,7 @@ def read_clauses(workload: Workload) -> list[Clause]:
         return [Clause(where, number) for number, where in enumerate(workload, 1)]
     path = Path(workload)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}; it is a text file of WHERE clauses") from None
     found = [*(_objects(text, path) if text.lstrip().startswith("{") else _statements(text, path))]

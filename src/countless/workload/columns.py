@@ -47,6 +47,10 @@ class Operators:
     few: tuple[str, ...]
     many: tuple[str, ...]
 
+    def of(self, column: Column) -> tuple[str, ...]:
+        """What it asks of this column."""
+        return self.few if column.distinct < FEW_VALUES else self.many
+
 
 _RANGES = ("<=", ">=", "<", ">")
 KINDS = {
@@ -203,14 +207,20 @@ def _filter(column: DescribedColumn, operator: str, text: str | None) -> str:
 
 def _filter_of(kind: Operators, column: Column, texts: Sequence[str | None], row: int, rng: np.random.Generator) -> str:
     """A filter with the value that the column has in ``row`` and, where it takes several, in other random rows."""
-    name, text = quote_identifier(column.name), texts[row]
+    text = texts[row]
+    if text is None:
+        return f"{quote_identifier(column.name)} IS NULL"
+    operator = str(rng.choice(kind.of(column)))
+    return _filter_by(operator, column, text, texts, rng)
+
+
+def _filter_by(operator: str, column: Column, text: str, texts: Sequence[str | None], rng: np.random.Generator) -> str:
+    """A filter of this operator with the value ``text``, and with random ones of ``texts`` where it takes several."""
+    name = quote_identifier(column.name)
 
     def literal(value: str) -> str:
         return sql_literal(value, column.type)
 
-    if text is None:
-        return f"{name} IS NULL"
-    operator = str(rng.choice(kind.few if column.distinct < FEW_VALUES else kind.many))
     if operator == "IS NOT NULL":
         return f"{name} IS NOT NULL"
     if operator in ("IN", "NOT IN"):
@@ -223,6 +233,17 @@ def _filter_of(kind: Operators, column: Column, texts: Sequence[str | None], row
         low, high = sorted((text, text if other is None else other), key=lambda value: scale.read(column.type, value))
         return f"{name} BETWEEN {literal(low)} AND {literal(high)}"
     return f"{name} {operator} {literal(text)}"
+
+
+def every_filter(column: Column) -> list[str]:
+    """A filter of each operator that random questions about the column have, with some of its values."""
+    filters = [f"{quote_identifier(column.name)} IS NULL"]
+    if not column.values:
+        return filters
+    values = [column.values[len(column.values) * part // 4] for part in range(4)]
+    operators = dict.fromkeys(operator for kind in KINDS.values() for operator in kind.of(column))
+    rng = np.random.default_rng(0)
+    return filters + [_filter_by(operator, column, values[0], values, rng) for operator in operators]
 
 
 def _in_box(table: Table, box: Box) -> FloatArray:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from countless.data.files import read_text
+from countless.data.output import write_whole
 from countless.errors import DataError
 
 
@@ -22,17 +24,24 @@ class Query:
 def save(path: Path, queries: Sequence[Query]) -> None:
     """One JSON object per line: ``{"where": ..., "rows": ...}``, and ``"kind"`` if it has one."""
     items = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
-    lines = (json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    if not path.exists() or path.is_file():
+        write_whole(path, lambda partial: _write(Path(partial), text))
+        return
     try:
-        path.write_text("".join(lines), encoding="utf-8")
+        _write(path, text)  # to a pipe, for one
     except OSError as error:
-        raise DataError(f"cannot write the workload {path}: {error.strerror}") from None
+        raise DataError(f"cannot write the workload {path}: {error.strerror}; choose another place") from None
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def load(path: Path) -> list[Query]:
     """The queries that :func:`save` wrote."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}") from None
     queries = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -62,15 +63,31 @@ def pattern_clauses(
 ) -> list[tuple[str, str]]:
     """Questions of these kinds in turn, each with its class."""
     rng = np.random.default_rng(seed)
-    texts = [text for text in _texts(column, source, rng, 4 * count) if text]
-    if not texts:
-        raise DataError(f'the text column "{column.name}" has no string to draw patterns from')
+    texts = _drawable(column, [text for text in _texts(column, source, rng, 4 * count) if text])
     clauses = []
     for number in range(count):
         kind = kinds[number % len(kinds)]
         text, other = (texts[int(place)] for place in rng.integers(len(texts), size=2))
         clauses.append((pattern_clause(column, kind, text, other, rng), kind))
     return clauses
+
+
+def every_pattern(column: TextColumn, texts: Sequence[str]) -> list[str]:
+    """A question of each kind about a column, with pieces of some of its strings."""
+    rng, texts, name = np.random.default_rng(0), _drawable(column, texts), quote_identifier(column.name)
+    return [
+        f"{name} IS NULL",
+        *(
+            pattern_clause(column, kind, texts[number % len(texts)], texts[-1 - number % len(texts)], rng)
+            for number, kind in enumerate(KINDS)
+        ),
+    ]
+
+
+def _drawable(column: TextColumn, texts: Sequence[str]) -> Sequence[str]:
+    if not texts:
+        raise DataError(f'the text column "{column.name}" has no string to draw patterns from')
+    return texts
 
 
 def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np.random.Generator) -> str:

@@ -96,7 +96,7 @@ def _grouped(stages: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 def _trained(report: dict[str, Any]) -> dict[str, Any]:
     """Rows a second and passes of each network."""
     networks = {"columns": report} if "rows_per_second" in report else {}
-    networks |= {f"text {number}": text for number, text in enumerate(report.get("texts", {}).values(), 1)}
+    networks |= {"text": report["text"]} if "text" in report else {}
     return {
         name: {"rows_per_second": round(found["rows_per_second"]), "epochs": round(found["epochs"], 3)}
         for name, found in networks.items()

@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from countless.automaton import Automaton, Language, Letters
+from countless.data.schema import Column, Schema
 from countless.engine.text.density import FEWER, TEXT_METHODS, text_density
 from countless.engine.text.machine import Machine
 from countless.engine.text.plan import Plan
 from countless.errors import CountlessError, QueryTooLargeError
+from countless.query.dictionary import Dictionary
 from countless.query.patterns import matching
 from countless.query.regexes import full_match, search
 from countless.query.strings import compared, like, one_of
 from tests.engine.text.table import TableRuntime, letters_of, script_of
 
 SEEDS = 120
+MEMBERS = Dictionary(Schema(1, (Column("n", "INTEGER", ("1",), False),))).members
 ENOUGH = 100_000  # particles, with which nothing is thinned
 SAMPLERS = [("naive", 6), ("progressive", 4), ("skipping", 6), ("particles", 2), ("particles", 4)]
 
@@ -48,11 +51,11 @@ def sized(*wanted: bool) -> Pattern:
 
 
 def finds(pattern: str) -> Pattern:
-    return lambda letters: matching(script_of(letters), search(pattern))
+    return lambda letters: matching(script_of(letters), search(pattern), MEMBERS)
 
 
 def is_all(pattern: str) -> Pattern:
-    return lambda letters: matching(script_of(letters), full_match(pattern))
+    return lambda letters: matching(script_of(letters), full_match(pattern), MEMBERS)
 
 
 def both(one: Pattern, two: Pattern) -> Pattern:

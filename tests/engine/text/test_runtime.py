@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -65,7 +66,8 @@ def defined(
         for gram, length in enumerate(spec.grams):
             value = 2166136261
             for back in range(length):
-                value = (value ^ (string[index - back][0] if back <= index else spec.mask)) * 16777619 % 2**32
+                token = string[index - back][0] if back <= index else spec.mask
+                value = (value ^ spec.hash_ids[token]) * 16777619 % 2**32
             x = x + w["grams"][gram, (value >> 7) % spec.buckets]
         stream.append(x if context is None else x + shift(spec, w, context))
     size = spec.width // spec.heads
@@ -144,10 +146,13 @@ def string_of(
     return [(spec.mask, place), *string], context
 
 
+NUMBERED = replace(SMALL, hash_ids=(3, 14, 15, 92, 65, 35, 89, 79, 323, 1 << 20))
 CONDITIONAL = TextSpec(3, 9, width=6, heads=3, blocks=2, inner=5, grams=(), context=(2, 1, 4), context_width=5)
 
 
-@pytest.mark.parametrize(("spec", "contexts"), [(SMALL, 0), (CONDITIONAL, 0), (CONDITIONAL, 1), (CONDITIONAL, 4)])
+@pytest.mark.parametrize(
+    ("spec", "contexts"), [(SMALL, 0), (NUMBERED, 0), (CONDITIONAL, 0), (CONDITIONAL, 1), (CONDITIONAL, 4)]
+)
 @RUNTIMES
 def test_a_tree_is_as_defined(make: Any, spec: TextSpec, contexts: int) -> None:
     rng = np.random.default_rng(1)
@@ -201,10 +206,17 @@ def test_a_context_does_not_depend_on_the_others(make: Any) -> None:
 
 
 specs = st.builds(
-    lambda heads, size, **rest: TextSpec(heads=heads, width=heads * size, **rest),
+    lambda heads, size, numbered, characters, **rest: TextSpec(
+        characters,
+        heads=heads,
+        width=heads * size,
+        hash_ids=tuple(number * numbered for number in range(characters + 5)) if numbered else (),
+        **rest,
+    ),
     st.integers(1, 5),
     st.integers(1, 40),
-    characters=st.integers(0, 40),
+    st.integers(0, 3),
+    st.integers(0, 40),
     length=st.integers(1, 40),
     blocks=st.integers(1, 3),
     inner=st.integers(1, 50),
@@ -407,13 +419,22 @@ class TestTheModule:
     def test_sizes_that_do_not_fit(self, changed: dict[int, int]) -> None:
         module = kernel.compiled()
         assert module is not None
-        weights, grams = _arrays(SMALL, arrays(SMALL)), np.array(SMALL.grams)
+        weights, grams, hash_ids = _arrays(SMALL, arrays(SMALL)), np.array(SMALL.grams), np.array(SMALL.hash_ids)
         sizes = [SMALL.symbols, SMALL.length, SMALL.width, SMALL.heads, SMALL.inner, SMALL.blocks, SMALL.buckets]
-        module.text_load(tuple(sizes), grams, weights)
+        module.text_load(tuple(sizes), grams, hash_ids, weights)
         for index, value in changed.items():
             sizes[index] = value
         with pytest.raises(ValueError, match=r"range|fit|expected"):
-            module.text_load(tuple(sizes), grams, weights)
+            module.text_load(tuple(sizes), grams, hash_ids, weights)
+
+    def test_hash_ids_that_do_not_fit(self) -> None:
+        module = kernel.compiled()
+        assert module is not None
+        weights, grams = _arrays(SMALL, arrays(SMALL)), np.array(SMALL.grams)
+        sizes = (SMALL.symbols, SMALL.length, SMALL.width, SMALL.heads, SMALL.inner, SMALL.blocks, SMALL.buckets)
+        for wrong in (np.arange(SMALL.symbols), np.arange(SMALL.symbols + 1, dtype=np.int32)):
+            with pytest.raises(ValueError, match="expected"):
+                module.text_load(sizes, grams, wrong, weights)
 
 
 def test_without_the_compiled_module_numpy_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,7 @@ class Learned:
         estimator.save(path)
         for left in path.parent.glob(f"{checkpoint.name}*"):
             left.unlink(missing_ok=True)
-        report = estimator.report if not self.data.text else next(iter(estimator.report["texts"].values()))
+        report = estimator.report["text"] if self.data.text else estimator.report
         kept = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
         facts = {name: report[name] for name in kept}
         return {**facts, "bytes": path.stat().st_size}

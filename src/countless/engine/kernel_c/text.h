@@ -35,6 +35,7 @@ typedef struct {
     int symbols, length, width, heads, inner, blocks, buckets, grams;
     int row, head, attention; /* padded: a token, a head, all heads */
     const int64_t *gram;      /* (grams) ascending lengths */
+    const int64_t *hash_id;   /* (symbols + 1) the number of each token in the hash of n-grams; MASK is the last */
     const float *embedding;   /* (symbols + 1, row) */
     const float *positions;   /* (length + 1, row) */
     const float *hashed;      /* (grams, buckets, row) */
@@ -125,7 +126,7 @@ FAST static void embed(const TextModel *model, const Tree *tree, int node, float
     uint32_t hash = 2166136261u;
     for (int g = 0, length = 0; g < model->grams; g++) {
         for (; length < model->gram[g]; length++) {
-            hash = (hash ^ (uint32_t)(node < 0 ? model->symbols : tree->token[node])) * 16777619u;
+            hash = (hash ^ (uint32_t)model->hash_id[node < 0 ? model->symbols : tree->token[node]]) * 16777619u;
             node = node < 0 ? node : tree->parent[node];
         }
         size_t bucket = (hash >> 7) % (uint32_t)model->buckets;

@@ -40,7 +40,7 @@ static int map_of(Views *views, PyObject *arrays, int *next, Py_ssize_t depth, P
     return *bias != NULL;
 }
 
-static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
+static int load_text(TextKernel *kernel, PyObject *grams, PyObject *hash_ids, PyObject *arrays) {
     TextModel *model = &kernel->model;
     Views *views = &kernel->views;
     int sizes[] = {model->symbols, model->length, model->width,  model->heads,
@@ -58,7 +58,7 @@ static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
     model->row = padded(model->width);
     model->head = padded(model->width / model->heads);
     model->attention = model->head * model->heads;
-    views->room = 6 + 10 * model->blocks;
+    views->room = 7 + 10 * model->blocks;
     views->view = calloc(views->room, sizeof(Py_buffer));
     model->block = calloc(model->blocks, sizeof(Block));
     if (!views->view || !model->block) {
@@ -68,6 +68,9 @@ static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
     if (!view_of(grams, &views->view[0], "lq", -1)) return 0;
     views->count = 1;
     model->gram = views->view[0].buf;
+    if (!view_of(hash_ids, &views->view[1], "lq", model->symbols + 1)) return 0;
+    views->count = 2;
+    model->hash_id = views->view[1].buf;
     model->grams = (int)(views->view[0].len / (Py_ssize_t)sizeof(int64_t));
     Py_ssize_t row = model->row, width = model->width, attention = model->attention, inner = padded(model->inner);
     int next = 3;
@@ -92,15 +95,15 @@ static int load_text(TextKernel *kernel, PyObject *grams, PyObject *arrays) {
 
 static PyObject *text_load(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *grams, *arrays;
+    PyObject *grams, *hash_ids, *arrays;
     TextKernel *kernel = calloc(1, sizeof(TextKernel));
     if (!kernel) return PyErr_NoMemory();
     TextModel *model = &kernel->model;
-    if (PyArg_ParseTuple(args, "(iiiiiii)OO", &model->symbols, &model->length, &model->width, &model->heads,
-                         &model->inner, &model->blocks, &model->buckets, &grams, &arrays)) {
+    if (PyArg_ParseTuple(args, "(iiiiiii)OOO", &model->symbols, &model->length, &model->width, &model->heads,
+                         &model->inner, &model->blocks, &model->buckets, &grams, &hash_ids, &arrays)) {
         if (!PyList_Check(arrays))
             PyErr_SetString(PyExc_TypeError, "the arrays are a list");
-        else if (load_text(kernel, grams, arrays))
+        else if (load_text(kernel, grams, hash_ids, arrays))
             return PyCapsule_New(kernel, TEXT_CAPSULE, text_capsule_free);
     }
     text_kernel_free(kernel);

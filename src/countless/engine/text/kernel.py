@@ -23,7 +23,8 @@ class TextKernel:
     def __init__(self, module: ModuleType, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
         self._module, self._spec = module, spec
         sizes = (spec.symbols, spec.length, spec.width, spec.heads, spec.inner, spec.blocks, spec.buckets)
-        self._model = module.text_load(sizes, np.array(spec.grams, dtype=np.int64), _arrays(spec, weights))
+        grams, hash_ids = (np.array(numbers, dtype=np.int64) for numbers in (spec.grams, spec.hash_ids))
+        self._model = module.text_load(sizes, grams, hash_ids, _arrays(spec, weights))
         self._base = self._planted(shift)
         _ = self._base.roots  # computed now, for all that are copied from it
 
@@ -155,7 +156,7 @@ def _rows(array: Weights | FloatArray) -> Weights:
     width = array.shape[-1]
     padded = -(-width // LANES) * LANES
     if padded == width:
-        return np.array(array, dtype=np.float32, order="C")
+        return np.ascontiguousarray(array, dtype=np.float32)  # not copied: columns share their n-grams
     found = np.zeros((*array.shape[:-1], padded), dtype=np.float32)
     found[..., :width] = array
     return found

@@ -166,9 +166,9 @@ def _containing(strings: Automaton, text: IntArray, summary: NGrams, estimate: C
     if len(text) <= LONGEST_GRAM and np.all(symbols < summary.characters):
         count = summary.count(symbols)
         if count is not None:
-            return Answer(
-                _share(strings, count, summary), True, particles=1, visited=(), forward_rows=0, counted=not summary.cut
-            )
+            counted = summary.is_exact and not summary.cut
+            share = _share(strings, count, summary)
+            return Answer(share, summary.is_exact, particles=1, visited=(), forward_rows=0, counted=counted)
     answer = estimate(strings)
     anchor = _anchor(text, symbols, summary)
     if anchor is not None:
@@ -209,7 +209,7 @@ def _most(pieces: list[Piece], letters: Letters, summary: NGrams) -> float:
     least = float(summary.rows - summary.nulls)
     for piece in pieces:
         for place in range(len(piece)):
-            least = min(least, _rows(piece[place:], letters, summary))
+            least = min(least, summary.most(_rows(piece[place:], letters, summary)))
     return min(1.0, (least + summary.cut) / summary.rows) if summary.rows else 0.0
 
 

@@ -26,6 +26,7 @@ class Network:
     def __init__(self, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
         self.spec = spec
         self.weights = weights
+        self._hash_ids = np.array(spec.hash_ids, dtype=np.uint32)
         self._base = PlainTree(self, shift)
         _ = self._base.roots  # computed now, for all that are copied from it
 
@@ -52,7 +53,7 @@ class Network:
         hashes = np.full(len(tokens), 2166136261, dtype=np.uint32)
         for length in range(max(self.spec.grams, default=0)):
             token = tokens[:, length] if length < tokens.shape[1] else np.full(len(tokens), self.spec.mask)
-            hashes = (hashes ^ token.astype(np.uint32)) * np.uint32(16777619)
+            hashes = (hashes ^ self._hash_ids[token]) * np.uint32(16777619)
             if length + 1 in self.spec.grams:
                 table = self.weights["grams"][self.spec.grams.index(length + 1)]
                 x += table[(hashes >> np.uint32(7)) % np.uint32(self.spec.buckets)]

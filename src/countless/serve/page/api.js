@@ -137,11 +137,11 @@ export class Answers {
    * Asks for the spreads of columns that are not kept yet, all under one clause.
    * @param {string[]} columns
    * @param {string} where
-   * @param {Record<string, string>} search by column
+   * @param {Map<string, string>} search by column
    * @param {AbortSignal} [signal]
    */
   async spreads(columns, where, search, signal) {
-    const wanted = columns.filter((column) => !this.spread(column, where, search[column]));
+    const wanted = columns.filter((column) => !this.spread(column, where, search.get(column)));
     /** @type {Map<number, string[]>} */
     const groups = new Map();
     for (const column of wanted) {
@@ -149,7 +149,7 @@ export class Answers {
       groups.set(bins, [...(groups.get(bins) ?? []), column]);
     }
     for (const [bins, names] of groups) {
-      const searched = Object.fromEntries(names.filter((name) => search[name]).map((name) => [name, search[name]]));
+      const searched = Object.fromEntries([...search].filter(([name, text]) => text && names.includes(name)));
       const body = { columns: names, where: where || null, bins, top: TOP, search: searched };
       const told = await ask(`${this.path}/distribution`, body, signal);
       for (const card of told.cards) await this.take({ ...card, total: told.total }, where, search, signal);
@@ -160,7 +160,7 @@ export class Answers {
    * Keeps a spread. One of the whole table tells whether the column is better looked at closely, and is asked again.
    * @param {Spread} card
    * @param {string} where
-   * @param {Record<string, string>} search
+   * @param {Map<string, string>} search by column
    * @param {AbortSignal} [signal]
    */
   async take(card, where, search, signal) {
@@ -176,7 +176,7 @@ export class Answers {
     }
     const zoom = this.zooms.get(name);
     const values = zoom ? folded(type, zoom, card.values) : card.values;
-    this.keep(key("spread", where, name, search[name] ?? ""), { ...card, values });
+    this.keep(key("spread", where, name, search.get(name) ?? ""), { ...card, values });
   }
 
   /**

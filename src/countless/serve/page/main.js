@@ -47,8 +47,8 @@ class Explorer {
     this.cards = new Map();
     /** @type {Set<string>} */
     this.seen = new Set();
-    /** @type {Record<string, string>} */
-    this.searches = {};
+    /** @type {Map<string, string>} */
+    this.searches = new Map();
     /** @type {Map<string, import("./types.js").Spread>} */
     this.drawn = new Map(); // stays until the next is known
     /** @type {Map<string, {where: string, message: string}>} */
@@ -108,7 +108,7 @@ class Explorer {
     this.updates?.stop();
     this.model = model;
     this.answers = new Answers(name, model.columns);
-    this.searches = {};
+    this.searches = new Map();
     this.drawn = new Map();
     this.failures = new Map();
     byId("model").value = name;
@@ -181,7 +181,7 @@ class Explorer {
         this.store.filter(column.name, filter, options),
       settle: () => this.store.settle(),
       search: (/** @type {string} */ text) => {
-        this.searches[column.name] = text;
+        this.searches.set(column.name, text);
         this.changed(this.store.view, false);
       },
     };
@@ -211,7 +211,7 @@ class Explorer {
       const filter = view.filters.get(column.name);
       const others = whereOf(model.columns, view, column.name);
       const alone = filter && whereOf(model.columns, { ...view, filters: new Map([[column.name, filter]]), extra: [] });
-      const search = this.searches[column.name];
+      const search = this.searches.get(column.name);
       const found = search ? answers.spread(column.name, others, search) : undefined;
       const spread = answers.spread(column.name, others);
       if (spread) this.drawn.set(column.name, spread);

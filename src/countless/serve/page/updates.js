@@ -26,7 +26,7 @@ const CHUNK = 6;
  * @property {(column: Column) => boolean} isSpread whether a column's card shows a distribution
  * @property {() => Set<string>} seen the columns whose cards are in sight
  * @property {() => Set<string>} shown the columns whose cards are not filtered away
- * @property {() => Record<string, string>} searches
+ * @property {() => Map<string, string>} searches by column
  * @property {(view: View) => void} draw shows what is kept
  * @property {(error: ApiError | null) => void} refused
  * @property {(column: string, where: string, message: string) => void} failed a card's answer under a clause
@@ -131,7 +131,7 @@ export class Updates {
     const wanted = new Map();
     for (const column of columns.filter(this.page.isSpread)) {
       const where = whereFor(column);
-      for (const search of new Set(["", searches[column.name] ?? ""])) {
+      for (const search of new Set(["", searches.get(column.name) ?? ""])) {
         if (this.page.answers.spread(column.name, where, search)) continue;
         const group = JSON.stringify([where, search && [column.name, search]]);
         wanted.set(group, [...(wanted.get(group) ?? []), column.name]);
@@ -139,7 +139,7 @@ export class Updates {
     }
     for (const [group, names] of wanted) {
       const [where, search] = JSON.parse(group);
-      const searched = search ? { [search[0]]: search[1] } : {};
+      const searched = new Map(search ? [search] : []);
       for (let at = 0; at < names.length; at += CHUNK) {
         yield () => this.chunk(names.slice(at, at + CHUNK), where, searched);
       }
@@ -150,7 +150,7 @@ export class Updates {
    * A chunk in one request; if the service refuses one of its columns, each for itself.
    * @param {string[]} names
    * @param {string} where
-   * @param {Record<string, string>} searched
+   * @param {Map<string, string>} searched
    */
   async chunk(names, where, searched) {
     const { answers } = this.page;

@@ -1,0 +1,80 @@
+"""``countless calibrate``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli import show
+from countless.cli.fitting import FitView, require_writable
+from countless.cli.locking import hold
+from countless.cli.options import model_argument
+from countless.data.location import SEPARATOR, shown
+from countless.data.source import require_file
+from countless.errors import TrainingError
+from countless.estimator.estimator import Estimator
+from countless.estimator.salvage import CALIBRATION, KEPT_ROWS, LACK, missing_parts
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless calibrate people.countless people.parquet\n"
+    "  countless calibrate orders.countless shop.duckdb::orders\n"
+    "  countless calibrate people.countless people.parquet --seed 1 -o other.countless"
+)
+@model_argument
+@click.argument("table")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of the random questions."
+)
+def calibrate(model: Path, table: str, output: Path | None, seed: int) -> int:
+    """Measure how far MODEL's estimates are off, and give it new error bars.
+
+    TABLE is the table that MODEL was fitted on, as countless fit takes one; the table of a database follows the
+    database after two colons. Random questions are counted in it, and the model is asked the same. Nothing is trained.
+    A fit does this by itself; it is needed where the fit could not, and says so. The old file stays until the new one
+    is whole.
+    """
+    output = output or model
+    require_writable(output)
+    require_file(table)
+    hold("calibrate", output)
+    console = show.progress()
+    estimator = Estimator.load(model)
+    try:
+        with FitView(console) as view:
+            calibrated = estimator.calibrate(table, seed=seed, listener=view)
+    except KeyboardInterrupt:
+        console.print(f"\nstopped, and nothing is written: {model} is as it was", style="yellow", soft_wrap=True)
+        return 130
+    calibrated.save(output)
+    console.print(f"error bars: {show.error_bars(calibrated.info()['interval'])}", soft_wrap=True)
+    console.print(f"wrote {output} ({show.size(output.stat().st_size)})", soft_wrap=True)
+    return 0
+
+
+def require_whole(report: dict[str, Any], model: Path, table: str) -> None:
+    """Say what a model that was written lacks, and which command adds it.
+
+    Raises:
+        TrainingError: a step after training failed, so that the model was written without what it makes.
+    """
+    missing = missing_parts(report)
+    if CALIBRATION in missing:
+        command = shlex.join(["countless", "calibrate", str(model), table])
+        told = f"{model} is written, but it could not be calibrated ({missing[CALIBRATION]})"
+        raise TrainingError(f"{told}: until it is, error bars reach from 0 to all rows. To calibrate it: {command}")
+    if KEPT_ROWS in missing:
+        raise TrainingError(f"{model} is written, without its kept rows ({missing[KEPT_ROWS]}): {LACK[KEPT_ROWS]}")
+
+
+def named(source: str, table: str | None = None, query: str | None = None) -> str:
+    """The table that a fit has read, as one word that another command takes, without the password of a URL."""
+    chosen = table or query
+    return shown(f"{source}{SEPARATOR}{chosen}" if chosen else source)

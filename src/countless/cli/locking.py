@@ -1,0 +1,97 @@
+"""One command at a time writes a model file and what lies beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.data.output import remove_strays
+from countless.errors import ModelFileError
+
+LOCK = ".lock"
+
+
+def lock_of(output: Path) -> Path:
+    """The file that says who writes ``output``."""
+    return output.with_name(output.name + LOCK)
+
+
+def hold(command: str, *outputs: Path) -> None:
+    """Keep other commands from writing ``outputs`` until the current command ends, and remove what killed ones left.
+
+    Raises:
+        ModelFileError: another process is writing one of them; the message names it.
+    """
+    context = click.get_current_context()
+    for output in dict.fromkeys(path.absolute() for path in outputs):
+        if output.parent.is_dir():  # otherwise nothing can be written there, as the command will say
+            context.with_resource(held(command, output))
+            remove_strays(output)
+
+
+@contextmanager
+def held(command: str, output: Path) -> Iterator[None]:
+    """Hold the lock of ``output`` inside this block.
+
+    The operating system gives up the lock of a process that ends, so a lock file that a killed process left behind
+    holds nobody up.
+    """
+    lock = lock_of(output)
+    handle = _locked(lock, output)
+    try:
+        facts = {"pid": os.getpid(), "command": command}
+        os.truncate(handle, 0)
+        os.pwrite(handle, json.dumps(facts).encode(), 0)
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock)  # while it is still ours
+        os.close(handle)
+
+
+def _locked(lock: Path, output: Path) -> int:
+    """The open lock file, once it is locked and still the one that the name means."""
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise ModelFileError(f"cannot write beside {output}: {error.strerror}; choose another -o") from None
+        try:
+            _lock(handle)
+        except BlockingIOError:
+            facts = _facts(handle)
+            os.close(handle)
+            who = f"process {facts['pid']} (countless {facts['command']})" if facts else "another process"
+            raise ModelFileError(
+                f"{who} is writing {output}: wait until it has ended, or choose another -o; nothing was changed"
+            ) from None
+        except OSError:
+            return handle  # a file system without locks: go on as if nobody else wrote here
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), lock.stat()):
+                return handle
+        os.close(handle)  # its owner removed it before we had it
+
+
+def _lock(handle: int) -> None:
+    """Take the lock, or raise BlockingIOError; Windows has no such locks, and there nobody is held up."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _facts(handle: int) -> dict[str, Any] | None:
+    """Who holds a lock, unless it was just taken and does not tell yet."""
+    try:
+        facts = json.loads(os.pread(handle, 4096, 0))
+        return {"pid": int(facts["pid"]), "command": str(facts["command"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

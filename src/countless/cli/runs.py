@@ -1,0 +1,162 @@
+"""What a fit was asked to do, kept beside the model file as long as the fit is not finished.
+
+A fit that goes on (``--resume``) must have the options of the one that was stopped, and a model that is finished must
+be of the same table. Both are told from this record, before the table is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli.fitting import checkpoint_files, checkpoints_left, codes_of
+from countless.data.codes import is_codes
+from countless.data.fingerprints import table_digest
+from countless.data.output import write_whole
+from countless.errors import ModelFileError, TrainingError
+from countless.estimator.fit import TABLE
+from countless.store import read
+
+REPORTED = "fit"  # in the report of a model: the record of the fit that made it
+SOURCE = ("source", "table", "query")
+PLACE = ("output", "resume", "memory", "ray", "workers", "threads", "shared")  # where and how, not what
+AFTERWARDS = ("summary", "keep_rows", "dtype")  # what is made beside training: a fit may go on with others
+
+
+@dataclass(frozen=True)
+class Run:
+    """The fit of a model with its checkpoints beside ``place``: a digest of its table, and its options by name."""
+
+    place: Path
+    table: str | None
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of_command(cls, place: Path) -> Run:
+        """The fit that the current command was asked for."""
+        given = click.get_current_context().params
+        options = {name: _plain(value) for name, value in given.items() if name not in (*SOURCE, *PLACE)}
+        if given["workload"] is not None:
+            options["workload"] = _file_digest(given["workload"])
+        return cls(place, table_digest(*(given[name] for name in SOURCE)), options)
+
+    @property
+    def path(self) -> Path:
+        """The file that keeps the record."""
+        return self.place.with_name(self.place.name + ".run")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the record and for the report of the model."""
+        return {"options": dict(self.options)}
+
+    def was_killed(self) -> bool:
+        """Whether an earlier fit was killed before it had anything to go on from."""
+        return self.path.exists() and not self._left
+
+    def require_same_options(self) -> None:
+        """Refuse to go on from checkpoints of a fit that had other options, if there is a record of it.
+
+        Codes alone depend on a few options only, and their folder knows which.
+        """
+        if not checkpoints_left(self.place):
+            return
+        try:
+            facts = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return  # whoever reads the checkpoint compares what is in there
+        if told := self._other_options(facts, AFTERWARDS):
+            raise TrainingError(
+                f"cannot go on from {' and '.join(map(str, self._left))}: {told}; "
+                "give the same options, or fit again without --resume"
+            )
+
+    def differs_from(self, model: Path) -> str | None:
+        """What tells this fit from the one that made ``model``; None if they are the same."""
+        try:
+            report = read(model).report
+        except ModelFileError:
+            return f"{model} cannot be read"
+        facts = report.get(REPORTED)
+        if not isinstance(facts, dict):
+            return f"{model} does not say how it was fitted"
+        if self.table is None:
+            return f"whether the table is still that of {model} cannot be told without reading it"
+        if report.get(TABLE) != self.table:
+            return f"{model} is of another table, or the table has changed since"
+        if report.get("interrupted"):
+            return f"{model} was stopped early, and its checkpoint is gone"
+        told = self._other_options(facts)
+        return f"{model} had other options: {told}" if told else None
+
+    @contextmanager
+    def recorded(self, resume: bool) -> Iterator[None]:
+        """Keep the record inside this block, and after it as long as there is something to go on from.
+
+        The record of an earlier fit stays until this one trains, since its checkpoints do.
+        """
+        if resume or not checkpoints_left(self.place):
+            self._write()
+        try:
+            yield
+        finally:
+            if not self._left:
+                self.path.unlink(missing_ok=True)
+
+    def replace_earlier(self) -> None:
+        """Remove the checkpoints of an earlier fit, when this one has begun to train from scratch."""
+        for left in checkpoint_files(self.place):
+            left.unlink(missing_ok=True)
+        self._write()
+
+    @property
+    def _left(self) -> list[Path]:
+        codes = codes_of(self.place)
+        return [*checkpoints_left(self.place), *([codes] if is_codes(codes) else [])]
+
+    def _write(self) -> None:
+        if self.place.parent.is_dir():
+            write_whole(self.path, lambda partial: _dump(Path(partial), self.to_json()), ModelFileError)
+
+    def _other_options(self, facts: dict[str, Any], but: tuple[str, ...] = ()) -> str:
+        """The options that differ from those of a record, with their values."""
+        before = facts.get("options")
+        if not isinstance(before, dict):
+            return "its options are not known"
+        differing = [
+            name for name in sorted(self.options) if name not in but and before.get(name) != self.options[name]
+        ]
+        if "workload" in differing:
+            return "it had another --workload"
+        return ", ".join(
+            f"--{name.replace('_', '-')} was {_told(before.get(name))}, now {_told(self.options[name])}"
+            for name in differing
+        )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON gives it back."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _told(value: Any) -> str:
+    if value is None or value == []:
+        return "not given"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _file_digest(path: Path) -> str | None:
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError:  # whoever reads it tells what is wrong
+        return None
+
+
+def _dump(path: Path, facts: dict[str, Any]) -> None:
+    path.write_text(json.dumps(facts), encoding="utf-8")

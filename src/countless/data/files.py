@@ -1,0 +1,78 @@
+"""Files that are read: regular ones, and not more of them than can be meant.
+
+A pipe that nobody writes to would be waited for without a word, and a device such as /dev/zero has no end.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import IO
+
+from countless.errors import CountlessError, DataError, SourceError
+
+STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+OPEN_ALREADY = re.compile(r"/(?:dev|proc/self)/fd/\d+")  # what a shell hands over for <(command)
+LARGEST_TEXT = 1 << 28  # characters
+NOT_REGULAR = "is not a regular file but a {}; give the path of a file"
+KINDS = (
+    (stat.S_ISFIFO, "pipe"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISDIR, "directory"),
+)
+
+
+def open_regular(path: str | os.PathLike[str], kind: type[CountlessError] = DataError) -> IO[bytes]:
+    """The file at ``path``, open for reading; an error of this ``kind`` if it is a pipe, a device or a directory."""
+    # Without O_NONBLOCK, to open a pipe would wait for someone who writes to it. Of a file it changes nothing.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _require(path, os.fstat(handle).st_mode, kind)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """A :class:`SourceError` if something other than a file is at ``path``; nothing if nothing is there."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return
+    _require(path, mode, SourceError)
+
+
+def read_text(path: Path) -> str:
+    """The text in a file, or on standard input; a :class:`DataError` if it is neither, or too long to be meant."""
+    if str(path) in STDIN:
+        return _bounded(sys.stdin, path)
+    if OPEN_ALREADY.fullmatch(str(path)):
+        with open(path, encoding="utf-8") as given:
+            return _bounded(given, path)
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8") as file:
+        return _bounded(file, path)
+
+
+def read_stdin() -> str:
+    """The text on standard input."""
+    return _bounded(sys.stdin, Path("-"))
+
+
+def _bounded(file: IO[str], path: Path) -> str:
+    text = file.read(LARGEST_TEXT + 1)
+    if len(text) > LARGEST_TEXT:
+        raise DataError(f"cannot read {path}: it has more than {LARGEST_TEXT:,} characters; split it")
+    return text
+
+
+def _require(path: str | os.PathLike[str], mode: int, kind: type[CountlessError]) -> None:
+    if not stat.S_ISREG(mode):
+        what = next((name for is_so, name in KINDS if is_so(mode)), "special file")
+        raise kind(f"cannot read {os.fspath(path)}: it {NOT_REGULAR.format(what)}")

@@ -1,0 +1,93 @@
+"""How a fit shares out its time: reading, counting, training and calibrating end together within one budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+DEFAULT_BUDGET = 300.0  # seconds
+LEAST_SHARE = 1 / 3  # of the budget, for training and calibrating, however long reading took
+COUNTING_SHARE = 0.1  # of what reading leaves, for n-grams of text
+CALIBRATION_SHARE = 0.08  # of what reading and counting leave
+TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
+SAVING_SHARE = 0.01  # of the budget
+LEAST_TRAINING = 0.02  # the same, for each network, even if others took more than was planned
+GAIN_EXPONENT = 2 / 3  # see TimePlan.training
+
+
+class TimePlan:
+    """The time of one fit. Without a ``budget`` (in seconds) nothing is bounded, and every share is None.
+
+    The plan begins when it is made, or ``spent`` seconds before. What a stage has not used goes to those after it.
+
+    >>> now = [0.0]
+    >>> plan = TimePlan(300.0, clock=lambda: now[0])
+    >>> now[0] = 60.0  # reading took a minute
+    >>> round(plan.counting(1), 1)
+    23.7
+    >>> now[0] = 80.0  # and counting 20 seconds
+    >>> plan.start_training(texts=True)
+    >>> [round(plan.training(0, [8.0, 64.0])), round(plan.training(1, [8.0, 64.0]))]
+    [37, 184]
+    """
+
+    def __init__(
+        self,
+        budget: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        spent: float = 0.0,
+        calibrates: bool = True,
+    ) -> None:
+        self.budget, self._clock, self._calibrates = budget, clock, calibrates
+        self._begun = clock() - spent
+        self._end = math.inf if budget is None else self._begun + budget * (1.0 - SAVING_SHARE)
+        self._calibration = 0.0
+        self._counted_by: float | None = None
+        self.extended = False
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """By which the time is told."""
+        return self._clock
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the plan began."""
+        return self._clock() - self._begun
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end; None if there is none, and 0 when it is past."""
+        return None if self.budget is None else max(0.0, self._end - self._clock())
+
+    def counting(self, columns: int) -> float | None:
+        """Seconds to count the n-grams of one of so many text columns that are still to be counted."""
+        if self.left is None:
+            return None
+        if self._counted_by is None:
+            self._counted_by = self._clock() + COUNTING_SHARE * self.left
+        return max(0.0, self._counted_by - self._clock()) / max(1, columns)
+
+    def start_training(self, texts: bool) -> None:
+        """The table is read and counted. If too little time is left, the end is put off."""
+        if self.budget is None or self.left is None:
+            return
+        if self.left < LEAST_SHARE * self.budget:
+            self._end = self._clock() + LEAST_SHARE * self.budget
+            self.extended = True
+        if self._calibrates:
+            self._calibration = (TEXT_CALIBRATION_SHARE if texts else CALIBRATION_SHARE) * self.left
+
+    def training(self, network: int, bits: Sequence[float]) -> float | None:
+        """Seconds to train a ``network``, those before it being trained, of rows that have so many ``bits`` for each.
+
+        What a network has yet to learn falls about with the square root of the time spent on it, from what it had to
+        learn at first. Then another second is worth the same to each of them if their times are as the bits to the
+        power of 2/3: more than evenly for those with much to learn, less than in proportion.
+        """
+        if self.left is None:
+            return None
+        weights: list[float] = [max(1.0, each) ** GAIN_EXPONENT for each in bits[network:]]
+        share = (self.left - self._calibration) * weights[0] / sum(weights)
+        return max(LEAST_TRAINING * (self.budget or 0.0), share)

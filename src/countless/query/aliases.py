@@ -1,0 +1,32 @@
+"""Names that a SELECT gives to its columns, and uses in others: ``count(*) AS n, n + n AS m, m + m``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+
+def expanded_size(items: Iterable[exp.Expr]) -> int:
+    """How many nodes ``items`` have when each name stands for all that it was given to, as DuckDB reads them.
+
+    A name may be used in the items after its own; with every use the size can double.
+
+    >>> from sqlglot import parse_one
+    >>> items = parse_one("SELECT 1 AS a, a + a AS b, b + b AS c, c + c").expressions
+    >>> expanded_size(items[:1]), expanded_size(items[:3]), expanded_size(items)
+    (3, 49, 120)
+    """
+    sizes: dict[str, int] = {}
+    total = 0
+    for item in items:
+        size = 0
+        for node in item.walk():
+            size += 1
+            if isinstance(node, exp.Column) and not node.table:
+                size += sizes.get(node.name.casefold(), 0)
+        if isinstance(item, exp.Alias):
+            name = item.alias.casefold()
+            sizes[name] = max(size, sizes.get(name, 0))
+        total += size
+    return total

@@ -1,0 +1,318 @@
+"""What each JSON section of a model file holds: its keys, their types and their bounds. Loading checks a file by this.
+
+A *form* describes one JSON value. Keys that a form does not name may hold anything, so that a newer file with more of
+them can still be read. Whether sections fit each other is not said here but where they are read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from countless.errors import ModelFileError
+
+MOST_ROWS = 1 << 53  # of a table: beyond, a float does not hold every count
+LARGEST = (1 << 31) - 1  # of sizes of networks, lengths and counts of things that are stored
+MOST_POSITIONS = 1 << 16  # of a model
+MOST_ORDERS = 1 << 10  # of a model's columns: the engine holds the weights once for each
+MOST_BLOCKS = 1 << 12  # of a network
+MOST_SHOWN = 60  # characters of a bad value that an error shows
+
+
+class Form(Protocol):
+    """Describes a JSON value."""
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        """What is wrong with ``value``, which stands ``at`` some place of a section; None if nothing is."""
+        ...
+
+
+@dataclass(frozen=True)
+class Truth:
+    """True or false; older files may say 1 or 0."""
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        return None if isinstance(value, int) and value in (0, 1) else _says(at, value, "true or false")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number between bounds."""
+
+    least: int = 0
+    most: int = LARGEST
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is int and self.least <= value <= self.most:
+            return None
+        return _says(at, value, f"a whole number from {self.least} to {self.most}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between bounds; a finite one, unless a measurement that went astray may be stored as well."""
+
+    least: float = -1e300
+    most: float = 1e300
+    finite: bool = True
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) in (int, float) and self.least <= value <= self.most:  # NaN is in no range
+            return None
+        if type(value) is float and not self.finite and not math.isfinite(value):
+            return None
+        return _says(at, value, f"a number from {self.least:g} to {self.most:g}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string that ``pattern`` matches from begin to end."""
+
+    pattern: str = ".*"
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is str and (self.pattern == ".*" or re.fullmatch(self.pattern, value)):
+            return None
+        return _says(at, value, "a string" if self.pattern == ".*" else f"a string such as {self.pattern}")
+
+
+@dataclass(frozen=True)
+class OrNull:
+    """A value, or null."""
+
+    form: Form
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        return None if value is None else self.form.misfit(value, at)
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of values of one form."""
+
+    form: Form
+    least: int = 0
+    most: int = LARGEST
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is not list or not self.least <= len(value) <= self.most:
+            return _says(at, value, f"a list of {self.least} to {self.most} items")
+        if self.form == Text() and set(map(type, value)) <= {str}:  # the values of a column, which may be millions
+            return None
+        misfit, inside = self.form.misfit, f"{at}[]"
+        return next((found for item in value if (found := misfit(item, inside)) is not None), None)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A list of two values, each of its own form."""
+
+    first: Form
+    second: Form
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is not list or len(value) != 2:
+            return _says(at, value, "a pair")
+        return self.first.misfit(value[0], f"{at}[0]") or self.second.misfit(value[1], f"{at}[1]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """An object whose keys are names, with values of one form."""
+
+    form: Form
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is not dict:
+            return _says(at, value, "an object")
+        found = (self.form.misfit(item, f"{at}.{_short(key)}") for key, item in value.items())
+        return next((misfit for misfit in found if misfit is not None), None)
+
+
+@dataclass(frozen=True)
+class Record:
+    """An object with some keys that it must have, and others that it may have."""
+
+    needed: Mapping[str, Form] = field(default_factory=dict)
+    allowed: Mapping[str, Form] = field(default_factory=dict)
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        if type(value) is not dict:
+            return _says(at, value, "an object")
+        if lacking := [key for key in self.needed if key not in value]:
+            return f"{at} lacks {lacking[0]!r}"
+        forms = {**self.needed, **self.allowed}
+        found = (forms[key].misfit(item, f"{at}.{key}") for key, item in value.items() if key in forms)
+        return next((misfit for misfit in found if misfit is not None), None)
+
+
+@dataclass(frozen=True)
+class Either:
+    """A value of one of several forms."""
+
+    forms: tuple[Form, ...]
+
+    def misfit(self, value: Any, at: str) -> str | None:
+        found = [form.misfit(value, at) for form in self.forms]
+        return None if None in found else found[-1]
+
+
+ROWS, COUNT, SIZE = Whole(1, MOST_ROWS), Whole(0, MOST_ROWS), Whole(1)
+NAMED = {"name": Text(), "type": Text()}
+
+MANIFEST = Record(
+    {"format": Whole(), "library": Text(), "sections": Table(Whole()), "models": ListOf(Text(r"[\w.-]+"), most=1 << 16)}
+)
+
+GRID = Record(
+    {
+        "starts": ListOf(Whole(), least=1),
+        "shares": ListOf(Number(0, 1), least=1),
+        "distinct": ListOf(Whole(1, MOST_ROWS), least=1),
+    }
+)
+COLUMN = Record(
+    {
+        **NAMED,
+        "has_null": Truth(),
+        "radices": ListOf(SIZE, least=1, most=8),
+        "values": ListOf(Text()),
+    },
+    {"grid": GRID},
+)
+TEXT_COLUMN = Record(
+    {
+        **NAMED,
+        "characters": Text(),
+        "frequencies": ListOf(Whole(1, 1 << 62)),
+        "rare": ListOf(Pair(Text(), Whole(1, 1 << 62))),
+        "length": SIZE,
+        "has_null": Truth(),
+        "distinct": COUNT,
+        "estimated": Truth(),
+        "cut": COUNT,
+        "beyond": Number(0, MOST_ROWS),
+    }
+)
+SCHEMA = Record(
+    {
+        "rows": ROWS,
+        "columns": ListOf(COLUMN, most=MOST_POSITIONS),
+        "left_out": ListOf(Record({**NAMED, "reason": Text()})),
+    },
+    {"texts": ListOf(TEXT_COLUMN)},
+)
+
+COLUMNS_MODEL = Record(
+    {
+        "kind": Text(),
+        "sizes": ListOf(Whole(), most=MOST_POSITIONS),
+        "hidden": Whole(),
+        "blocks": Whole(0, MOST_BLOCKS),
+        "embedding": Whole(),
+        "orders": ListOf(ListOf(Whole(), most=MOST_POSITIONS), most=MOST_ORDERS),
+        "groups": ListOf(Whole(), most=MOST_POSITIONS),
+    },
+    {"units": ListOf(Whole(), most=MOST_POSITIONS)},
+)
+TEXT_MODEL = Record(
+    {
+        "kind": Text(),
+        "alphabets": ListOf(ListOf(Whole()), least=1, most=MOST_POSITIONS),
+        "lengths": ListOf(SIZE, least=1, most=MOST_POSITIONS),
+        "width": SIZE,
+        "blocks": Whole(1, MOST_BLOCKS),
+        "heads": SIZE,
+        "inner": SIZE,
+        "grams": ListOf(Whole(2, 64), most=64),
+        "buckets": SIZE,
+        "context": ListOf(SIZE, most=MOST_POSITIONS),
+        "context_width": SIZE,
+        "gaps": Truth(),
+    }
+)
+KEPT_ROWS = Record({"kind": Text("rows"), "rows": COUNT})
+MODELS: tuple[tuple[str, Form], ...] = (  # by their names; of models of other names only the kind is known
+    ("columns", COLUMNS_MODEL),
+    ("text", TEXT_MODEL),
+    (r"ngrams-\d+", Record({"kind": Text("ngrams")})),
+    ("pairs", Record({"kind": Text("pairs")})),
+    ("rows", KEPT_ROWS),
+    (".*", Record({"kind": Text()})),
+)
+
+_QUERIES: dict[str, Form] = {
+    "where": Text(),
+    "rows": COUNT,
+    "estimates": Number(0, MOST_ROWS),
+    "filters": Whole(),
+    "single": Whole(),
+    "union": Truth(),
+}
+_FIRST_QUERY = Record({"where": Text(), "rows": COUNT, "estimate": Number(0, MOST_ROWS)})
+CALIBRATION = Either(
+    (
+        Record({"level": Number(1e-9, 1 - 1e-9), "queries": ListOf(_FIRST_QUERY)}),  # as it was stored at first
+        Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for name, form in _QUERIES.items()}}),
+    )
+)
+
+_BITS = OrNull(Number(finite=False))  # of a training that diverged
+_OPTIONS = Record(
+    {}, {"batch": OrNull(SIZE), "learning_rate": OrNull(Number(0, 1e9)), "masking": Text(), "clock": Text()}
+)
+_TRAINED: dict[str, Form] = {
+    "unit": Text(),
+    "epochs": Number(0),
+    "seconds": Number(0, 1e12),
+    "train_bits": _BITS,
+    "masked_bits": _BITS,
+    "unmasked_bits": _BITS,
+    "held_out_rows": COUNT,
+    "interrupted": Truth(),
+    "options": _OPTIONS,
+}
+_UPDATE = Record(
+    {"when": Text(), "rows": COUNT},
+    {"unit": Text(), "bits_before": Table(_BITS), "bits_after": Table(_BITS), "interrupted": Truth()},
+)
+REPORT = Record(
+    {},
+    {
+        **_TRAINED,
+        "text": Record({"columns": ListOf(Text())}, _TRAINED),
+        "workload": Record({"queries": COUNT, "column_sets": COUNT}),
+        "updates": ListOf(_UPDATE),
+    },
+)
+
+
+def check_section(name: str, form: Form, value: Any) -> None:
+    """Raise a :class:`ModelFileError` that tells where ``value``, the section called ``name``, breaks its form."""
+    misfit = form.misfit(value, name)
+    if misfit is not None:
+        raise ModelFileError(f"the model file is damaged: {misfit}; copy it again or fit it anew")
+
+
+def check_model(name: str, spec: Any) -> None:
+    """The same for the description of the model called ``name``."""
+    form = next(form for pattern, form in MODELS if re.fullmatch(pattern, name, re.DOTALL))
+    check_section(f"models/{name}.json", form, spec)
+
+
+def _says(at: str, value: Any, wanted: str) -> str:
+    return f"{at} is {_short(value)}, not {wanted}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return f"a {'list' if isinstance(value, list) else 'object'} of {len(value)}"
+    if isinstance(value, int) and not -MOST_ROWS <= value <= MOST_ROWS:
+        return "a huge number"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."

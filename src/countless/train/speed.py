@@ -1,0 +1,33 @@
+"""How fast a network trains on this machine, found out by some steps of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from countless.train.task import Task, stream
+
+PILOT_ROWS = 4_096  # that a pilot needs
+PILOT_SECONDS = 1.0
+PILOT_STEPS = (3, 30)  # at least and at most
+
+
+def rows_per_second(task: Task, clock: Callable[[], float] = time.monotonic) -> float:
+    """The rows that a second of training goes through; the task's weights are other ones afterwards."""
+    optimizer = torch.optim.Adam(task.model.parameters(), lr=1e-6, fused=True)
+    generator = stream(0, 0)
+    least, most = PILOT_STEPS
+    began, steps = clock(), 0
+    for step in range(most + 1):
+        if step == 1:  # the first step allocates
+            began, steps = clock(), 0
+        elif steps >= least and clock() - began > PILOT_SECONDS:
+            break
+        optimizer.zero_grad()
+        rows = torch.randint(task.rows, (task.batch,), generator=generator)
+        task.loss(rows, generator, 0.0).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        steps += 1
+    return steps * task.batch / max(clock() - began, 1e-9)

@@ -1,0 +1,108 @@
+"""``countless calibrate``, and what a fit says that could not calibrate or write its model."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from countless import load, store
+from countless.cli.calibrate import named
+from countless.data.source import Source
+from countless.estimator.estimator import Estimator
+from tests.cli.test_cli import FAST, Run, run
+
+__all__ = ["run"]
+
+
+def fails(*_: object, **__: object) -> list[int]:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("database", [False, True])
+def test_a_fit_that_cannot_calibrate_writes_the_model_and_the_remedy_works(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: bool
+) -> None:
+    table, model = tmp_path / "it's people.parquet", tmp_path / "m.countless"
+    shutil.copy(people, table)
+    source: list[object] = [table]
+    if database:
+        with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+            connection.execute(f"CREATE TABLE people AS FROM '{people}'")
+            connection.execute("CREATE TABLE others AS FROM people")
+        source = [tmp_path / "shop.duckdb", "--table", "people"]
+    before = set(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "counts", fails)
+        done = run("fit", *source, "-o", model, "--exclude", "id", *FAST)
+    assert done.code == 1
+    assert set(tmp_path.iterdir()) - before == {model}  # no checkpoint is needed any more
+    last = done.err.splitlines()[-1]
+    assert last.startswith(f"error: {model} is written, but it could not be calibrated (MemoryError): until it is, ")
+    assert load(model).estimate("age < 30 AND married AND city = 'Rome'", summary=False).high == 3_000
+    assert "countless calibrate MODEL TABLE" in run("info", model).out
+    remedy = shlex.split(last.partition("To calibrate it: ")[2])
+    assert remedy[:2] == ["countless", "calibrate"]
+    done = run(*remedy[1:])
+    assert done.code == 0, done.err
+    assert "90% should hold" in done.err
+    assert load(model).calibration.queries
+    assert "missing" not in load(model).report
+
+
+def test_the_same_model_gets_other_bars(run: Run, model: Path, people: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.countless"
+    before = model.read_bytes()
+    assert run("calibrate", model, people, "--seed", "5", "-o", other).code == 0
+    assert model.read_bytes() == before
+    was, now = Estimator.load(model), Estimator.load(other)
+    assert was.calibration != now.calibration
+    assert was.estimate("age < 30 AND married").rows == now.estimate("age < 30 AND married").rows
+    assert [path.name for path in tmp_path.iterdir()] == [other.name]
+
+
+def test_a_stop_or_an_error_leaves_the_model(
+    run: Run, model: Path, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = Path(shutil.copy(model, tmp_path / "m.countless"))
+    assert run("calibrate", copied, tmp_path / "nothing.parquet").code == 1
+    assert run("calibrate", tmp_path / "no.countless", people).code == 1
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Source, "counts", stop)
+    done = run("calibrate", copied, people)
+    assert done.code == 130
+    assert copied.read_bytes() == model.read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == [copied.name]
+
+
+def test_a_full_disk_when_the_model_is_written(
+    run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "m.countless"
+    fit = ("fit", people, "-o", output, "--exclude", "id", *FAST)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_write_archive", full)
+        done = run(*fit)
+    assert done.code == 1
+    last = done.err.splitlines()[-1]
+    assert f"cannot write {output}: No space left on device" in last
+    assert last.endswith(f"kept in {output}.checkpoint: add --resume then, and have the model in a moment")
+    done = run(*fit, "--resume")
+    assert done.code == 0, done.err
+    assert load(output).calibration.queries
+
+
+def test_no_password_is_repeated() -> None:
+    assert named("postgresql://ann:s3cret@db/shop", "orders") == "postgresql://ann@db/shop::orders"
+    assert named("shop.duckdb", None, "SELECT 1") == "shop.duckdb::SELECT 1"
+    assert named("people.parquet") == "people.parquet"

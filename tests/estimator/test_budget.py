@@ -1,0 +1,102 @@
+"""A fit keeps to its budget, and what a network is given follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from countless.data.source import Source
+from countless.estimator import fit as fitting
+from countless.estimator import learning
+from countless.estimator.estimator import Estimator
+from countless.estimator.fit import fit
+from countless.estimator.learning import Listener, Network
+from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
+
+SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=16, blocks=1, embedding=8)}
+
+
+class Heard(Listener):
+    """Remembers what is told."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.asked: list[tuple[int, int]] = []
+        self.stages: list[str] = []
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def notice(self, message: str) -> None:
+        self.notices.append(message)
+
+    def calibrating(self, done: int, total: int) -> None:
+        self.asked.append((done, total))
+
+
+def test_without_options_a_fit_takes_five_minutes_at_most(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[float | None] = []
+
+    class Noted(TimePlan):
+        def __init__(self, budget: float | None, *rest: Any, **more: Any) -> None:
+            plans.append(budget)
+            super().__init__(budget, *rest, **more)
+
+    monkeypatch.setattr(fitting, "TimePlan", Noted)
+    monkeypatch.setattr("countless.train.options.DEFAULT_EPOCHS", (1, 1))
+    assert DEFAULT_BUDGET == 300.0
+    for options in ({}, {"epochs": 1}, {"budget": 2.0}, {"epochs": 1, "budget": 50.0}):
+        fit(people, calibrate=False, **options, **SMALL)
+    assert plans == [300.0, None, 2.0, 50.0]
+
+
+def test_training_goes_on_for_a_third_of_a_budget_that_reading_has_used_up(people: Path) -> None:
+    heard = Heard()
+    found = fit(people, budget=0.01, calibrate=False, listener=heard, **SMALL)
+    assert found.report["epochs"] > 0
+    assert len(heard.notices) == 1
+    assert heard.notices[0].startswith("reading the table took ")
+    assert "--budget" in heard.notices[0]
+
+
+def test_what_is_counted_comes_before_training_which_gets_the_time_that_is_left(people: Path) -> None:
+    heard = Heard()
+    fit(people, epochs=1, listener=heard, **SMALL)
+    assert heard.stages[-3:] == ["counting pairs of columns", "training", "calibrating"]
+
+
+@pytest.mark.parametrize(("left", "queries"), [(-1.0, fitting.LEAST_QUERIES), (1e6, 400)])
+def test_calibration_stops_asking_when_its_time_is_over(
+    estimator: Estimator, people: Path, left: float, queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "CALIBRATION_QUERIES", (400, 400))
+    heard = Heard()
+    plan = TimePlan(100.0 if left < 0 else 100.0 + left, spent=100.0 if left < 0 else 0.0)
+    found = fitting.calibrated(Source.open(people), estimator, 0, heard, plan)
+    facts = found.info()["interval"]
+    assert facts["queries"] == queries
+    assert facts["coverage"] > 0.5
+    assert heard.asked[-1] == (queries, 400)
+
+
+@pytest.mark.parametrize(("passes", "hidden"), [(2.0, 256), (50.0, 512)])
+def test_the_width_follows_from_how_often_the_rows_can_be_seen(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: float, hidden: int
+) -> None:
+    monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
+    monkeypatch.setattr(learning, "passes_within", lambda *_: passes)
+    options: dict[str, Any] = {"exclude": "id", "budget": 3.0, "calibrate": False, "checkpoint": tmp_path / "c"}
+    found = fit(people, **options)
+    assert found.info()["model"]["hidden"] == hidden
+    monkeypatch.setattr(learning, "passes_within", lambda *_: 52.0 - passes)  # a resumed fit keeps what it has begun
+    again = fit(people, resume=True, **options)
+    assert again.info()["model"]["hidden"] == hidden
+    assert again.report["epochs"] == found.report["epochs"]
+
+
+def test_the_passes_are_measured(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
+    monkeypatch.setattr("countless.train.speed.PILOT_SECONDS", 0.0)
+    assert fit(people, exclude="id", budget=0.3, calibrate=False).info()["model"]["hidden"] == 256

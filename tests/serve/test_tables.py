@@ -1,0 +1,95 @@
+"""Counting in tables: what is refused, what is said of a table that is gone, and that it can be stopped."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from countless import Estimator
+from countless.data.source import connect
+from countless.errors import UnsupportedQueryError
+from countless.patience import GivenUpError, while_wanted
+from countless.serve.models import load_models
+from countless.serve.tables import CheckedTable
+from tests.serve.conftest import Client
+
+
+@pytest.fixture
+def table(people: Path, estimator: Estimator) -> CheckedTable:
+    return CheckedTable(str(people), estimator.schema)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "duckdb", "*.parquet"])
+def test_a_table_that_is_gone(
+    model: Path, people: Path, tmp_path: Path, start: Callable[..., Client], kind: str
+) -> None:
+    folder = tmp_path / "se cret"
+    folder.mkdir()
+    file = folder / f"table.{kind.rpartition('.')[2]}"
+    if kind == "duckdb":
+        connection = connect()
+        connection.execute(f"ATTACH '{file}' AS d")
+        connection.execute(f"CREATE TABLE d.people AS SELECT * FROM '{people}'")
+        connection.close()
+    else:
+        shutil.copy(people, file)
+    given = folder / kind if "*" in kind else file
+    client = start(load_models([str(model)], [f"people={given}"]))
+    assert client.ask("check", where="TRUE").json["rows"] == 3000
+    if kind == "duckdb":  # it is open, so that it can still be read
+        return
+    file.unlink()
+    reply = client.ask("check", where="age > 30")
+    assert (reply.status, reply.error["kind"]) == (422, "SourceError")
+    assert reply.error["message"].startswith("the table is gone: table.parquet was there when the service started")
+    assert b"se cret" not in reply.content
+    file.write_bytes(b"no parquet at all")
+    reply = client.ask("check", where="age > 31")
+    assert (reply.status, reply.error["kind"]) == (422, "SourceError")
+    assert "table.parquet" in reply.error["message"]
+    assert b"se cret" not in reply.content
+    assert str(tmp_path).encode() not in reply.content
+    shutil.copy(people, file)
+    assert client.ask("check", where="age > -1 OR age IS NULL").json["rows"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("CAST(CAST(CAST(age AS VARCHAR) AS BLOB) AS BIT) = '1'::BIT", "not their bytes"),
+        ("CAST((city, 1) AS VARCHAR) = 'x'", "each value for itself"),
+        ("regexp_matches(city, '(.?){900}c|(.?){900}d')", "more than 1,000 steps"),
+        ("regexp_matches(city, lower(city))", "the pattern as a text"),
+    ],
+)
+def test_what_could_take_a_scan_for_ever(table: CheckedTable, where: str, words: str) -> None:
+    with pytest.raises(UnsupportedQueryError, match=words):
+        table.count(where)
+
+
+def test_plain_conditions_are_counted(table: CheckedTable) -> None:
+    for where in ("city IN ('Oslo', 'Bergen')", "regexp_matches(city, '^[A-Z][a-z]{2,20}$')", "city SIMILAR TO 'O.*'"):
+        assert table.count(where) > 0
+
+
+def test_counting_stops_when_nobody_waits(table: CheckedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = threading.Event()
+    wanted.set()
+    source = table._source
+
+    def endless(clauses: list[str]) -> Any:
+        return source.rows("SELECT count(*) FROM range(1000000) a, range(1000000) b, range(1000000) c")
+
+    monkeypatch.setattr(source, "counts", endless)
+    timer = threading.Timer(0.3, wanted.clear)
+    timer.start()
+    with while_wanted(wanted.is_set), pytest.raises(GivenUpError):
+        table.count("TRUE")
+    timer.join()
+    monkeypatch.undo()
+    assert table.count("TRUE") == 3000
