@@ -42,20 +42,21 @@ ARRAYS = st.dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_round_trip(tmp_path: Path, schema: Any, spec: Any, weights: Any, calibration: Any, report: Any) -> None:
     path = tmp_path / "x.countless"
-    store.write(path, Contents(schema, {"columns": StoredModel(spec, weights)}, calibration, report))
+    spec = {"kind": "any", **spec}
+    store.write(path, Contents(schema, {"any": StoredModel(spec, weights)}, calibration, report))
     found = store.read(path)
     assert (found.schema, found.calibration, found.report) == (schema, calibration, report)
-    assert found.models["columns"].spec == spec
-    assert set(found.models["columns"].arrays) == set(weights)
+    assert found.models["any"].spec == spec
+    assert set(found.models["any"].arrays) == set(weights)
     for name, array in weights.items():
-        np.testing.assert_array_equal(found.models["columns"].arrays[name], array)
-        assert found.models["columns"].arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(found.models["any"].arrays[name], array)
+        assert found.models["any"].arrays[name].dtype == array.dtype
 
 
 def test_several_models_fit_into_one_file(tmp_path: Path) -> None:
-    models = {name: StoredModel({"n": name}, {"w": np.ones(3, np.float32)}) for name in ("columns", "text.url")}
+    models = {name: StoredModel({"kind": name}, {"w": np.ones(3, np.float32)}) for name in ("a", "b.c")}
     store.write(tmp_path / "x", Contents({}, models))
-    assert set(store.read(tmp_path / "x").models) == {"columns", "text.url"}
+    assert set(store.read(tmp_path / "x").models) == {"a", "b.c"}
 
 
 def test_weights_that_are_masked_take_no_room(tmp_path: Path) -> None:

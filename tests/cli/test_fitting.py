@@ -16,8 +16,8 @@ from countless.data.progress import Reading
 def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: int = 130) -> Any:
     """What is known of a fit of some columns and a text column, ``path``, of a minute each."""
     seen = round(text_epochs * strings)
-    text = {"epochs": text_epochs, "train_rows": strings, "rows_seen": seen, "seconds": 60.0}
-    report = {"epochs": epochs, "seconds": 60.0, "texts": {"path": text}}
+    text = {"columns": ["path"], "epochs": text_epochs, "train_rows": strings, "rows_seen": seen, "seconds": 60.0}
+    report = {"epochs": epochs, "seconds": 60.0, "text": text}
     schema = SimpleNamespace(columns=("a",), texts=(SimpleNamespace(name="path", length=length),))
     return SimpleNamespace(report=report, schema=schema)
 

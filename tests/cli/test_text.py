@@ -155,7 +155,7 @@ class TestFit:
         assert "stopped early" in done.err
         assert Estimator.load(model).report["text"]["epochs"] == 0.25
         checkpoint = tmp_path / "m.countless.checkpoint-text"
-        assert sorted(tmp_path.iterdir()) == [model, checkpoint]
+        assert sorted(tmp_path.iterdir()) == [model, checkpoint, tmp_path / "m.countless.run"]
         resumed = run(*command, "--resume")
         assert resumed.code == 0
         assert f"going on from {checkpoint}" in resumed.err

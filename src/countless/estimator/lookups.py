@@ -31,7 +31,7 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         if name in arrays:
             array = arrays[name].astype(np.float32)
             largest = np.abs(array).max(axis=-1, keepdims=True, initial=0.0)
-            scale = np.maximum(largest / LARGEST, np.finfo(np.float16).tiny).astype(np.float16)
+            scale = np.maximum(largest / LARGEST, np.finfo(np.float16).smallest_subnormal).astype(np.float16)
             steps = np.rint(array / scale.astype(np.float32))
             found[name], found[name + SCALE] = np.clip(steps, -LARGEST, LARGEST).astype(np.int8), scale
     return found

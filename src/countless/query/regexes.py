@@ -8,6 +8,7 @@ and DuckDB itself says which letters match it. DuckDB has found the expression t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,6 +21,8 @@ NAMED = re.compile(r"\(\?P?<\w+>")
 POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 KINDS = re.compile(r"\\(?:[dDsSwW]|[pP](?:\{\^?\w+\}|\w))")
 HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})")
+FOLDED = re.compile(r"\(\?i:\\x\{([0-9a-f]+)\}\)")  # a character that ignores case, as it is written here
+ANY_LETTER = ""  # stands for a class, which may have any letter
 OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
@@ -95,7 +98,43 @@ def _root(pattern: str, options: str) -> Node:
     flags = frozenset("i" * ignore_case + "s" * dot_all)
     if literal:
         return Sequence(tuple(_character(character, flags) for character in pattern))
-    return _Reader(_without_quotes(pattern), flags).read()
+    root = _Reader(_without_quotes(pattern), flags).read()
+    _refuse_mixed_case(root)
+    return root
+
+
+def _refuse_mixed_case(node: Node) -> None:
+    """Refuse alternatives with the same letter once with its case and once without.
+
+    RE2 merges alternatives that begin alike, and loses case folding on the way: it does not find ``a|(?i:a)`` in ``A``.
+    """
+    if isinstance(node, Choice):
+        folded, plain = set(_letters(node, folded=True)), set(_letters(node, folded=False))
+        if folded & plain or (ANY_LETTER in folded and plain) or (ANY_LETTER in plain and folded):
+            raise UnsupportedQueryError(
+                "alternatives of which some ignore case and others do not have no certain meaning: "
+                "write conditions of their own, joined by OR"
+            )
+    for part in _parts(node):
+        _refuse_mixed_case(part)
+
+
+def _letters(node: Node, folded: bool) -> Iterator[str]:
+    """The letters, in lower case, of the atoms that ignore case, or of those that do not."""
+    if isinstance(node, Atom) and folded == node.text.startswith("(?i"):
+        letter = FOLDED.fullmatch(node.text)
+        if letter is not None or node.literal:
+            yield chr(int(letter[1], 16)).lower() if letter else node.text.lower()
+        elif "[" in node.text or "\\p" in node.text.lower():
+            yield ANY_LETTER
+    for part in _parts(node):
+        yield from _letters(part, folded)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Repeat):
+        return (node.part,)
+    return node.parts if isinstance(node, Sequence | Choice) else ()
 
 
 def _without_quotes(pattern: str) -> str:
