@@ -62,6 +62,10 @@ class TestPipes:
         with pytest.raises(DataError, match="but a pipe"):
             load_queries(pipe)
 
+    def test_the_workload_of_a_fit(self, pipe: Path, people: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        assert run("fit", str(people), "-o", str(pipe.parent / "m"), "--workload", str(pipe)) == 1
+        assert "but a pipe" in capfd.readouterr().err
+
     def test_clauses(self, pipe: Path, model: Path, capfd: pytest.CaptureFixture[str]) -> None:
         assert run("estimate", str(model), "--file", str(pipe)) == 1
         assert capfd.readouterr().err.count("\n") == 1

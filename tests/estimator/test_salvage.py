@@ -74,9 +74,7 @@ class TestBeforeTraining:
         assert len(asked) == len(TEXT_KINDS) + 1
         preflight(Source.open(table), model.schema)
         empty = pd.DataFrame({"t": ["", None]})
-        with pytest.raises(
-            DataError, match=r"no string to draw patterns.*leave the column out with --exclude 't'"
-        ):
+        with pytest.raises(DataError, match=r"no string to draw patterns.*leave the column out with --exclude 't'"):
             preflight(Source.open(empty), model.schema)
         assert pattern_clauses(text, Source.open(table), 3, 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -56,6 +57,28 @@ def test_a_table_that_is_gone(
     assert str(tmp_path).encode() not in reply.content
     shutil.copy(people, file)
     assert client.ask("check", where="age > -1 OR age IS NULL").json["rows"] == 3000
+
+
+def test_a_table_that_was_replaced(
+    model: Path, people: Path, tmp_path: Path, start: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        shutil.copy(people, tmp_path / f"{name}.parquet")
+    link = tmp_path / "current.parquet"
+    link.symlink_to(tmp_path / "one.parquet")
+    client = start(load_models([str(model)], [f"people={link}"]))
+    assert client.ask("check", where="TRUE").json["rows"] == 3000
+    link.unlink()
+    link.symlink_to(tmp_path / "two.parquet")
+    reply = client.ask("check", where="age > 30")
+    assert reply.status == 200 or "start the service again" in reply.error["message"]
+    for file in (link, tmp_path / "one.parquet"):
+        file.unlink()
+        os.mkfifo(file)  # nobody ever writes to it
+    reply = client.ask("check", where="age > 31")
+    assert reply.status == 422
+    assert "one.parquet: it is not a regular file but a pipe" in reply.error["message"]
+    assert str(tmp_path).encode() not in reply.content
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -249,6 +250,13 @@ class TestCheckpoints:
     def test_nowhere_to_write(self, tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match="cannot keep a checkpoint"):
             self.stopped(tmp_path / "missing" / "c")
+
+    def test_a_disk_that_is_too_small_is_found_before_training(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        with pytest.raises(TrainingError, match=r"takes .*kB, and 1\.0 kB are free on that disk"):
+            run(epochs=2, checkpoint=tmp_path / "c")
 
     def test_a_full_disk_does_not_stop_training(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

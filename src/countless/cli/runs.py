@@ -18,9 +18,10 @@ import click
 
 from countless.cli.fitting import checkpoint_files, checkpoints_left, codes_of
 from countless.data.codes import is_codes
+from countless.data.files import open_regular
 from countless.data.fingerprints import table_digest
 from countless.data.output import write_whole
-from countless.errors import ModelFileError, TrainingError
+from countless.errors import DataError, ModelFileError, TrainingError
 from countless.estimator.fit import TABLE
 from countless.store import read
 
@@ -153,8 +154,9 @@ def _told(value: Any) -> str:
 
 def _file_digest(path: Path) -> str | None:
     try:
-        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    except OSError:  # whoever reads it tells what is wrong
+        with open_regular(path) as file:
+            return hashlib.blake2b(file.read(), digest_size=16).hexdigest()
+    except (OSError, DataError):  # reading the workload will report what is wrong
         return None
 
 

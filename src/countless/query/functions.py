@@ -47,6 +47,7 @@ AGGREGATES = """
 ALLOWED = frozenset(" ".join((SYNTAX, TYPES, NUMBERS, STRINGS, DATES, AGGREGATES)).split())
 OPERATOR = re.compile(r"[-+*/%<>=!~^|&@#,.:;?()]+")  # anything else before a parenthesis is a name
 LISTS = (TokenType.L_BRACKET, TokenType.L_BRACE)
+NO_LISTS = "lists and subscripts are not computed: write IN (...), without NULLs, or substring(...)"
 LISTED = "only functions of a list are computed, see docs/serve.md"
 
 
@@ -68,7 +69,7 @@ def refused(sql: str) -> QueryError | None:
         return None
     for token in tokens:
         if token.token_type in LISTS:
-            return _refusal("lists are not computed: write IN (...)", sql, token)
+            return _refusal(NO_LISTS, sql, token)
     for token, following in pairwise(tokens):
         if following.token_type == TokenType.L_PAREN and not _is_allowed(token):
             return _refusal(f"{LISTED}, and {token.text.lower()}() is none of them", sql, token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice, pairwise
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from countless.errors import QuerySyntaxError, UnsupportedQueryError
 from countless.query.functions import check_functions
@@ -69,7 +69,6 @@ def parse(clause: str) -> exp.Expr:
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
         condition = read_condition(" " * skipped + clause[skipped:], clause)
     _refuse_torn_shifts(condition, clause)
-    _refuse_lists_with_null(condition, clause)
     _refuse_unsupported(condition, clause)
     check_functions(clause)
     return condition
@@ -117,26 +116,6 @@ def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
     for one, two in pairwise(tokens_of(clause)):
         if one.text == two.text and one.text in ("<", ">") and two.start > one.end + 1:
             raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
-
-
-def _refuse_lists_with_null(condition: exp.Expr, clause: str) -> None:
-    """sqlglot takes ``IN [1, NULL]`` for ``IN (1, NULL)``, and DuckDB means something else by it if there are NULLs."""
-    if "[" not in clause:
-        return
-    suspects = (node for node in condition.find_all(exp.In) if not all(map(_is_value, node.expressions)))
-    suspect = next(suspects, None)
-    if suspect is None:
-        return
-    for one, two in pairwise(tokens_of(clause)):
-        if one.token_type == TokenType.IN and two.token_type == TokenType.L_BRACKET:
-            raise UnsupportedQueryError(
-                "IN [...] takes numbers and strings only: write IN (...)", clause, span_of(suspect, clause)
-            )
-
-
-def _is_value(node: exp.Expr) -> bool:
-    """Whether ``node`` is a number or a string, and so not NULL."""
-    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
 def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:

@@ -92,7 +92,7 @@ def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
         share //= 2
     return QueryTooLargeError(
         f"the list has {len(texts):,} texts, too many for one question: "
-        f"ask for {share:,} at a time, and add up the rows of the answers"
+        f"ask for {share:,} at a time with IN, and add up the rows; NOT IN has the other rows that are not NULL"
     )
 
 

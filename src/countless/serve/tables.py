@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlglot import exp
 
 from countless.data.datasets import EMBEDDED
+from countless.data.files import require_regular
 from countless.data.location import locate, shown
 from countless.data.scan import quote_path
 from countless.data.schema import Schema
@@ -51,6 +52,8 @@ class CheckedTable:
         check_condition(condition, where)
         sql = written(condition.transform(_unqualified))
         try:
+            for file in self._files:
+                require_regular(file)  # a pipe in its place would be waited for without end
             with stopping(self._source.interrupt):
                 return self._source.counts([sql])[0]
         except KeyboardInterrupt:
@@ -68,6 +71,8 @@ class CheckedTable:
                 "put it back, or start the service with another --table"
             )
         message = str(error)
+        if "operations are disabled" in message:  # a link that now leads elsewhere is another file to DuckDB
+            return SourceError("the table was replaced since the service started: start the service again")
         for file in self._files:
             message = message.replace(str(Path(file).parent) + os.sep, "")
         return SourceError(ABSOLUTE.sub(r"\1", message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from countless.errors import TrainingError
+from countless.formats import size
 
 VERSION = 1
+COPIES = 5  # of the weights: the model, the best so far, two moments of each, and the model file at the end
 
 
 @dataclass
@@ -52,6 +55,17 @@ class Checkpoint:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise TrainingError(f"cannot write the checkpoint {path}: {error}") from None
+
+    @staticmethod
+    def require_space(path: Path, model: nn.Module) -> None:
+        """Raise a :class:`TrainingError` now, not after training, if the disk cannot hold a checkpoint of ``model``."""
+        weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+        needed, free = COPIES * weights, shutil.disk_usage(path.parent).free
+        if free < needed:
+            raise TrainingError(
+                f"cannot keep a checkpoint at {path}: it takes {size(needed)}, and {size(free)} are free on that disk; "
+                "free some space, or choose another place"
+            )
 
     @classmethod
     def load(cls, path: Path, identity: dict[str, Any]) -> Checkpoint:

@@ -90,6 +90,8 @@ def train(
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
     run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team())
+    if checkpoint is not None and run.team.leads:
+        Checkpoint.require_space(checkpoint, run.model)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
     with interrupt or Interrupt() as interrupt:
