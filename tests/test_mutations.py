@@ -212,7 +212,7 @@ class TestPacking:
     ) -> None:
         monkeypatch.setattr(archive, "MOST_PARTS", 100_000)
         ends = (b"{", b'"y":0}') if b":" in part else (b'{"a":[', b"0]}")
-        members = members_of(files["text"].read_bytes()) | {"report.json": ends[0] + part * 200_000 + ends[1]}
+        members = members_of(files["text"].read_bytes()) | {"report.json": ends[0] + part * 150_000 + ends[1]}
         path = tmp_path / "x.countless"
         path.write_bytes(archived(members))
         with pytest.raises(ModelFileError, match="too many parts"):
