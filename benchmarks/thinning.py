@@ -26,9 +26,9 @@ from countless.engine.thinning import inclusion_probabilities
 from countless.engine.walk import States, Step, walk
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import random_workload
-from countless.estimator.parts import COLUMNS_MODEL
 from countless.region import Box
 from countless.spec import ModelSpec
+from countless.store import COLUMNS
 
 BUDGETS = (16, 64, 256, 1024)
 REFERENCE = 20_000  # particles of the walk that stands for the model's own answer
@@ -122,8 +122,8 @@ def main() -> None:
     table, model = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 2000
     estimator = Estimator.load(model)
-    model_of_columns = estimator._models[COLUMNS_MODEL]
-    runtime = ResMadeRuntime(ModelSpec.from_json(model_of_columns.spec), dict(model_of_columns.arrays))
+    network = estimator._sections.networks[COLUMNS]
+    runtime = ResMadeRuntime(ModelSpec.from_json(network.spec), network.weights)
     queries = random_workload(estimator.schema, table, count, 0)
     boxes = [box for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
     hard, truths = screened(runtime, boxes, 1 / estimator.rows)

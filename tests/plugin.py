@@ -5,6 +5,7 @@ Importing this module registers both, so that the contracts of models and of met
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from countless.spec import ModelSpec
 class PairwiseRuntime(RowsRuntime):
     """Logits are sums of tables, one for each pair of a position and an earlier one."""
 
-    def __init__(self, spec: ModelSpec, arrays: dict[str, NDArray[Any]], order: int = 0) -> None:
+    def __init__(self, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order: int = 0) -> None:
         super().__init__(spec.sizes, spec.orders[order])
         rows = sum(spec.sizes) + len(spec.sizes)
         weights = checked(arrays, {"pairs": (rows, rows), "bias": (rows,)})

@@ -28,6 +28,7 @@ from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Network, TextNetwork
+from countless.store import archive
 from tests.mutations import archived, members_of, mutated
 
 MUTATIONS = 120  # of each kind of model
@@ -136,8 +137,8 @@ def with_kept_rows(file: Path, **arrays: Any) -> bytes:
     from safetensors.numpy import save as save_arrays
 
     members = members_of(file.read_bytes())
-    kept = load_arrays(members["models/rows.safetensors"])
-    return archived(members | {"models/rows.safetensors": save_arrays(kept | arrays)})
+    kept = load_arrays(members["rows/kept.safetensors"])
+    return archived(members | {"rows/kept.safetensors": save_arrays(kept | arrays)})
 
 
 @pytest.mark.parametrize(
@@ -147,18 +148,16 @@ def with_kept_rows(file: Path, **arrays: Any) -> bytes:
         ("schema.json", lambda d: d["columns"][0]["values"].__setitem__(0, "\ud800"), "damaged"),
         ("schema.json", lambda d: d["columns"][1]["values"].reverse(), "out of order"),
         ("schema.json", lambda d: d["texts"][0].update(frequencies=[10**400]), "frequencies"),
-        ("models/columns.json", lambda d: d["orders"][0].__setitem__(0, math.inf), "orders"),
-        ("models/columns.json", lambda d: d.update(blocks=2**31), "blocks"),
-        ("models/text.json", lambda d: d.update(blocks=2**31), "blocks"),
-        ("models/rows.json", lambda d: d.pop("rows"), "lacks 'rows'"),
-        ("models/rows.json", lambda d: d.update(rows=31), "kept rows"),
-        ("models/pairs.json", lambda d: d.pop("kind"), "lacks 'kind'"),
+        ("networks/columns.json", lambda d: d["orders"][0].__setitem__(0, math.inf), "orders"),
+        ("networks/columns.json", lambda d: d.update(blocks=2**31), "blocks"),
+        ("networks/text.json", lambda d: d.update(blocks=2**31), "blocks"),
+        ("networks/text.json", lambda d: d.pop("kind"), "lacks 'kind'"),
         ("report.json", lambda d: d.update(text=[]), "text"),
         ("report.json", lambda d: d.update(seconds="long"), "seconds"),
         ("report.json", lambda d: d.update(options=True), "options"),
         ("calibration.json", lambda d: d["rows"].__setitem__(0, -1), "rows"),
         ("calibration.json", lambda d: d["union"].pop(), "several lengths"),
-        ("countless.json", lambda d: d.update(models=["../x"]), "models"),
+        ("countless.json", lambda d: d.update(networks=["../x"]), "networks"),
     ],
 )
 def test_what_is_wrong_is_said_at_load(
@@ -177,6 +176,8 @@ def test_what_is_wrong_is_said_at_load(
         {"symbols": np.zeros((30, 4), dtype=np.float32)},
         {"text-0": np.full((30, 1), 0, dtype=np.uint8)},
         {"lengths-0": np.zeros(30, dtype=np.int32)},
+        {"symbols": np.zeros((31, 4), dtype=np.uint8)},
+        {"symbols": np.zeros((), dtype=np.uint8)},
     ],
 )
 def test_kept_rows_fit_the_schema(files: dict[str, Path], tmp_path: Path, arrays: dict[str, Any]) -> None:
@@ -197,7 +198,7 @@ class TestPacking:
             with pytest.raises(ModelFileError, match="packed in another way"):
                 Estimator.load(path)
 
-    @pytest.mark.parametrize("name", ["schema.json", "report.json", "models/text.safetensors"])
+    @pytest.mark.parametrize("name", ["schema.json", "report.json", "networks/text.safetensors"])
     def test_a_bomb(self, files: dict[str, Path], tmp_path: Path, name: str) -> None:
         members = members_of(files["text"].read_bytes()) | {name: b'{"a":' + b" " * 30_000_000 + b"1}"}
         path = tmp_path / "x.countless"
@@ -209,7 +210,7 @@ class TestPacking:
     def test_many_small_parts(
         self, files: dict[str, Path], tmp_path: Path, part: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(store, "MOST_PARTS", 100_000)
+        monkeypatch.setattr(archive, "MOST_PARTS", 100_000)
         ends = (b"{", b'"y":0}') if b":" in part else (b'{"a":[', b"0]}")
         members = members_of(files["text"].read_bytes()) | {"report.json": ends[0] + part * 150_000 + ends[1]}
         path = tmp_path / "x.countless"
@@ -226,7 +227,7 @@ class TestPacking:
                 archive.writestr(name, data)
             largest = max(archive.filelist, key=lambda each: each.file_size)
             for number in range(20):
-                twin = zipfile.ZipInfo(f"models/twin-{number}.json")
+                twin = zipfile.ZipInfo(f"networks/twin-{number}.json")
                 for field in ("header_offset", "compress_size", "file_size", "CRC", "compress_type"):
                     setattr(twin, field, getattr(largest, field))
                 archive.filelist.append(twin)
@@ -237,6 +238,6 @@ class TestPacking:
 
     def test_what_packs_like_a_bomb_is_stored_unpacked(self, tmp_path: Path) -> None:
         """What is written can always be read."""
-        contents = store.Contents({"values": ["x" * 1_000] * 3_000}, {})
+        contents = store.Contents({"values": ["x" * 1_000] * 3_000}, store.Sections())
         store.write(tmp_path / "x.countless", contents)
         assert store.read(tmp_path / "x.countless").schema == contents.schema

@@ -8,9 +8,8 @@ from countless.data.schema import Schema
 from countless.data.text import TextColumn
 from countless.engine.text.shared import shared_shapes
 from countless.estimator.estimator import Estimator
-from countless.estimator.parts import TEXT_MODEL
 from countless.spec import SharedTextSpec
-from countless.store import StoredModel
+from countless.store import TEXT, Sections, StoredNetwork
 
 URL = TextColumn("url", "VARCHAR", "./abcw", 12, False, 50, (("é", 3), ("\t", 1)), (9, 8, 7, 6, 5, 4))
 NOTE = TextColumn("note", "VARCHAR", "xyz", 4, True, 20, (), (3, 2, 1), cut=5, beyond=2.0)
@@ -22,4 +21,4 @@ def random_estimator(*texts: TextColumn, seed: int = 0) -> Estimator:
     columns = [(column.characters, column.length) for column in texts]
     spec = SharedTextSpec.of(columns, width=8, blocks=1, heads=2, inner=8, buckets=31)
     arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shared_shapes(spec).items()}
-    return Estimator(Schema(100, (), (), texts), {TEXT_MODEL: StoredModel(spec.to_json(), arrays)})
+    return Estimator(Schema(100, (), (), texts), Sections({TEXT: StoredNetwork.encoded(spec, arrays, "float32")}))

@@ -10,7 +10,7 @@ import numpy as np
 
 from countless.arrays import IntArray
 from countless.errors import ModelFileError
-from countless.sections import COLUMNS_MODEL, TEXT_MODEL, Record, Text, check_section
+from countless.forms import COLUMNS_NETWORK, NETWORK, TEXT_NETWORK, check_section
 
 RESMADE = "resmade"
 
@@ -110,6 +110,11 @@ class ModelSpec:
     def _features(self) -> int:
         return len(self.sizes) * self.embedding
 
+    @property
+    def lookups(self) -> tuple[str, ...]:
+        """The arrays whose rows are only looked up and added, so that a file may store them coarsely: none."""
+        return ()
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
         return {
@@ -126,7 +131,7 @@ class ModelSpec:
     @classmethod
     def from_json(cls, data: Any) -> ModelSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        check_section("the model's description", COLUMNS_MODEL, data)
+        check_section("the model's description", COLUMNS_NETWORK, data)
         return cls(
             kind=data["kind"],
             sizes=tuple(data["sizes"]),
@@ -280,6 +285,11 @@ class SharedTextSpec:
         """The network's numbers of all characters, of UNKNOWN, END, CUT and NULL, and of MASK."""
         return range(self.characters + AFTER_CHARACTERS + 1)
 
+    @property
+    def lookups(self) -> tuple[str, ...]:
+        """The arrays whose rows are only looked up and added, so that a file may store them coarsely."""
+        return ("grams", "context.embedding")
+
     def column(self, index: int) -> TextSpec:
         """The model of one column, as the engine evaluates it."""
         alphabet = self.alphabets[index]
@@ -306,10 +316,10 @@ class SharedTextSpec:
     @classmethod
     def from_json(cls, data: Any) -> SharedTextSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
-        check_section("the model's description", Record({"kind": Text()}), data)
+        check_section("the model's description", NETWORK, data)
         if data["kind"] != SHARED_TEXT:
             raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
-        check_section("the model's description", TEXT_MODEL, data)
+        check_section("the model's description", TEXT_NETWORK, data)
         return cls(
             alphabets=tuple(map(tuple, data["alphabets"])),
             lengths=tuple(data["lengths"]),
@@ -321,5 +331,5 @@ class SharedTextSpec:
             buckets=data["buckets"],
             context=tuple(data["context"]),
             context_width=data["context_width"],
-            gaps=bool(data["gaps"]),
+            gaps=data["gaps"],
         )

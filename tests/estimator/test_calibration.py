@@ -112,11 +112,6 @@ def test_round_trip() -> None:
     assert Calibration.from_json(calibration.to_json()) == calibration
 
 
-def test_a_calibration_without_shapes_is_read() -> None:
-    stored = {"level": 0.9, "queries": [{"where": "x", "rows": 3, "estimate": 2.5}]}
-    assert Calibration.from_json(stored) == Calibration((CalibrationQuery("x", 3, 2.5),))
-
-
 @pytest.mark.parametrize(
     "data",
     [

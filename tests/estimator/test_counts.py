@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,7 @@ import countless
 from countless import Estimator, Network
 from countless.data.source import Source
 from countless.errors import ModelFileError
-from countless.estimator.parts import PAIRS
-from countless.store import StoredModel
+from countless.store import PAIRS, StoredSummary
 from countless.workload import mixed_clauses
 
 EXACT = [
@@ -112,7 +112,7 @@ def test_the_file_keeps_them(estimator: Estimator, model: Path, people: Path) ->
 
 
 def test_a_model_without_them(estimator: Estimator, people: Path) -> None:
-    bare = Estimator(estimator.schema, {name: m for name, m in estimator._models.items() if name != PAIRS})
+    bare = Estimator(estimator.schema, replace(estimator._sections, summaries={}))
     assert bare.info()["counts"] is None
     assert bare.info()["parameters"] == estimator.info()["parameters"]
     for where in EXACT:
@@ -123,13 +123,11 @@ def test_a_model_without_them(estimator: Estimator, people: Path) -> None:
 
 
 def test_damaged_counts(estimator: Estimator) -> None:
-    models = dict(estimator._models)
-    arrays = dict(models[PAIRS].arrays)
+    arrays = dict(estimator._sections.summaries[PAIRS].arrays)
     for broken in (
-        StoredModel({"kind": "ngrams"}, arrays),
-        StoredModel({"kind": PAIRS}, {**arrays, "pairs.cells": arrays["pairs.cells"][:-1]}),
-        StoredModel({"kind": PAIRS}, {**arrays, "pairs.sizes": np.zeros(3, dtype=np.int64)}),
-        StoredModel({"kind": PAIRS}, {}),
+        StoredSummary({**arrays, "pairs.cells": arrays["pairs.cells"][:-1]}),
+        StoredSummary({**arrays, "pairs.sizes": np.zeros(3, dtype=np.int64)}),
+        StoredSummary({}),
     ):
         with pytest.raises(ModelFileError, match="fit"):
-            Estimator(estimator.schema, {**models, PAIRS: broken})
+            Estimator(estimator.schema, replace(estimator._sections, summaries={PAIRS: broken}))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -313,5 +313,5 @@ class TestTables:
 def text_beside(estimator: Estimator) -> Estimator:
     """The estimator with a text column that nobody trained."""
     texts = random_estimator(URL)
-    models: dict[str, Any] = {**estimator._models, **texts._models}
-    return Estimator(replace(estimator.schema, texts=(URL,)), models)
+    networks = {**estimator._sections.networks, **texts._sections.networks}
+    return Estimator(replace(estimator.schema, texts=(URL,)), replace(estimator._sections, networks=networks))

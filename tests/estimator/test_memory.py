@@ -80,8 +80,8 @@ def test_training_goes_on_without_encoding(people: Path, tmp_path: Path) -> None
     resumed, stages = run("other", resume=True)
     assert not {"reading domains", "encoding rows", "shuffling rows"} & set(stages)
     assert not resumed.report["interrupted"]
-    for name, array in whole._models["columns"].arrays.items():
-        assert np.array_equal(array, resumed._models["columns"].arrays[name])
+    weights, again = (each._sections.networks["columns"].weights for each in (whole, resumed))
+    assert all(np.array_equal(array, again[name]) for name, array in weights.items())
 
 
 def test_text_and_columns_from_files(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from countless.estimator.estimate import q_error
 from countless.estimator.evaluate import evaluate, random_workload
 from countless.estimator.fit import fit
 from countless.estimator.learning import TEXT_PRESETS, Listener, TextNetwork
-from countless.store import Contents, StoredModel
+from countless.store import Contents, StoredTensors
 from countless.train.loop import Progress
 
 WORDS = ("cat", "dove", "eel", "unicorn")
@@ -251,9 +251,9 @@ class TestNetworks:
         assert sizes[0] < 150_000 < 2_000_000 < sizes[1]
 
     def test_what_is_only_looked_up_is_stored_in_bytes(self, both: Estimator) -> None:
-        stored = both._models["text"].arrays
+        stored = both._sections.networks["text"].weights.stored
         assert stored["grams"].dtype == stored["context.embedding"].dtype == np.int8
-        whole = quick(table(60), dtype="float32")._models["text"].arrays
+        whole = quick(table(60), dtype="float32")._sections.networks["text"].weights.stored
         assert {array.dtype for array in whole.values()} == {np.dtype(np.float32)}
 
     def test_the_default_is_not_the_papers(self) -> None:
@@ -305,7 +305,7 @@ class TestSmallTexts:
     def test_two_text_columns(self, tmp_path: Path) -> None:
         frame = pd.DataFrame({"t": table(100)["t"], "u": [f"{n:05}" for n in range(100)]})
         estimator = quick(frame, text=("t", "u"))
-        assert [name for name in estimator._models if name.startswith("text")] == ["text"]
+        assert list(estimator._sections.networks) == ["text"]
         loaded = Estimator.load(estimator.save(tmp_path / "two.countless"))
         for where in ("t LIKE '%cat%'", "u LIKE '%7%' AND t LIKE 'd%'"):
             assert loaded.estimate(where, summary=False).rows == estimator.estimate(where, summary=False).rows
@@ -364,27 +364,42 @@ def test_who_stops_one_model_stops_them_all(tmp_path: Path) -> None:
     assert [e.rows for e in resumed.estimate_many(CLAUSES)] == [e.rows for e in whole.estimate_many(CLAUSES)]
 
 
-def with_model(name: str, change: Callable[[StoredModel], StoredModel | None]) -> Callable[[Contents], Contents]:
-    """The contents of a file in which one model is another."""
+def with_section(kind: str, name: str, change: Callable[[Any], Any]) -> Callable[[Contents], Contents]:
+    """The contents of a file in which one network or summary is another, or is missing."""
 
     def changed(contents: Contents) -> Contents:
-        model = change(contents.models[name])
-        others = {key: value for key, value in contents.models.items() if key != name}
-        return replace(contents, models=others if model is None else others | {name: model})
+        sections = dict(getattr(contents.sections, kind))
+        if (section := change(sections.pop(name))) is not None:
+            sections[name] = section
+        return replace(contents, sections=replace(contents.sections, **{kind: sections}))
 
     return changed
 
 
-def with_array(name: str, change: Callable[[Any], Any]) -> Callable[[StoredModel], StoredModel]:
-    return lambda model: replace(model, arrays={**model.arrays, name: change(model.arrays[name])})
+def with_network(name: str, change: Callable[[Any], Any]) -> Callable[[Contents], Contents]:
+    return with_section("networks", name, change)
 
 
-def without_array(name: str) -> Callable[[StoredModel], StoredModel]:
-    return lambda model: replace(model, arrays={key: value for key, value in model.arrays.items() if key != name})
+def with_ngrams(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Contents], Contents]:
+    return with_section("summaries", "ngrams-0", lambda summary: replace(summary, arrays=change(dict(summary.arrays))))
 
 
-def with_spec(**changes: Any) -> Callable[[StoredModel], StoredModel]:
-    return lambda model: replace(model, spec=model.spec | changes)
+def with_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Contents], Contents]:
+    return with_network(
+        "text", lambda network: replace(network, weights=StoredTensors(change(dict(network.weights.stored))))
+    )
+
+
+def with_array(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda arrays: {**arrays, name: change(arrays[name])}
+
+
+def without_array(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda arrays: {key: value for key, value in arrays.items() if key != name}
+
+
+def with_spec(**changes: Any) -> Callable[[Contents], Contents]:
+    return with_network("text", lambda network: replace(network, spec=network.spec | changes))
 
 
 def numbered(place: int, value: int) -> Callable[[Any], Any]:
@@ -396,33 +411,24 @@ def numbered(place: int, value: int) -> Callable[[Any], Any]:
     return change
 
 
-def as_before(contents: Contents) -> Contents:
-    """The file as it was when every text column had a network of its own."""
-    models = {"text-0" if name == "text" else name: model for name, model in contents.models.items()}
-    return replace(contents, models=models)
-
-
 DAMAGE: dict[str, tuple[Callable[[Contents], Contents], str]] = {
-    "an older format": (as_before, "an older Countless wrote this model file.*fit it again"),
-    "no text model": (with_model("text", lambda model: None), "it lacks the model 'text'"),
-    "no model of columns": (with_model("columns", lambda model: None), "it lacks the model 'columns'"),
-    "another kind": (with_model("text", with_spec(kind="resmade")), "unknown kind of model 'resmade'"),
-    "another alphabet": (with_model("text", with_spec(alphabets=[list(range(14))])), "do not belong together"),
-    "another length": (with_model("text", with_spec(lengths=[3])), "do not belong together"),
-    "another width": (with_model("text", with_spec(width=8)), "has shape"),
-    "another row": (with_model("text", with_spec(context=[4])), "do not belong together"),
-    "more of the row": (with_model("text", with_spec(context=[3, 3])), "do not belong together"),
-    "no embedding of the row": (with_model("text", without_array("context.embedding")), "is missing"),
-    "no heads": (with_model("text", with_spec(heads=0)), "heads is 0, not a whole number from 1"),
-    "no weights": (with_model("text", without_array("embedding")), "array 'embedding' is missing"),
-    "cut weights": (with_model("text", with_array("bias", lambda array: array[1:])), "has shape"),
-    "no numbers": (with_model("text", with_array("bias", lambda array: array * np.nan)), "not finite"),
-    "no counts": (with_model("ngrams-0", without_array("ngrams.counts")), "its n-grams do not fit together"),
-    "cut counts": (with_model("ngrams-0", with_array("ngrams.counts", lambda array: array[:-5])), "n-grams do not fit"),
-    "other characters": (with_model("ngrams-0", with_array("ngrams.sizes", numbered(0, 12))), "n-grams do not fit"),
-    "other rows": (with_model("ngrams-0", with_array("ngrams.sizes", numbered(1, 601))), "fit"),
-    "no ngrams": (with_model("ngrams-0", with_spec(kind="resmade")), "kind is 'resmade'"),
-    "a bare summary": (with_model("ngrams-0", lambda model: replace(model, spec={})), "lacks 'kind'"),
+    "no text model": (with_network("text", lambda network: None), "it lacks the network 'text'"),
+    "no model of columns": (with_network("columns", lambda network: None), "it lacks the network 'columns'"),
+    "another kind": (with_spec(kind="resmade"), "unknown kind of model 'resmade'"),
+    "another alphabet": (with_spec(alphabets=[list(range(14))]), "do not belong together"),
+    "another length": (with_spec(lengths=[3]), "do not belong together"),
+    "another width": (with_spec(width=8), "has shape"),
+    "another row": (with_spec(context=[4]), "do not belong together"),
+    "more of the row": (with_spec(context=[3, 3]), "do not belong together"),
+    "no embedding of the row": (with_weights(without_array("context.embedding")), "is missing"),
+    "no heads": (with_spec(heads=0), "heads is 0, not a whole number from 1"),
+    "no weights": (with_weights(without_array("embedding")), "array 'embedding' is missing"),
+    "cut weights": (with_weights(with_array("bias", lambda array: array[1:])), "has shape"),
+    "no numbers": (with_weights(with_array("bias", lambda array: array * np.nan)), "not finite"),
+    "no counts": (with_ngrams(without_array("ngrams.counts")), "its n-grams do not fit together"),
+    "cut counts": (with_ngrams(with_array("ngrams.counts", lambda array: array[:-5])), "n-grams do not fit"),
+    "other characters": (with_ngrams(with_array("ngrams.sizes", numbered(0, 12))), "n-grams do not fit"),
+    "other rows": (with_ngrams(with_array("ngrams.sizes", numbered(1, 601))), "fit"),
 }
 
 
@@ -440,24 +446,22 @@ def test_text_is_learned_in_the_context_of_its_row(file: Path) -> None:
 
 
 def test_a_file_whose_text_has_no_context(file: Path) -> None:
-    contents = store.read(file)
-    model = contents.models["text"]
-    arrays = {name: array for name, array in model.arrays.items() if not name.startswith("context")}
-    spec = model.spec | {"context": []}
-    store.write(file, replace(contents, models=contents.models | {"text": replace(model, spec=spec, arrays=arrays)}))
+    def without_context(arrays: dict[str, Any]) -> dict[str, Any]:
+        return {name: array for name, array in arrays.items() if not name.startswith("context")}
+
+    store.write(file, with_spec(context=[])(with_weights(without_context)(store.read(file))))
     estimator = Estimator.load(file)
     assert 0 < estimator.estimate("t LIKE '%cat%' AND kind = 1").rows < estimator.rows
 
 
 def test_a_summary_of_another_table(file: Path) -> None:
     other = quick(pd.concat([table(), table()]))
-    contents = store.read(file)
-    models = contents.models | {"ngrams-0": other._models["ngrams-0"]}
-    store.write(file, replace(contents, models=models))
+    change = with_section("summaries", "ngrams-0", lambda _: other._sections.summaries["ngrams-0"])
+    store.write(file, change(store.read(file)))
     with pytest.raises(ModelFileError, match="do not belong together"):
         Estimator.load(file)
 
 
 def test_a_file_without_its_summary_is_whole(file: Path) -> None:
-    store.write(file, with_model("ngrams-0", lambda model: None)(store.read(file)))
+    store.write(file, with_section("summaries", "ngrams-0", lambda _: None)(store.read(file)))
     assert Estimator.load(file).info()["texts"][0]["summary"] is None

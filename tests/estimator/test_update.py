@@ -162,7 +162,8 @@ def test_several_text_columns_are_updated_together(tmp_path: Path) -> None:
     assert updated.estimate("t LIKE '%dove%'").rows == updated.estimate("u LIKE '%slo%'").rows == 200
     told = updated.report["updates"][0]["text"]
     assert (told["columns"], set(told["ngrams"])) == (["t", "u"], {"t", "u"})
-    stored = [{name: array.dtype for name, array in each._models["text"].arrays.items()} for each in (before, updated)]
+    weights = [each._sections.networks["text"].weights.stored for each in (before, updated)]
+    stored = [{name: array.dtype for name, array in each.items()} for each in weights]
     assert stored[0] == stored[1]
 
 

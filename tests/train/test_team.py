@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import spawn
 
@@ -33,7 +34,7 @@ def trained(folder: Path, team: Team, resume: bool = False) -> tuple[Trained, li
 def member(rank: int, folder: Path) -> None:
     """A process of the team."""
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=MEMBERS)
-    team = ProcessGroup()
+    team = ProcessGroup(torch.get_num_threads())
     found, steps = trained(folder, team)
     told: dict[str, Any] = {"told": [step.loss for step in steps], "led": team.leads, **found.arrays}
     np.savez(folder / f"{rank}.npz", **told)

@@ -15,10 +15,9 @@ from countless.cli.options import Amount, Duration, Names
 from countless.cli.runs import REPORTED, Run
 from countless.data.codes import is_codes
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
-from countless.estimator.fit import DTYPES
 from countless.estimator.learning import BY_ENTROPY, EVEN, TEXT_PRESETS, Network
 from countless.spec import RESMADE, TEXT_MASKINGS
-from countless.store import is_model, read
+from countless.store import DTYPES, is_model, read
 
 
 @click.command(

@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from countless.cluster.letters import Letters
 from countless.data.codes import CodesFolder
 from countless.data.mapped import mapped_table
@@ -40,8 +38,7 @@ def work(config: dict[str, Order]) -> None:
     from ray.train.torch import get_device
 
     order = config["order"]
-    torch.set_num_threads(order.threads)
-    team, interrupt = ProcessGroup(), Interrupt()
+    team, interrupt = ProcessGroup(order.threads), Interrupt()
     letters = Letters(order.letters)
     teller = _Teller(letters, interrupt)
     try:

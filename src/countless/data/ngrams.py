@@ -8,7 +8,7 @@ the least of its two parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,7 +125,7 @@ class NGrams:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], characters: int) -> NGrams:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], characters: int) -> NGrams:
         """The summary that :meth:`arrays` wrote, of an alphabet of so many characters."""
         names = ("ngrams.sizes", "ngrams.codes", "ngrams.counts")
         heads = (5 + LONGEST_GRAM, 6 + LONGEST_GRAM)  # the longer one is that of a sample

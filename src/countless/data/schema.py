@@ -13,7 +13,7 @@ from countless.data.printed import are_printed, is_type
 from countless.data.text import TextColumn
 from countless.data.types import stored_type
 from countless.errors import ModelFileError
-from countless.sections import SCHEMA, check_section
+from countless.forms import SCHEMA, check_section
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Schema:
         schema = cls(
             rows=data["rows"],
             columns=tuple(map(Column.from_json, data["columns"])),
-            texts=tuple(map(TextColumn.from_json, data.get("texts", ()))),
+            texts=tuple(map(TextColumn.from_json, data["texts"])),
             left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
         )
         schema._check()

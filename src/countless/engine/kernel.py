@@ -56,7 +56,7 @@ class Kernel:
         self._order = order
         self._sizes = tuple(len(position.bias) for position in positions)
         count = len(first)
-        row = _padded(count) + LANES
+        row = _row(count)
         features = positions[0].out.shape[0]
         self._model = module.load(
             count,
@@ -65,7 +65,7 @@ class Kernel:
             _rows(units, row),
             [_rows(weight.T, row) for weight, _ in hidden],
             [_rows(bias, row) for _, bias in hidden],
-            [position.packed(row) for position in positions],
+            [position.packed() for position in positions],
         )
 
     def plan(self, boxes: Sequence[Box], hinted: bool = False) -> Plan:
@@ -121,27 +121,26 @@ class Plan:
 class PositionArrays:
     """What leads from units to one position's logits, and from its symbols to the units.
 
-    ``delta`` (size + 1, hidden) is what each symbol adds to the first layer; ``out`` (features, cut) and ``out_bias``
-    lead to features, ``tied`` (size, features) and ``bias`` from there to logits.
+    ``delta`` is what each symbol adds to the first layer, as :func:`padded_units`; ``out`` (features, cut) and
+    ``out_bias`` lead to features, ``tied`` (size, features) and ``bias`` from there to logits.
     """
 
     def __init__(self, delta: Weights, out: Weights, out_bias: Weights, tied: Weights, bias: Weights) -> None:
         self.delta, self.out, self.out_bias, self.tied, self.bias = delta, out, out_bias, tied, bias
 
-    def packed(self, row: int) -> tuple[Any, ...]:
+    def packed(self) -> tuple[Any, ...]:
         """The arrays in the order and layout that the compiled module takes.
 
         The two linear maps are made one where that is less work: a small position's units lead straight to its logits.
         """
         size, features = self.tied.shape
         cut = self.out.shape[1]
-        delta = _rows(self.delta, row)
         if cut * _padded(size) <= cut * _padded(features) + features * _padded(size):
             straight = self.tied @ self.out  # (size, cut)
             bias = self.tied @ self.out_bias + self.bias
-            return size, cut, True, delta, _rows(straight.T, _padded(size)), _logit_row(bias), None, None
+            return size, cut, True, self.delta, _rows(straight.T, _padded(size)), _logit_row(bias), None, None
         out, out_bias = _rows(self.out.T, _padded(features)), _rows(self.out_bias, _padded(features))
-        return size, cut, False, delta, out, out_bias, _rows(self.tied.T, _padded(size)), _logit_row(self.bias)
+        return size, cut, False, self.delta, out, out_bias, _rows(self.tied.T, _padded(size)), _logit_row(self.bias)
 
 
 def _packed(node: Node) -> tuple[Any, ...]:
@@ -161,6 +160,15 @@ def _packed(node: Node) -> tuple[Any, ...]:
 
 def _numbers(data: bytes) -> IntArray:
     return np.frombuffer(data, dtype=np.int32).astype(np.int64)
+
+
+def padded_units(rows: Weights) -> Weights:
+    """Rows of hidden units (rows, hidden), each padded as the compiled module reads them."""
+    return _rows(rows, _row(rows.shape[-1]))
+
+
+def _row(hidden: int) -> int:
+    return _padded(hidden) + LANES
 
 
 def _padded(width: int) -> int:

@@ -19,8 +19,8 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.errors import ModelFileError
 from countless.estimator.bands import PREDICTED, band
+from countless.forms import CALIBRATION, check_section
 from countless.region import FREE, Box, Region
-from countless.sections import CALIBRATION, check_section
 
 LEVEL = 0.9
 CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
@@ -146,13 +146,10 @@ class Calibration:
     def from_json(cls, data: Any) -> Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         check_section("calibration.json", CALIBRATION, data)
-        if "queries" in data:  # as it was stored at first, when questions had no shape
-            queries = tuple(_query(q["where"], q["rows"], q["estimate"], 0, 0, 0) for q in data["queries"])
-        else:
-            columns = [data[name] for name in ("where", "rows", "estimates", "filters", "single", "union")]
-            if len(set(map(len, columns))) > 1:
-                raise ModelFileError("the calibration is damaged: its lists have several lengths; fit the model again")
-            queries = tuple(_query(*values) for values in zip(*columns, strict=True))
+        columns = [data[name] for name in ("where", "rows", "estimates", "filters", "single", "union")]
+        if len(set(map(len, columns))) > 1:
+            raise ModelFileError("the calibration is damaged: its lists have several lengths; fit the model again")
+        queries = tuple(_query(*values) for values in zip(*columns, strict=True))
         return cls(queries, float(data["level"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ class Estimator:
     def __init__(
         self,
         schema: Schema,
-        models: Mapping[str, store.StoredModel],
+        sections: store.Sections,
         calibration: Calibration | None = None,
         report: dict[str, Any] | None = None,
         library: str = __version__,
@@ -63,8 +63,8 @@ class Estimator:
         self.calibration = calibration or Calibration(())
         self.report = report or {}
         self.library = library
-        self._models = dict(models)
-        self._runtimes = made_ready(schema, models)
+        self._sections = sections
+        self._runtimes = made_ready(schema, sections)
         self._compiler = Compiler(schema)
         self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
@@ -77,7 +77,7 @@ class Estimator:
     @classmethod
     def _made(cls, contents: store.Contents) -> Estimator:
         schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
-        made = cls(schema, contents.models, calibration, contents.report, contents.library)
+        made = cls(schema, contents.sections, calibration, contents.report, contents.library)
         made._compiler.check()
         return made
 
@@ -92,12 +92,12 @@ class Estimator:
 
     def _contents(self) -> store.Contents:
         return store.Contents(
-            self.schema.to_json(), self._models, self.calibration.to_json(), self.report, self.library
+            self.schema.to_json(), self._sections, self.calibration.to_json(), self.report, self.library
         )
 
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
-        return Estimator(self.schema, self._models, calibration, self.report, self.library)
+        return Estimator(self.schema, self._sections, calibration, self.report, self.library)
 
     def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
         """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
@@ -335,7 +335,7 @@ class Estimator:
         from countless.estimator.update import update
 
         effort = Effort(epochs, budget, learning_rate, seed)
-        return update(self, self._models, self._runtimes, rows, replay, effort, listener)
+        return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
         """The same model with new error bars, from random questions about ``table``, which it was fitted on."""
@@ -358,7 +358,7 @@ class Estimator:
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
-        held = held_facts(self.schema, self._models, self._runtimes)
+        held = held_facts(self.schema, self._sections, self._runtimes)
         training = without_history(self.report)
         return held | {"interval": self.calibration.facts(self.rows), "training": training, "library": self.library}
 

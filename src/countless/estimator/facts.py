@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from countless import store
 from countless.data.ngrams import NGrams
 from countless.data.schema import Schema
 from countless.engine.counts import Counts
 from countless.engine.kernel import compiled
 from countless.engine.runtimes import Runtimes
-from countless.estimator.lookups import unpacked
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, TEXT_MODEL, summary_of
+from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredSummary, ngrams_of
 
 
-def held_facts(schema: Schema, models: Mapping[str, store.StoredModel], runtimes: Runtimes) -> dict[str, Any]:
-    """The columns of a table and what models hold of them."""
+def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
+    """The columns of a table and what the sections of its model hold of them."""
     return {
         "rows": schema.rows,
         "columns": [
@@ -43,20 +40,15 @@ def held_facts(schema: Schema, models: Mapping[str, store.StoredModel], runtimes
                 "rare_characters": len(column.rare),
                 "length": column.length,
                 "cut": column.cut,
-                "summary": _summary_facts(runtimes.summaries[index], models.get(summary_of(index))),
+                "summary": _summary_facts(runtimes.summaries[index], sections.summaries.get(ngrams_of(index))),
             }
             for index, column in enumerate(schema.texts)
         ],
-        "model": models[COLUMNS_MODEL].spec if runtimes.columns else None,
-        "text_model": models[TEXT_MODEL].spec if runtimes.texts else None,
-        "counts": _counts_facts(runtimes.counts, models.get(PAIRS)),
-        "parameters": sum(
-            array.size
-            for model in models.values()
-            for array in unpacked(model.arrays).values()
-            if model.spec["kind"] not in (SUMMARY, PAIRS, ROWS)
-        ),
-        "kept_rows": int(models[ROWS].spec["rows"]) if ROWS in models else 0,
+        "model": sections.networks[COLUMNS].spec if runtimes.columns else None,
+        "text_model": sections.networks[TEXT].spec if runtimes.texts else None,
+        "counts": _counts_facts(runtimes.counts, sections.summaries.get(PAIRS)),
+        "parameters": sum(network.weights.size for network in sections.networks.values()),
+        "kept_rows": len(sections.rows[KEPT]) if KEPT in sections.rows else 0,
         "compiled": compiled() is not None,
     }
 
@@ -69,16 +61,14 @@ def without_history(report: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _summary_facts(summary: NGrams | None, model: store.StoredModel | None) -> dict[str, Any] | None:
-    if summary is None or model is None:
+def _summary_facts(ngrams: NGrams | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+    if ngrams is None or summary is None:
         return None
-    size = sum(array.nbytes for array in model.arrays.values())
-    facts = {"ngrams": sum(map(len, summary.counts)), "threshold": summary.threshold, "bytes": size}
-    return facts if summary.sampled is None else {**facts, "sampled_rows": summary.sampled}
+    facts = {"ngrams": len(ngrams), "threshold": ngrams.threshold, "bytes": summary.bytes}
+    return facts if ngrams.sampled is None else {**facts, "sampled_rows": ngrams.sampled}
 
 
-def _counts_facts(counts: Counts | None, model: store.StoredModel | None) -> dict[str, Any] | None:
-    if counts is None or model is None:
+def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+    if counts is None or summary is None:
         return None
-    size = sum(array.nbytes for array in model.arrays.values())
-    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": size}
+    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": summary.bytes}

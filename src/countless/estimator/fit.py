@@ -23,7 +23,6 @@ from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork, checkpoint_of
 from countless.estimator.orders import Orders
-from countless.estimator.parts import COLUMNS_MODEL, ROWS, TEXT_MODEL
 from countless.estimator.place import place_of
 from countless.estimator.preflight import preflight
 from countless.estimator.replay import kept_rows, rows_of
@@ -31,6 +30,7 @@ from countless.estimator.salvage import CALIBRATION, KEPT_ROWS, Salvage
 from countless.estimator.stages import StageTimer
 from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
 from countless.estimator.wanted import whole
+from countless.store import COLUMNS, DTYPES, KEPT, TEXT
 from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
-DTYPES = ("float16", "float32")  # in which a model may be stored; it is always evaluated in float32
 TABLE = "table"  # in a report: a digest that tells the table's files from others
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
@@ -213,13 +212,14 @@ def fit(
             plan,
             asked,
         )
-        found, report = learner.models(summary)
+        found, report = learner.sections(summary)
         report[TABLE] = digest
         if learned.mapped is not None and bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": bounds.memory.total}
         if keep_rows:
             with Salvage(KEPT_ROWS, report, listener):
-                found[ROWS] = kept_rows(rows_of(learned.sampled(keep_rows, seed)), keep_rows, seed)
+                kept_sample = kept_rows(rows_of(learned.sampled(keep_rows, seed)), keep_rows, seed)
+                found = replace(found, rows={KEPT: kept_sample})
         fitted = Estimator(schema, found, report=report)
         if calibrate:
             stopped = "stopped early, calibrating before the model is kept"
@@ -289,4 +289,4 @@ def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
 
 def _has_checkpoint(path: Path | None) -> bool:
     """Whether an earlier fit left something to go on from at ``path``."""
-    return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS_MODEL, TEXT_MODEL))
+    return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS, TEXT))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
+from countless.arrays import Weights
 from countless.engine.resmade import ResMadeRuntime
 from countless.engine.runtime import Runtime
 from countless.errors import ModelFileError
@@ -28,7 +27,7 @@ class Kind:
     """
 
     network: str
-    runtime: Callable[[ModelSpec, dict[str, NDArray[Any]], int], Runtime[Any]]
+    runtime: Callable[[ModelSpec, Mapping[str, Weights], int], Runtime[Any]]
 
     def make(self) -> Callable[[ModelSpec], ColumnsNetwork]:
         """The network's class."""
@@ -40,7 +39,7 @@ class Kind:
 KINDS = {RESMADE: Kind("countless.models.resmade:ResMADE", ResMadeRuntime)}
 
 
-def runtimes(spec: ModelSpec, arrays: dict[str, NDArray[Any]]) -> tuple[Runtime[Any], ...]:
+def runtimes(spec: ModelSpec, arrays: Mapping[str, Weights]) -> tuple[Runtime[Any], ...]:
     """The model under each of its orders."""
     if spec.kind not in KINDS:
         raise ModelFileError(

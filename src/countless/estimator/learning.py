@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless import store
 from countless.data.blocks import counted, spaced
 from countless.data.counting import count_pairs
 from countless.data.ngram_sample import count_ngrams_within
@@ -21,11 +20,10 @@ from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import TrainingError
 from countless.estimator.kinds import KINDS
-from countless.estimator.lookups import packed
 from countless.estimator.orders import Orders, entropy
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, SUMMARY, TEXT_MODEL, summary_of
 from countless.estimator.timeplan import TimePlan
 from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, SharedTextSpec
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
 from countless.workload import Asked
 
 if TYPE_CHECKING:
@@ -127,7 +125,6 @@ WIDE_FROM_ROWS, WIDE_FROM_PASSES = 100_000, 20.0  # over them, from which the wi
 EVEN, BY_ENTROPY = "even", "entropy"
 ENTROPY_ROWS, ENTROPY_BLOCK = 1 << 20, 1 << 12  # rows, and rows of a block, of which entropies are told
 LEAST_BITS = 0.5  # that every position counts for when units are shared out
-HALF = "float16"
 TEXT_LEARNING_RATE = 3e-3  # unless one is given
 TEXT_PRESETS = {
     "default": TextNetwork(),
@@ -201,12 +198,13 @@ class Learner:
     plan: TimePlan
     asked: Asked | None = None
 
-    def models(self, summary: bool) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
-        """The models by name, with a ``summary`` of the columns and of each text column, and how training went.
+    def sections(self, summary: bool) -> tuple[Sections, dict[str, Any]]:
+        """The networks, with a ``summary`` of the columns and of each text column, and how training went.
 
         Who stops one model wants no other: those that follow are kept as they are then.
         """
-        found = self._counts() if summary else {}
+        summaries = self._counts() if summary else {}
+        networks: dict[str, StoredNetwork] = {}
         report: dict[str, Any] = {"interrupted": False}
         schema = self.table.schema
         self.plan.start_training(bool(schema.texts))
@@ -216,7 +214,7 @@ class Learner:
         if schema.columns:
             self.listener.stage("training")
             recipe = self._columns_recipe(self.plan.training(0, bits))
-            found[COLUMNS_MODEL], columns_report = self._learned(recipe, COLUMNS_MODEL, stopped=False)
+            networks[COLUMNS], columns_report = self._learned(recipe, COLUMNS, stopped=False)
             report.update(columns_report)
             if self.asked is not None:
                 report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
@@ -224,18 +222,18 @@ class Learner:
             names = [column.name for column in schema.texts]
             self.listener.stage(training_on_text(names))
             text = self._text_recipe(self.plan.training(len(bits) - 1, bits))
-            found[TEXT_MODEL], text_report = self._learned(text, TEXT_MODEL, report["interrupted"])
+            networks[TEXT], text_report = self._learned(text, TEXT, report["interrupted"])
             report["text"] = {"columns": names, **text_report}
             report["interrupted"] |= text_report["interrupted"]
-        return found, report
+        return Sections(networks, summaries), report
 
-    def _counts(self) -> dict[str, store.StoredModel]:
+    def _counts(self) -> dict[str, StoredSummary]:
         """What is counted, by name. It comes before training, which gets the time that counting leaves."""
         schema, found = self.table.schema, {}
         if schema.columns:
             self.listener.stage("counting pairs of columns")
             meter = Meter(self.listener.reading, self.table.rows)
-            found[PAIRS] = store.StoredModel({"kind": PAIRS}, count_pairs(self.table, tell=meter.at).arrays())
+            found[PAIRS] = StoredSummary(count_pairs(self.table, tell=meter.at).arrays())
         for index, column in enumerate(schema.texts):
             self.listener.stage(f"counting n-grams of {column.name}")
             counts = count_ngrams_within(
@@ -245,7 +243,7 @@ class Learner:
                 self.plan.clock,
                 Meter(self.listener.reading, self.table.rows).at,
             )
-            found[summary_of(index)] = store.StoredModel({"kind": SUMMARY}, counts.arrays())
+            found[ngrams_of(index)] = StoredSummary(counts.arrays())
         return found
 
     def _bits(self) -> list[float]:
@@ -297,7 +295,7 @@ class Learner:
         spec = self.text_network.spec(schema.texts, trained_on, schema.sizes)
         return TextRecipe(spec, replace(self.text_options, share=share), self.text_network.masking)
 
-    def _learned(self, recipe: Recipe, name: str, stopped: bool) -> tuple[store.StoredModel, dict[str, Any]]:
+    def _learned(self, recipe: Recipe, name: str, stopped: bool) -> tuple[StoredNetwork, dict[str, Any]]:
         trained = self.trainer(
             recipe,
             self.sample,
@@ -306,13 +304,7 @@ class Learner:
             stopped=stopped,
             on_progress=self.listener.training,
         )
-        return store.StoredModel(recipe.spec.to_json(), in_file(trained.arrays, name, self.dtype)), trained.report
-
-
-def in_file(arrays: Mapping[str, NDArray[Any]], name: str, dtype: str) -> dict[str, NDArray[Any]]:
-    """The weights of the model called ``name`` as a file stores them; in half precision, lookups in bytes."""
-    arrays = packed(arrays) if name == TEXT_MODEL and dtype == HALF else arrays
-    return {key: array if array.dtype == np.int8 else array.astype(dtype) for key, array in arrays.items()}
+        return StoredNetwork.encoded(recipe.spec, trained.arrays, self.dtype), trained.report
 
 
 def with_units_by_entropy(spec: ModelSpec, matrix: NDArray[Any]) -> ModelSpec:
@@ -370,4 +362,4 @@ def training_on_text(names: Sequence[str]) -> str:
 
 def checkpoint_of(path: Path, name: str) -> Path:
     """Where the model called ``name`` keeps its checkpoint, if that of the columns is at ``path``."""
-    return path if name == COLUMNS_MODEL else path.with_name(f"{path.name}-{name}")
+    return path if name == COLUMNS else path.with_name(f"{path.name}-{name}")

@@ -1,14 +1,12 @@
-"""The models in a model file, by name, made ready to be asked."""
+"""The sections of a model file made ready to be asked, and held to the schema."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from countless import store
 from countless.data.ngrams import NGrams
 from countless.data.pairs import Pairs
 from countless.data.schema import Schema
@@ -20,87 +18,66 @@ from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.shared import runtimes_of
 from countless.errors import ModelFileError
 from countless.estimator.kinds import runtimes
-from countless.estimator.lookups import unpacked
 from countless.spec import ModelSpec, SharedTextSpec
-
-COLUMNS_MODEL = "columns"  # the name of the one model over all columns
-TEXT_MODEL = "text"  # the name of the one model of all text columns
-SUMMARY = "ngrams"  # the kind of what is stored beside it for each text column
-OLDER_TEXT_MODEL = "text-0"  # the name of the first of several, in files of an older format
-PAIRS = "pairs"  # the name, and the kind, of the counts of columns that are stored beside the model over all columns
-ROWS = "rows"  # the name, and the kind, of rows of the table that are kept for updates
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, ngrams_of
 
 
-def made_ready(schema: Schema, models: Mapping[str, store.StoredModel]) -> Runtimes:
-    """All models of a table; a :class:`ModelFileError` if they do not fit its schema."""
-    if ROWS in models:
-        _check_kept_rows(schema, models[ROWS])
-    columns, texts = _columns_runtimes(schema, models), _text_runtimes(schema, models)
-    return Runtimes(columns, texts, _summaries(schema, models), _counts(schema, models))
+def made_ready(schema: Schema, sections: Sections) -> Runtimes:
+    """The networks and summaries of a table; a :class:`ModelFileError` if the sections do not fit its schema."""
+    for rows in sections.rows.values():
+        _check_rows(schema, rows)
+    columns, texts = _columns_runtimes(schema, sections), _text_runtimes(schema, sections)
+    return Runtimes(columns, texts, _ngrams(schema, sections), _counts(schema, sections))
 
 
-def summary_of(index: int) -> str:
-    """The name under which the counts of n-grams of the text column at ``index`` are stored."""
-    return f"ngrams-{index}"
-
-
-def _columns_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[Runtime[Any], ...]:
+def _columns_runtimes(schema: Schema, sections: Sections) -> tuple[Runtime[Any], ...]:
     if not schema.columns:
         return ()
-    model = _stored(models, COLUMNS_MODEL)
-    spec = ModelSpec.from_json(model.spec)
+    network = _network(sections, COLUMNS)
+    spec = ModelSpec.from_json(network.spec)
     if (spec.sizes, spec.groups) != (schema.sizes, schema.groups):
         raise _mismatch()
-    return runtimes(spec, dict(model.arrays))
+    return runtimes(spec, network.weights)
 
 
-def _text_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[TextRuntime, ...]:
+def _text_runtimes(schema: Schema, sections: Sections) -> tuple[TextRuntime, ...]:
     if not schema.texts:
         return ()
-    if TEXT_MODEL not in models and OLDER_TEXT_MODEL in models:
-        raise ModelFileError(
-            "an older Countless wrote this model file, with a network for each text column: fit it again"
-        )
-    model = _stored(models, TEXT_MODEL)
-    spec = SharedTextSpec.from_json(model.spec)
+    network = _network(sections, TEXT)
+    spec = SharedTextSpec.from_json(network.spec)
     expected = SharedTextSpec.of([(column.characters, column.length) for column in schema.texts])
     if (spec.alphabets, spec.lengths) != (expected.alphabets, expected.lengths):
         raise _mismatch()
     if spec.context not in ((), schema.sizes):
         raise _mismatch()
-    return runtimes_of(spec, unpacked(model.arrays))
+    return runtimes_of(spec, network.weights)
 
 
-def _summaries(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[NGrams | None, ...]:
+def _ngrams(schema: Schema, sections: Sections) -> tuple[NGrams | None, ...]:
     found: list[NGrams | None] = []
     for index, column in enumerate(schema.texts):
-        model = models.get(summary_of(index))
-        if model is None:
-            found.append(None)
-            continue
-        summary = NGrams.from_arrays(dict(model.arrays), len(column.characters))
-        if model.spec.get("kind") != SUMMARY or summary.rows != schema.rows:
+        summary = sections.summaries.get(ngrams_of(index))
+        ngrams = None if summary is None else NGrams.from_arrays(summary.arrays, len(column.characters))
+        if ngrams is not None and ngrams.rows != schema.rows:
             raise _mismatch()
-        found.append(summary)
+        found.append(ngrams)
     return tuple(found)
 
 
-def _counts(schema: Schema, models: Mapping[str, store.StoredModel]) -> Counts | None:
-    model = models.get(PAIRS)
-    if model is None:
+def _counts(schema: Schema, sections: Sections) -> Counts | None:
+    summary = sections.summaries.get(PAIRS)
+    if summary is None:
         return None
-    if model.spec.get("kind") != PAIRS:
-        raise _mismatch()
-    pairs = Pairs.from_arrays(model.arrays, schema)
+    pairs = Pairs.from_arrays(summary.arrays, schema)
     return Counts(pairs, [schema.positions(index) for index in range(len(schema.columns))])
 
 
-def _check_kept_rows(schema: Schema, model: store.StoredModel) -> None:
+def _check_rows(schema: Schema, rows: StoredRows) -> None:
     """Rows that are kept for updates must have symbols of the columns' positions and of every text."""
-    rows, arrays = model.spec.get("rows"), model.arrays
-    expected: dict[str, tuple[Any, ...]] = {"symbols": (rows, len(schema.sizes))}
+    count, arrays = rows.symbols.shape[:1], rows.arrays()
+    expected: dict[str, tuple[int, ...]] = {"symbols": (*count, len(schema.sizes))}
     for index, column in enumerate(schema.texts):
-        expected |= {f"text-{index}": (rows, column.length + 1), f"lengths-{index}": (rows,)}
+        expected |= {f"text-{index}": (*count, column.length + 1), f"lengths-{index}": count}
     for name, shape in expected.items():
         if name not in arrays or arrays[name].shape != shape or arrays[name].dtype.kind not in "iu":
             raise _bad_rows(name)
@@ -123,10 +100,10 @@ def _bad_rows(name: str) -> ModelFileError:
     )
 
 
-def _stored(models: Mapping[str, store.StoredModel], name: str) -> store.StoredModel:
-    if name not in models:
-        raise ModelFileError(f"the model file is damaged: it lacks the model {name!r}; fit it again")
-    return models[name]
+def _network(sections: Sections, name: str) -> StoredNetwork:
+    if name not in sections.networks:
+        raise ModelFileError(f"the model file is damaged: it lacks the network {name!r}; fit it again")
+    return sections.networks[name]
 
 
 def _mismatch() -> ModelFileError:

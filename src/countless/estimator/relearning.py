@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless import store
 from countless.arrays import IntArray
 from countless.data.adding import added_ngrams, added_pairs
 from countless.data.growth import Growth
@@ -20,10 +19,9 @@ from countless.engine.runtimes import Runtimes
 from countless.estimator.inherit import Heritage, heritages, inherited, inherited_context
 from countless.estimator.kinds import KINDS
 from countless.estimator.learning import TEXT_LEARNING_RATE, Listener, training_on_text
-from countless.estimator.lookups import stored_like, unpacked
-from countless.estimator.parts import COLUMNS_MODEL, PAIRS, ROWS, SUMMARY, TEXT_MODEL, summary_of
 from countless.estimator.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
 from countless.spec import ModelSpec, SharedTextSpec
+from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, StoredSummary, ngrams_of
 
 if TYPE_CHECKING:
     from countless.train.options import TrainOptions
@@ -35,7 +33,6 @@ PEAK = 0.5  # of the fit's learning rate
 LEARNING_RATE = 2e-3  # of the columns' fit, unless its report tells another
 WARMUP = 0.1
 MOST_ROWS = 2_000_000  # that are learned from, old and new together
-PROBE_ROWS = 2_000  # of which bits are told before and after
 UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of the seed
 
 
@@ -79,11 +76,11 @@ class Effort:
 class Relearner:
     """Learns old rows and the ``new`` ones of a table together.
 
-    ``stored`` are the models as they were, ``runtimes`` the same made ready, and ``report`` tells how they were fitted.
-    If ``whole``, the old rows are all that there were.
+    ``stored`` are the sections as they were, ``runtimes`` the same made ready, and ``report`` tells how they were
+    fitted. If ``whole``, the old rows are all that there were.
     """
 
-    stored: Mapping[str, store.StoredModel]
+    stored: Sections
     runtimes: Runtimes
     report: Mapping[str, Any]
     growth: Growth
@@ -92,22 +89,20 @@ class Relearner:
     whole: bool
     effort: Effort
     listener: Listener
-    found: dict[str, store.StoredModel] = field(default_factory=dict)
+    networks: dict[str, StoredNetwork] = field(default_factory=dict)
+    summaries: dict[str, StoredSummary] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=lambda: {"interrupted": False})
 
-    def models(self) -> tuple[dict[str, store.StoredModel], dict[str, Any]]:
-        """The models by name, and how it went: bits of the new rows and of the old ones, before and after."""
+    def sections(self) -> tuple[Sections, dict[str, Any]]:
+        """The sections as they are now, and how it went: bits of the new rows and of the old ones, before and after."""
         if self.growth.schema.columns:
             self._learn_columns()
         if self.growth.schema.texts:
             self._learn_texts()
         for index in range(len(self.growth.schema.texts)):
             self._count_ngrams(index)
-        if ROWS in self.stored:
-            kept = int(self.stored[ROWS].spec["rows"])
-            some = mixed(from_file(self.growth, self.stored), rows_of(self.new), self.growth.old.rows, kept, self._rng)
-            self.found[ROWS] = kept_rows(some, kept, self.effort.seed)
-        return self.found, self.told
+        rows = {KEPT: self._kept_rows(self.stored.rows[KEPT])} if KEPT in self.stored.rows else {}
+        return Sections(self.networks, self.summaries, rows), self.told
 
     @cached_property
     def _rng(self) -> np.random.Generator:
@@ -142,41 +137,41 @@ class Relearner:
         if self.runtimes.counts is not None:
             self.listener.stage("adding to the counts of pairs of columns")
             pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
-            self.found[PAIRS] = store.StoredModel({"kind": PAIRS}, pairs.arrays())
+            self.summaries[PAIRS] = StoredSummary(pairs.arrays())
             counts = position_counts(self.growth, pairs.counts)
-        model = self.stored[COLUMNS_MODEL]
-        spec = replace(ModelSpec.from_json(model.spec), sizes=schema.sizes)
+        network = self.stored.networks[COLUMNS]
+        spec = replace(ModelSpec.from_json(network.spec), sizes=schema.sizes)
         options = self.effort.options(self.report, LEARNING_RATE, 1.0 - self._text_share)
-        start = inherited(model.arrays, self._heritages, counts)
+        start = inherited(network.weights, self._heritages, counts)
         task = ColumnsTask(matrix, spec, options, KINDS[spec.kind].make(), start=start)
         self.listener.stage("training")
-        self.found[COLUMNS_MODEL], told = self._learned(task, options, COLUMNS_MODEL)
+        self.networks[COLUMNS], told = self._learned(task, options, network)
         self.told.update(told)
 
     def _learn_texts(self) -> None:
         from countless.train.text import TextTask
 
-        model, names = self.stored[TEXT_MODEL], [column.name for column in self.growth.schema.texts]
+        network, names = self.stored.networks[TEXT], [column.name for column in self.growth.schema.texts]
         options = self.effort.options(self.report.get("text", {}), TEXT_LEARNING_RATE, self._text_share)
-        spec = SharedTextSpec.from_json(model.spec)
+        spec = SharedTextSpec.from_json(network.spec)
         spec = replace(spec, context=self.growth.schema.sizes) if spec.context else spec
-        start = inherited_context(unpacked(model.arrays), self._heritages)
+        start = inherited_context(network.weights, self._heritages)
         masking = "spans" if spec.gaps else "prefix"
         task = TextTask(
             self._together.strings, spec, options, masking, self._matrix, self.growth.schema.groups, start=start
         )
         self.listener.stage(training_on_text(names))
-        self.found[TEXT_MODEL], told = self._learned(task, options, TEXT_MODEL)
+        self.networks[TEXT], told = self._learned(task, options, network)
         self.told["text"] = {"columns": names, **told}
         self.told["interrupted"] |= told["interrupted"]
 
     def _count_ngrams(self, index: int) -> None:
-        if (name := summary_of(index)) not in self.stored:
+        if (name := ngrams_of(index)) not in self.stored.summaries:
             return
         column = self.growth.schema.texts[index].name
         self.listener.stage(f"counting n-grams of {column}")
         summary, before = self._summary(index), self.runtimes.summaries[index]
-        self.found[name] = store.StoredModel({"kind": SUMMARY}, summary.arrays())
+        self.summaries[name] = StoredSummary(summary.arrays())
         counts = {"before": 0 if before is None else len(before), "after": len(summary)}
         self.told["text"].setdefault("ngrams", {})[column] = counts
 
@@ -190,36 +185,30 @@ class Relearner:
         assert summary is not None
         return added_ngrams(summary, new)
 
-    def _learned(self, task: Task, options: TrainOptions, name: str) -> tuple[store.StoredModel, dict[str, Any]]:
-        import torch
+    def _kept_rows(self, before: StoredRows) -> StoredRows:
+        """As many rows as were kept before, of the old ones among these and of the new ones."""
+        count = len(before)
+        some = mixed(from_file(self.growth, before), rows_of(self.new), self.growth.old.rows, count, self._rng)
+        return kept_rows(some, count, self.effort.seed)
 
-        from countless.train.loop import train
-        from countless.train.task import stream
+    def _learned(
+        self, task: Task, options: TrainOptions, before: StoredNetwork
+    ) -> tuple[StoredNetwork, dict[str, Any]]:
+        from countless.train.retraining import retrain
 
         fresh = max(1, round(task.rows * self.new.rows / self.growth.schema.rows))  # they are the last ones
-        places = {
-            "new": torch.arange(task.rows - fresh, task.rows)[:PROBE_ROWS],
-            "old": torch.arange(task.rows - fresh)[:PROBE_ROWS],
-        }
-
-        def bits() -> dict[str, float]:
-            some = {name: rows for name, rows in places.items() if len(rows)}
-            return {name: round(task.bits(rows, "masked", stream(options.seed, 0)), 4) for name, rows in some.items()}
-
-        before = bits()
-        trained = train(task, options, stopped=self.told["interrupted"], on_progress=self.listener.training)
-        arrays = stored_like(trained.arrays, self.stored[name].arrays)
+        again = retrain(task, options, fresh, stopped=self.told["interrupted"], on_progress=self.listener.training)
         told = {
             "unit": task.unit,
-            "epochs": trained.report["epochs"],
-            "training_seconds": trained.report["seconds"],
+            "epochs": again.trained.report["epochs"],
+            "training_seconds": again.trained.report["seconds"],
             "learned_rows": task.rows,
-            "interrupted": trained.interrupted,
-            "bits_before": before,
-            "bits_after": bits(),
-            "options": trained.report["options"],
+            "interrupted": again.trained.interrupted,
+            "bits_before": again.bits_before,
+            "bits_after": again.bits_after,
+            "options": again.trained.report["options"],
         }
-        return store.StoredModel(task.spec.to_json(), arrays), told
+        return StoredNetwork.encoded(task.spec, again.trained.arrays, before.weights.dtype), told
 
 
 def _seconds(report: Mapping[str, Any]) -> float:

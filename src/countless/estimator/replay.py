@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from countless import store
 from countless.arrays import IntArray
 from countless.data.growth import Growth, conformed, encoded
 from countless.data.schema import Schema
@@ -20,7 +19,7 @@ from countless.data.text import Strings, encode
 from countless.engine.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sample import Drawn, sample_each
-from countless.estimator.parts import ROWS
+from countless.store import StoredRows
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
@@ -90,24 +89,17 @@ def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
     return rows_of(encoded(conformed(source, growth.schema), growth.schema))
 
 
-def kept_rows(rows: Old, count: int, seed: int) -> store.StoredModel:
+def kept_rows(rows: Old, count: int, seed: int) -> StoredRows:
     """A random sample of so many rows, for the model file."""
     places = np.random.default_rng(seed).permutation(len(rows))[:count]
     some = rows.chosen(np.sort(places))
-    arrays: dict[str, NDArray[Any]] = {"symbols": _small(some.symbols)}
-    for index, strings in enumerate(some.strings):
-        arrays |= {f"text-{index}": strings.symbols, f"lengths-{index}": strings.lengths}
-    return store.StoredModel({"kind": ROWS, "rows": len(some)}, arrays)
+    return StoredRows(_small(some.symbols), some.strings)
 
 
-def from_file(growth: Growth, models: Mapping[str, store.StoredModel]) -> Old:
+def from_file(growth: Growth, kept: StoredRows) -> Old:
     """The rows that are kept in the model file, with the new codes."""
-    arrays = models[ROWS].arrays
-    symbols = arrays["symbols"].astype(np.int64)
-    strings = tuple(
-        Strings(arrays[f"text-{index}"], arrays[f"lengths-{index}"]) for index in range(len(growth.old.texts))
-    )
-    return Old(growth.moved(symbols) if growth.old.columns else symbols, strings)
+    symbols = kept.symbols.astype(np.int64)
+    return Old(growth.moved(symbols) if growth.old.columns else symbols, kept.strings)
 
 
 def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator) -> Old:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from countless import store
 from countless.data.fingerprints import digest_of, table_digest
 from countless.data.growth import Growth, conformed, encoded, grown
 from countless.data.recode import opened
@@ -18,11 +17,11 @@ from countless.estimator.calibration import Calibration
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import TABLE, LoggingListener
 from countless.estimator.learning import Listener
-from countless.estimator.parts import COLUMNS_MODEL, ROWS
 from countless.estimator.relearning import MOST_ROWS, Effort, Relearner
 from countless.estimator.replay import Old, drawn, from_file, from_table
 from countless.estimator.salvage import CALIBRATION, Salvage
 from countless.spec import RESMADE, ModelSpec
+from countless.store import COLUMNS, KEPT, Sections
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
 DRAWING = 0.2  # of the time to train, for drawing
@@ -31,7 +30,7 @@ MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # old rows that are drawn from the m
 
 def update(
     estimator: Estimator,
-    models: Mapping[str, store.StoredModel],
+    sections: Sections,
     runtimes: Runtimes,
     rows: Any,
     replay: Any,
@@ -40,7 +39,7 @@ def update(
 ) -> Estimator:
     """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
     started = time.monotonic()
-    _require_trainable(models, effort)
+    _require_trainable(sections, effort)
     listener = listener or LoggingListener()
     schema = estimator.schema
     listener.stage("reading the new rows")
@@ -51,10 +50,10 @@ def update(
         listener.notice(message)
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
-    old, told = _replayed(growth, estimator, models, runtimes, replay, effort, listener)
+    old, told = _replayed(growth, estimator, sections, runtimes, replay, effort, listener)
     whole = told not in (FROM_MODEL, FROM_FILE) and len(old) == schema.rows
-    learner = Relearner(models, runtimes, estimator.report, growth, new, old, whole, effort, listener)
-    found, trained = learner.models()
+    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, whole, effort, listener)
+    found, trained = learner.sections()
     entry = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "rows": new.rows,
@@ -90,7 +89,7 @@ def _learned_before(report: Mapping[str, Any], digest: str, table: str | None) -
     return None
 
 
-def _require_trainable(models: Mapping[str, store.StoredModel], effort: Effort) -> None:
+def _require_trainable(sections: Sections, effort: Effort) -> None:
     """Say before any work what would fail after it."""
     try:
         effort.options({}, 1.0, 1)
@@ -98,16 +97,15 @@ def _require_trainable(models: Mapping[str, store.StoredModel], effort: Effort) 
         if error.name != "torch":
             raise
         raise MissingExtraError("updating needs PyTorch: pip install 'countless[train]'") from None
-    model = models.get(COLUMNS_MODEL)
-    if model is not None and ModelSpec.from_json(model.spec).kind != RESMADE:
-        kind = model.spec["kind"]
+    network = sections.networks.get(COLUMNS)
+    if network is not None and (kind := ModelSpec.from_json(network.spec).kind) != RESMADE:
         raise TrainingError(f"a model of kind {kind!r} cannot be updated: fit the whole table again with countless fit")
 
 
 def _replayed(
     growth: Growth,
     estimator: Estimator,
-    models: Mapping[str, store.StoredModel],
+    sections: Sections,
     runtimes: Runtimes,
     replay: Any,
     effort: Effort,
@@ -115,11 +113,11 @@ def _replayed(
 ) -> tuple[Old, str]:
     """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
     if replay is None:
-        replay = FROM_FILE if ROWS in models else FROM_MODEL
+        replay = FROM_FILE if KEPT in sections.rows else FROM_MODEL
     if isinstance(replay, str) and replay == FROM_FILE:
-        if ROWS not in models:
+        if KEPT not in sections.rows:
             raise DataError("the model file keeps no rows (fit --keep-rows): replay those of the model, or a table")
-        return from_file(growth, models), FROM_FILE
+        return from_file(growth, sections.rows[KEPT]), FROM_FILE
     if isinstance(replay, str) and replay == FROM_MODEL:
         listener.stage("drawing old rows from the model")
         most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN

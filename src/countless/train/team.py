@@ -37,9 +37,10 @@ class Team:
 
 
 class ProcessGroup(Team):
-    """The processes of torch's default process group, which has been started."""
+    """The processes of torch's default process group, which has been started, each with its number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        torch.set_num_threads(threads)
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:

@@ -18,9 +18,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from countless import store
+from countless.data.text import Strings
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
-from countless.store import Contents, StoredModel
+from countless.store import (
+    Contents,
+    Sections,
+    StoredNetwork,
+    StoredRows,
+    StoredSummary,
+    StoredTensors,
+    archive,
+    model_file,
+)
 
 JSON = st.dictionaries(
     st.text(),
@@ -41,27 +51,41 @@ ARRAYS = st.dictionaries(
 @given(JSON, JSON, ARRAYS, JSON, JSON)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_round_trip(tmp_path: Path, schema: Any, spec: Any, weights: Any, calibration: Any, report: Any) -> None:
-    path = tmp_path / "x.countless"
-    spec = {"kind": "any", **spec}
-    store.write(path, Contents(schema, {"any": StoredModel(spec, weights)}, calibration, report))
+    path, network = tmp_path / "x.countless", StoredNetwork({"kind": "any", **spec}, StoredTensors(weights))
+    store.write(path, Contents(schema, Sections({"columns": network}), calibration, report))
     found = store.read(path)
     assert (found.schema, found.calibration, found.report) == (schema, calibration, report)
-    assert found.models["any"].spec == spec
-    assert set(found.models["any"].arrays) == set(weights)
+    read = found.sections.networks["columns"]
+    assert read.spec == network.spec
+    assert set(read.weights.stored) == set(weights)
     for name, array in weights.items():
-        np.testing.assert_array_equal(found.models["any"].arrays[name], array)
-        assert found.models["any"].arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(read.weights.stored[name], array)
+        assert read.weights.stored[name].dtype == array.dtype
 
 
-def test_several_models_fit_into_one_file(tmp_path: Path) -> None:
-    models = {name: StoredModel({"kind": name}, {"w": np.ones(3, np.float32)}) for name in ("a", "b.c")}
-    store.write(tmp_path / "x", Contents({}, models))
-    assert set(store.read(tmp_path / "x").models) == {"a", "b.c"}
+def test_sections_of_every_type_fit_into_one_file(tmp_path: Path) -> None:
+    weights = StoredTensors({"w": np.ones(3, np.float32)})
+    strings = Strings(np.zeros((2, 4), np.uint8), np.ones(2, np.int32))
+    sections = Sections(
+        {name: StoredNetwork({"kind": name}, weights) for name in ("columns", "text")},
+        {"pairs": StoredSummary({"a": np.arange(3)})},
+        {"kept": StoredRows(np.ones((2, 3), np.uint8), (strings,))},
+    )
+    store.write(tmp_path / "x", Contents({}, sections))
+    found = store.read(tmp_path / "x").sections
+    assert {name: network.spec for name, network in found.networks.items()} == {
+        "columns": {"kind": "columns"},
+        "text": {"kind": "text"},
+    }
+    assert (list(found.summaries), found.summaries["pairs"].arrays["a"].tolist()) == (["pairs"], [0, 1, 2])
+    assert (list(found.rows), len(found.rows["kept"])) == (["kept"], 2)
+    for name, array in sections.rows["kept"].arrays().items():
+        np.testing.assert_array_equal(found.rows["kept"].arrays()[name], array)
 
 
 def test_weights_that_are_masked_take_no_room(tmp_path: Path) -> None:
     weights = np.tril(np.random.default_rng(0).standard_normal((256, 256))).astype(np.float16)
-    store.write(tmp_path / "x", Contents({}, {"columns": StoredModel({}, {"w": weights})}))
+    store.write(tmp_path / "x", Contents({}, Sections({"columns": StoredNetwork({}, StoredTensors({"w": weights}))})))
     assert (tmp_path / "x").stat().st_size < 0.65 * weights.nbytes
 
 
@@ -144,14 +168,14 @@ class TestHostile:
         assert not (tmp_path / "executed").exists()
 
     def test_a_pickle_in_place_of_arrays(self, model: Path, tmp_path: Path) -> None:
-        path = rewritten(model, tmp_path / "x", **{"models/columns.safetensors": pickle.dumps({"a": 1})})
+        path = rewritten(model, tmp_path / "x", **{"networks/columns.safetensors": pickle.dumps({"a": 1})})
         with pytest.raises(ModelFileError, match="damaged"):
             Estimator.load(path)
 
     def test_a_member_that_unpacks_to_too_much(
         self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(store, "LARGEST_JSON", 100_000)
+        monkeypatch.setattr(archive, "LARGEST_SCHEMA", 100_000)
         path = rewritten(model, tmp_path / "x", **{"schema.json": b" " * 1_000_000 + b"{}"})
         with pytest.raises(ModelFileError, match="1,000,002 bytes"):
             Estimator.load(path)
@@ -162,13 +186,13 @@ class TestHostile:
             Estimator.load(path)
 
     @pytest.mark.parametrize(
-        "name", ["schema.json", "calibration.json", "models/columns.json", "models/columns.safetensors"]
+        "name", ["schema.json", "calibration.json", "networks/columns.json", "networks/columns.safetensors"]
     )
     def test_a_missing_section(self, model: Path, tmp_path: Path, name: str) -> None:
         with pytest.raises(ModelFileError):
             Estimator.load(rewritten(model, tmp_path / "x", **{name: None}))
 
-    @pytest.mark.parametrize("name", ["countless.json", "schema.json", "calibration.json", "models/columns.json"])
+    @pytest.mark.parametrize("name", ["countless.json", "schema.json", "calibration.json", "networks/columns.json"])
     @given(JSON | st.lists(st.integers()))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
     def test_sections_of_any_shape(self, model: Path, tmp_path: Path, name: str, data: Any) -> None:
@@ -188,11 +212,11 @@ class TestHostile:
             Estimator.load(rewritten(model, tmp_path / "x", **{"schema.json": schema}))
 
     def test_a_spec_for_other_arrays(self, model: Path, tmp_path: Path) -> None:
-        spec = member(model, "models/columns.json")
+        spec = member(model, "networks/columns.json")
         spec["hidden"] = 10**9
         del spec["units"]
         with pytest.raises(ModelFileError, match="has shape"):
-            Estimator.load(rewritten(model, tmp_path / "x", **{"models/columns.json": spec}))
+            Estimator.load(rewritten(model, tmp_path / "x", **{"networks/columns.json": spec}))
 
     def test_another_zip(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(tmp_path / "x", "w") as archive:
@@ -201,11 +225,20 @@ class TestHostile:
             store.read(tmp_path / "x")
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"sections": {"schema": 99}}])
+@pytest.mark.parametrize("change", [{"format": store.FORMAT + 1}, {"sections": {"schema": 99}}])
 def test_a_newer_file(model: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     manifest = {**member(model, "countless.json"), "library": "9.9", **change}
     with pytest.raises(ModelFileError, match=r"written by Countless 9\.9.*pip install --upgrade countless"):
         Estimator.load(rewritten(model, tmp_path / "x", **{"countless.json": manifest}))
+
+
+@pytest.mark.parametrize("change", [{"format": 1, "networks": None}, {"sections": {"networks": 0}}])
+def test_an_older_file_in_one_line(model: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    manifest = {**member(model, "countless.json"), **change}
+    path = rewritten(model, tmp_path / "x", **{"countless.json": manifest})
+    with pytest.raises(ModelFileError) as caught:
+        Estimator.load(path)
+    assert str(caught.value) == f"{path} was made by an earlier version of Countless: fit the table again"
 
 
 def test_a_section_that_this_version_does_not_know_is_no_obstacle(model: Path, tmp_path: Path) -> None:
@@ -216,7 +249,7 @@ def test_a_section_that_this_version_does_not_know_is_no_obstacle(model: Path, t
 
 
 class TestWriting:
-    CONTENTS = Contents({"a": 1}, {})
+    CONTENTS = Contents({"a": 1}, Sections())
 
     def test_a_full_disk_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "x.countless"
@@ -238,7 +271,7 @@ class TestWriting:
         def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(store, "_write_archive", interrupt)
+        monkeypatch.setattr(model_file, "_write_archive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             store.write(path, self.CONTENTS)
         assert path.read_bytes() == b"old"

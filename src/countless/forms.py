@@ -1,4 +1,4 @@
-"""What each JSON section of a model file holds: its keys, their types and their bounds. Loading checks a file by this.
+"""The form of each JSON section of a model file: its keys, their types and their bounds. Loading checks a file by this.
 
 A *form* describes one JSON value. Keys that a form does not name may hold anything, so that a newer file with more of
 them can still be read. Whether sections fit each other is not said here but where they are read.
@@ -32,10 +32,10 @@ class Form(Protocol):
 
 @dataclass(frozen=True)
 class Truth:
-    """True or false; older files may say 1 or 0."""
+    """True or false."""
 
     def misfit(self, value: Any, at: str) -> str | None:
-        return None if isinstance(value, int) and value in (0, 1) else _says(at, value, "true or false")
+        return None if type(value) is bool else _says(at, value, "true or false")
 
 
 @dataclass(frozen=True)
@@ -149,23 +149,12 @@ class Record:
         return next((misfit for misfit in found if misfit is not None), None)
 
 
-@dataclass(frozen=True)
-class Either:
-    """A value of one of several forms."""
-
-    forms: tuple[Form, ...]
-
-    def misfit(self, value: Any, at: str) -> str | None:
-        found = [form.misfit(value, at) for form in self.forms]
-        return None if None in found else found[-1]
-
-
 ROWS, COUNT, SIZE = Whole(1, MOST_ROWS), Whole(0, MOST_ROWS), Whole(1)
 NAMED = {"name": Text(), "type": Text()}
 
-MANIFEST = Record(
-    {"format": Whole(), "library": Text(), "sections": Table(Whole()), "models": ListOf(Text(r"[\w.-]+"), most=1 << 16)}
-)
+MANIFEST = Record({"format": Whole(), "library": Text(), "sections": Table(Whole())})
+_NAMES = ListOf(Text(r"[\w.-]+"), most=1 << 16)
+SECTION_NAMES = Record({"networks": _NAMES, "summaries": _NAMES, "rows": _NAMES})
 
 GRID = Record(
     {
@@ -201,12 +190,13 @@ SCHEMA = Record(
     {
         "rows": ROWS,
         "columns": ListOf(COLUMN, most=MOST_POSITIONS),
+        "texts": ListOf(TEXT_COLUMN),
         "left_out": ListOf(Record({**NAMED, "reason": Text()})),
-    },
-    {"texts": ListOf(TEXT_COLUMN)},
+    }
 )
 
-COLUMNS_MODEL = Record(
+NETWORK = Record({"kind": Text()})  # of any kind: what else its spec holds is checked when it is made ready
+COLUMNS_NETWORK = Record(
     {
         "kind": Text(),
         "sizes": ListOf(Whole(), most=MOST_POSITIONS),
@@ -218,7 +208,7 @@ COLUMNS_MODEL = Record(
     },
     {"units": ListOf(Whole(), most=MOST_POSITIONS)},
 )
-TEXT_MODEL = Record(
+TEXT_NETWORK = Record(
     {
         "kind": Text(),
         "alphabets": ListOf(ListOf(Whole()), least=1, most=MOST_POSITIONS),
@@ -234,15 +224,6 @@ TEXT_MODEL = Record(
         "gaps": Truth(),
     }
 )
-KEPT_ROWS = Record({"kind": Text("rows"), "rows": COUNT})
-MODELS: tuple[tuple[str, Form], ...] = (  # by their names; of models of other names only the kind is known
-    ("columns", COLUMNS_MODEL),
-    ("text", TEXT_MODEL),
-    (r"ngrams-\d+", Record({"kind": Text("ngrams")})),
-    ("pairs", Record({"kind": Text("pairs")})),
-    ("rows", KEPT_ROWS),
-    (".*", Record({"kind": Text()})),
-)
 
 _QUERIES: dict[str, Form] = {
     "where": Text(),
@@ -250,15 +231,9 @@ _QUERIES: dict[str, Form] = {
     "estimates": Number(0, MOST_ROWS),
     "filters": Whole(),
     "single": Whole(),
-    "union": Truth(),
+    "union": Whole(0, 1),
 }
-_FIRST_QUERY = Record({"where": Text(), "rows": COUNT, "estimate": Number(0, MOST_ROWS)})
-CALIBRATION = Either(
-    (
-        Record({"level": Number(1e-9, 1 - 1e-9), "queries": ListOf(_FIRST_QUERY)}),  # as it was stored at first
-        Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for name, form in _QUERIES.items()}}),
-    )
-)
+CALIBRATION = Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for name, form in _QUERIES.items()}})
 
 _BITS = OrNull(Number(finite=False))  # of a training that diverged
 _OPTIONS = Record(
@@ -295,12 +270,6 @@ def check_section(name: str, form: Form, value: Any) -> None:
     misfit = form.misfit(value, name)
     if misfit is not None:
         raise ModelFileError(f"the model file is damaged: {misfit}; copy it again or fit it anew")
-
-
-def check_model(name: str, spec: Any) -> None:
-    """The same for the description of the model called ``name``."""
-    form = next(form for pattern, form in MODELS if re.fullmatch(pattern, name, re.DOTALL))
-    check_section(f"models/{name}.json", form, spec)
 
 
 def _says(at: str, value: Any, wanted: str) -> str:

@@ -1,0 +1,51 @@
+"""The model file: a zip archive of named, versioned sections.
+
+================================ =================================================================
+``countless.json``               format, library version, version of every section, names of members
+``schema.json``                  rows, columns with every distinct value or a grid, columns left out
+``networks/<name>.json``         a network's spec; ``networks/<name>.safetensors`` its weights
+``summaries/<name>.safetensors`` exact counts: of values and pairs of values, or of n-grams
+``rows/<name>.safetensors``      rows of the table that are kept for updates
+``calibration.json``             queries with their true counts
+``report.json``                  how training went
+================================ =================================================================
+
+JSON and safetensors only: nothing in the file is ever executed. Members have checksums, which reading verifies, and
+what a member unpacks to is bounded before it is read.
+"""
+
+from countless.store.model_file import FORMAT, from_bytes, is_model, read, to_bytes, write
+from countless.store.sections import (
+    COLUMNS,
+    KEPT,
+    PAIRS,
+    TEXT,
+    Contents,
+    Sections,
+    StoredNetwork,
+    StoredRows,
+    StoredSummary,
+    ngrams_of,
+)
+from countless.store.tensors import DTYPES, StoredTensors
+
+__all__ = [
+    "COLUMNS",
+    "DTYPES",
+    "FORMAT",
+    "KEPT",
+    "PAIRS",
+    "TEXT",
+    "Contents",
+    "Sections",
+    "StoredNetwork",
+    "StoredRows",
+    "StoredSummary",
+    "StoredTensors",
+    "from_bytes",
+    "is_model",
+    "ngrams_of",
+    "read",
+    "to_bytes",
+    "write",
+]

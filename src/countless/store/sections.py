@@ -1,0 +1,95 @@
+"""The sections of a model file: networks, summaries and rows, each of a type of its own, and plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from countless._version import __version__
+from countless.data.text import Strings
+from countless.spec import ModelSpec, SharedTextSpec
+from countless.store.tensors import StoredTensors
+
+COLUMNS, TEXT = "columns", "text"  # the networks: one of all columns, one of all text columns
+PAIRS = "pairs"  # the summary of columns; each text column has one called ngrams_of(index)
+KEPT = "kept"  # rows that updates learn along with new ones
+
+
+def ngrams_of(index: int) -> str:
+    """The name of the summary of the text column at ``index``."""
+    return f"ngrams-{index}"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredNetwork:
+    """A network: its spec as plain data, and its weights."""
+
+    spec: dict[str, Any]
+    weights: StoredTensors
+
+    @classmethod
+    def encoded(
+        cls, spec: ModelSpec | SharedTextSpec, weights: Mapping[str, NDArray[Any]], dtype: str
+    ) -> StoredNetwork:
+        """The network that ``spec`` describes, with ``weights`` to be stored as ``dtype``."""
+        return cls(spec.to_json(), StoredTensors.encoded(weights, dtype, spec.lookups))
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSummary:
+    """Exact counts, as :class:`~countless.data.pairs.Pairs` or :class:`~countless.data.ngrams.NGrams` packs them."""
+
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it takes, packed."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """Rows of the table: ``symbols`` (rows, positions), and the strings of each text column."""
+
+    symbols: NDArray[Any]
+    strings: tuple[Strings, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The rows as arrays by name."""
+        found: dict[str, NDArray[Any]] = {"symbols": self.symbols}
+        for index, strings in enumerate(self.strings):
+            found |= {f"text-{index}": strings.symbols, f"lengths-{index}": strings.lengths}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> StoredRows:
+        """The rows that :meth:`arrays` wrote; a LookupError if one is missing."""
+        texts = range(sum(name.startswith("text-") for name in arrays))
+        strings = (Strings(arrays[f"text-{index}"], arrays[f"lengths-{index}"]) for index in texts)
+        return cls(arrays["symbols"], tuple(strings))
+
+
+@dataclass(frozen=True, eq=False)
+class Sections:
+    """What was learned, counted and kept of a table, by name."""
+
+    networks: Mapping[str, StoredNetwork] = field(default_factory=dict)
+    summaries: Mapping[str, StoredSummary] = field(default_factory=dict)
+    rows: Mapping[str, StoredRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Everything in a model file."""
+
+    schema: dict[str, Any]
+    sections: Sections
+    calibration: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
+    library: str = __version__

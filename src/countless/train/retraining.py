@@ -1,0 +1,41 @@
+"""Training that goes on with old rows and new ones, measured on both before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from countless.train.loop import Progress, Trained, train
+from countless.train.options import TrainOptions
+from countless.train.task import Task, stream
+
+PROBE_ROWS = 2_000  # of each that are measured
+
+
+@dataclass(frozen=True)
+class Retrained:
+    """What training left, and bits per unit of ``new`` and ``old`` rows before and after it."""
+
+    trained: Trained
+    bits_before: dict[str, float]
+    bits_after: dict[str, float]
+
+
+def retrain(
+    task: Task, options: TrainOptions, new: int, *, stopped: bool, on_progress: Callable[[Progress], None]
+) -> Retrained:
+    """Train on rows of which the last ``new`` ones are new."""
+    places = {
+        "new": torch.arange(task.rows - new, task.rows)[:PROBE_ROWS],
+        "old": torch.arange(task.rows - new)[:PROBE_ROWS],
+    }
+
+    def bits() -> dict[str, float]:
+        some = {name: rows for name, rows in places.items() if len(rows)}
+        return {name: round(task.bits(rows, "masked", stream(options.seed, 0)), 4) for name, rows in some.items()}
+
+    before = bits()
+    trained = train(task, options, stopped=stopped, on_progress=on_progress)
+    return Retrained(trained, before, bits())

@@ -1,0 +1,74 @@
+"""Weights as a file stores them: small, and as good as before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from countless.errors import ModelFileError
+from countless.store import DTYPES, StoredTensors
+
+LOOKUPS = ("grams", "context.embedding")
+
+
+def arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    scales = 10.0 ** rng.integers(-2, 3, size=(2, 50, 1))  # below, a scale is no normal float16
+    return {
+        "grams": (scales * rng.standard_normal((2, 50, 16))).astype(np.float32),
+        "context.embedding": rng.standard_normal((30, 8)).astype(np.float32),
+        "bias": rng.standard_normal(7).astype(np.float32),
+    }
+
+
+def test_a_row_is_off_by_less_than_a_hundredth_of_its_largest_number() -> None:
+    before = arrays()
+    after = StoredTensors.encoded(before, "float16", LOOKUPS)
+    assert {name: str(array.dtype) for name, array in after.stored.items()} == {
+        "grams": "int8",
+        "grams.scale": "float16",
+        "context.embedding": "int8",
+        "context.embedding.scale": "float16",
+        "bias": "float16",
+    }
+    assert set(after) == set(before)
+    for name in LOOKUPS:
+        largest = np.abs(before[name]).max(axis=-1, keepdims=True)
+        assert np.all(np.abs(after[name] - before[name]) < 0.01 * largest)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_weights_are_read_in_float32_and_stored_again_alike(dtype: str) -> None:
+    once = StoredTensors.encoded(arrays(), dtype)
+    again = StoredTensors.encoded(once, once.dtype)
+    assert (once.dtype, once.size, len(once)) == (dtype, sum(array.size for array in arrays().values()), 3)
+    for name in once:
+        assert once[name].dtype == np.float32
+        assert np.array_equal(once.stored[name], again.stored[name])
+
+
+def test_in_float32_nothing_is_rounded() -> None:
+    found = StoredTensors.encoded(arrays(), "float32", LOOKUPS)
+    assert all(np.array_equal(found[name], array) for name, array in arrays().items())
+
+
+def test_rows_of_nothing_and_tables_of_no_rows() -> None:
+    for shape in ((2, 3, 4), (0, 5, 4)):
+        found = StoredTensors.encoded({"grams": np.zeros(shape, dtype=np.float32)}, "float16", LOOKUPS)["grams"]
+        assert found.shape == shape
+        assert not found.any()
+
+
+def test_scales_that_do_not_fit() -> None:
+    stored = dict(StoredTensors.encoded(arrays(), "float16", LOOKUPS).stored)
+    stored["grams.scale"] = stored["grams.scale"][:, :-1]
+    with pytest.raises(ModelFileError, match="the scales of 'grams' do not fit"):
+        StoredTensors(stored)["grams"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float64", "bool"])
+def test_a_type_that_no_weights_are_stored_in(dtype: str) -> None:
+    with pytest.raises(ModelFileError, match=f"'bias' is of type {dtype}"):
+        StoredTensors({"bias": np.zeros(3, dtype=dtype)})["bias"]
