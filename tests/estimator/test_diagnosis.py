@@ -306,7 +306,7 @@ class TestTables:
             diagnose(estimator, pd.DataFrame({"a": [1]}))
 
     def test_filters_of_small_and_large_tables(self, estimator: Estimator) -> None:
-        wide = replace(estimator.schema, columns=estimator.schema.columns * 2)
+        wide = replace(estimator.schema, columns=estimator.schema.coded * 2)
         assert (usual_filters(estimator.schema), usual_filters(wide)) == ((1, 5), (5, 12))
 
 
@@ -314,4 +314,4 @@ def text_beside(estimator: Estimator) -> Estimator:
     """The estimator with a text column that nobody trained."""
     texts = random_estimator(URL)
     models: dict[str, Any] = {**estimator._models, **texts._models}
-    return Estimator(replace(estimator.schema, texts=(URL,)), models)
+    return Estimator(replace(estimator.schema, columns=(*estimator.schema.columns, URL)), models)

@@ -29,7 +29,7 @@ def held_facts(schema: Schema, models: Mapping[str, store.StoredModel], runtimes
                 "digits": len(column.radices),
                 "grid_cells": None if column.grid is None else column.grid.cells,
             }
-            for column in schema.columns
+            for column in schema.coded
         ],
         "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in schema.left_out],
         "texts": [

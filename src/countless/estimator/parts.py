@@ -45,7 +45,7 @@ def summary_of(index: int) -> str:
 
 
 def _columns_runtimes(schema: Schema, models: Mapping[str, store.StoredModel]) -> tuple[Runtime[Any], ...]:
-    if not schema.columns:
+    if not schema.coded:
         return ()
     model = _stored(models, COLUMNS_MODEL)
     spec = ModelSpec.from_json(model.spec)
@@ -92,7 +92,7 @@ def _counts(schema: Schema, models: Mapping[str, store.StoredModel]) -> Counts |
     if model.spec.get("kind") != PAIRS:
         raise _mismatch()
     pairs = Pairs.from_arrays(model.arrays, schema)
-    return Counts(pairs, [schema.positions(index) for index in range(len(schema.columns))])
+    return Counts(pairs, [schema.positions(index) for index in range(len(schema.coded))])
 
 
 def _check_kept_rows(schema: Schema, model: store.StoredModel) -> None:

@@ -29,7 +29,7 @@ from tests.engine.text.test_runtime import arrays
 
 LENGTH = 12
 COLUMN = TextColumn("t", "VARCHAR", "ABabc", LENGTH, True, 9, (("é", 2), ("ü", 3)), (9, 9, 9, 9, 9))
-COMPILER = Compiler(Schema(100, (), (), texts=(COLUMN,)))
+COMPILER = Compiler(Schema(100, (COLUMN,)))
 SPEC = TextSpec(len(COLUMN.characters), LENGTH, width=8, blocks=1, heads=2, inner=12, buckets=31)
 
 
@@ -133,7 +133,7 @@ CLAUSES = LIKES | st.builds("({}) {} ({})".format, LIKES, st.sampled_from(["AND"
 @given(TEXTS, CLAUSES, st.integers(2, 5))
 def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, threshold: int) -> None:
     column = _frequencies(texts)
-    (box,) = Compiler(Schema(100, (), (), texts=(column,))).compile(where).region.boxes or (None,)
+    (box,) = Compiler(Schema(100, (column,))).compile(where).region.boxes or (None,)
     if box is None or not box.texts:
         return
     asked = box.texts[0].language
