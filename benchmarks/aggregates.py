@@ -86,8 +86,8 @@ def main() -> None:
 def statements(schema: Schema, source: Source, count: int, seed: int) -> list[Statement]:
     """Random statements about the table."""
     rng = np.random.default_rng(seed)
-    keys = [column for column in schema.columns if column.grid is None and column.distinct <= MOST_VALUES]
-    numbers = [column for column in schema.columns if is_numeric(column.type) and column.distinct > 2]
+    keys = [column for column in schema.coded if column.grid is None and column.distinct <= MOST_VALUES]
+    numbers = [column for column in schema.coded if is_numeric(column.type) and column.distinct > 2]
     clauses = mixed_clauses(schema, source, count, seed, FILTERS)
     found = []
     for place, clause in enumerate(clauses):

@@ -60,7 +60,7 @@ def main() -> None:
         seconds[name] = round(time.perf_counter() - started, 2)
     columns = {
         column.name: facts(schema, index, asked[:, index], hidden[:, index], {k: v[:, index] for k, v in found.items()})
-        for index, column in enumerate(schema.columns)
+        for index, column in enumerate(schema.coded)
         if hidden[:, index].any()
     }
     result = {
@@ -96,7 +96,7 @@ def codes_of(rows: Any, schema: Schema) -> IntArray:
 
 def by_model(estimator: Estimator, sample: Source, hidden: BoolArray) -> IntArray:
     """The codes of the first rows of the sample after the model has filled in what is hidden."""
-    names = [column.name for column in estimator.schema.columns]
+    names = [column.name for column in estimator.schema.coded]
     texts = ", ".join(f"CAST({quote_identifier(name)} AS VARCHAR)" for name in names)
     rows = sample.rows(f"SELECT {texts} FROM {sample.table} LIMIT {len(hidden)}")
     given = [
@@ -115,7 +115,7 @@ def imputed(imputer: Any, learned: FloatArray, holes: FloatArray, schema: Schema
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         filled: NDArray[Any] = imputer.fit(learned).transform(holes)
-    most = np.array([max(0, column.null - 1) for column in schema.columns])
+    most = np.array([max(0, column.null - 1) for column in schema.coded])
     codes: IntArray = np.clip(np.rint(filled), 0, most).astype(np.int64)
     return codes
 
@@ -125,7 +125,7 @@ def facts(
 ) -> dict[str, dict[str, float]]:
     """How often each method hits the right code of a column, and how far off it is."""
     hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in found.items()}
-    column = schema.columns[index]
+    column = schema.coded[index]
     told: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
     if is_numeric(column.type):
         numbers = Values(column).means

@@ -37,7 +37,7 @@ def main() -> None:
     options = _options()
     model, source = Estimator.load(options.model), Source.open(str(options.table))
     rng = np.random.default_rng(options.seed)
-    small = [column for column in model.schema.columns if column.grid is None and column.size <= MOST_VALUES]
+    small = [column for column in model.schema.coded if column.grid is None and column.size <= MOST_VALUES]
     counts, spreads, ratios, disagreements, distances, marginal = [], [], [], [], [], []
     for filters in paper_filters(model.schema, source, options.queries, options.seed, FILTERS):
         where = " AND ".join(filters)

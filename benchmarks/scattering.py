@@ -41,7 +41,7 @@ def main() -> None:
     for where in paper_clauses(model.schema, source, options.queries, options.seed):
         (box,) = compiler.compile(where).region.boxes
         _add(found["counts"], model, model._runtimes.hinted(box), None)
-    small = [index for index, column in enumerate(model.schema.columns) if column.size <= MOST_VALUES]
+    small = [index for index, column in enumerate(model.schema.coded) if column.size <= MOST_VALUES]
     for filters in paper_filters(model.schema, source, options.queries, options.seed, (3, 6)):
         (box,) = compiler.compile(" AND ".join(filters)).region.boxes
         asked = {item.positions for item in box.filters}

@@ -46,7 +46,7 @@ def test_the_papers_queries(people: Path, table: Table) -> None:
     clauses = paper_clauses(table.schema, source, 300, seed=3)
     assert clauses == paper_clauses(table.schema, Source.open(people), 300, seed=3)
     assert clauses != paper_clauses(table.schema, source, 300, seed=4)
-    operators: dict[str, Counter[type]] = {column.name: Counter() for column in table.schema.columns}
+    operators: dict[str, Counter[type]] = {column.name: Counter() for column in table.schema.coded}
     for where in clauses:
         filters = filters_of(where)
         columns = [item.find(exp.Column).name for item in filters]  # type: ignore[union-attr]

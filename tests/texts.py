@@ -21,4 +21,4 @@ def random_estimator(*texts: TextColumn, seed: int = 0) -> Estimator:
     columns = [(column.characters, column.length) for column in texts]
     spec = SharedTextSpec.of(columns, width=8, blocks=1, heads=2, inner=8, buckets=31)
     arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shared_shapes(spec).items()}
-    return Estimator(Schema(100, (), (), texts), Sections({TEXT: StoredNetwork.encoded(spec, arrays, "float32")}))
+    return Estimator(Schema(100, texts), Sections({TEXT: StoredNetwork.encoded(spec, arrays, "float32")}))

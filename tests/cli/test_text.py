@@ -91,7 +91,7 @@ class TestFit:
         assert done.code == 0, done.err
         schema = Estimator.load(tmp_path / "m").schema
         assert schema.texts == ()
-        assert schema.columns[0].grid is not None
+        assert schema.coded[0].grid is not None
         assert "text" not in done.err
 
     def test_without_a_summary(self, run: Run, lines: Path, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_codes_are_those_of_one_machine(ray: str, tmp_path: Path, files: str, ki
             on_reading=heard.append,
         )
     assert table.schema == alone.schema
-    assert [column.name for column in table.schema.columns if column.grid] == ["measure"]
+    assert [column.name for column in table.schema.coded if column.grid] == ["measure"]
     assert table.fingerprint == alone.fingerprint
     assert (table.matrix() == alone.matrix()).all()
     assert stages[-2:] == ["encoding rows", "shuffling rows"]

@@ -65,7 +65,7 @@ def test_some_values_make_a_grid_that_is_as_good(file: str) -> None:
     exact = read_schema(source, options)
     assert [column.name for column in found.columns] == [column.name for column in exact.columns]
     for name in ("measure", "odd"):
-        column, true = (schema.columns[schema.find(name) or 0] for schema in (found, exact))
+        column, true = (schema.coded[schema.find(name) or 0] for schema in (found, exact))
         assert column.grid is not None
         assert true.grid is not None
         assert column.has_null == true.has_null

@@ -35,7 +35,7 @@ def test_counts_of_pairs_add(old: list[tuple[int, int]], new: list[tuple[int, in
     origins = tuple(
         np.array([held[i].index(value) if value in held[i] else NEW for value in wider[i]]) for i in range(2)
     )
-    whole = Schema(len(old) + len(new), after.schema.columns)
+    whole = Schema(len(old) + len(new), after.schema.coded)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "BUCKETS", (buckets,))
         patch.setattr("countless.data.adding.MOST_BUCKETS", most)

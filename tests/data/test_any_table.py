@@ -99,7 +99,7 @@ def made(select: str) -> Source:
 
 def check(source: Source, table: Table) -> None:
     """The codes stand for the values, in their order, and NULL has its own."""
-    for column, codes in zip(table.schema.columns, column_codes(table), strict=True):
+    for column, codes in zip(table.schema.coded, column_codes(table), strict=True):
         value = f"CAST({quote_identifier(column.name)} AS {column.type})"
         texts = [text for (text,) in source.rows(f"SELECT CAST({value} AS VARCHAR) FROM {source.table}")]
         code_of = dict(zip(texts, codes.tolist(), strict=True))
@@ -168,7 +168,7 @@ def test_many_columns() -> None:
     rng = random.Random(0)
     selected = ", ".join(f"{column_of(kinds[index % len(kinds)], rng)} AS c{index}" for index in range(300))
     table = Table.encode(made(f"SELECT {selected} FROM range(50)"))
-    assert len(table.schema.columns) == 300
+    assert len(table.schema.coded) == 300
     assert [counts.sum() for counts in table.counts()] == [50] * 300
 
 

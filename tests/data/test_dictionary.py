@@ -36,7 +36,7 @@ AWKWARD = st.text(st.sampled_from("\0\x01\t\n\"'\\%,{}aAéå e\u0301\u030a\u200d
 
 def decoded(table: Table, index: int = 0) -> list[str | None]:
     """The values of a column, row by row."""
-    values = [*table.schema.columns[index].values, None]
+    values = [*table.schema.coded[index].values, None]
     return [values[code] for code in column_codes(table)[index]]
 
 

@@ -37,13 +37,13 @@ def encoded(sql: str, **options: Any) -> tuple[Source, Table, IntArray]:
     source = Source.open(connect().sql(sql))
     table = Table.encode(source, EncodeOptions(**options))
     digits = tuple(table.codes[position] for position in table.schema.positions(0))
-    return source, table, from_digits(digits, table.schema.columns[0].radices)
+    return source, table, from_digits(digits, table.schema.coded[0].radices)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cells_are_in_order_and_hold_as_many_rows(kind: str) -> None:
     source, table, codes = encoded(f"SELECT {KINDS[kind]} AS v FROM range(4000)", max_distinct=100, no_text=("v",))
-    (column,) = table.schema.columns
+    (column,) = table.schema.coded
     assert column.grid is not None
     assert column.grid.cells == column.size == 100
     assert column.distinct == source.rows(f"SELECT count(DISTINCT v) FROM {source.table}")[0][0]
@@ -60,7 +60,7 @@ def test_cells_are_in_order_and_hold_as_many_rows(kind: str) -> None:
 def test_a_heavy_value_is_alone_and_null_is_last() -> None:
     sql = "SELECT CASE WHEN range % 10 = 0 THEN NULL WHEN range % 3 = 0 THEN 7000.5 ELSE range + 0.25 END AS v"
     source, table, codes = encoded(f"{sql} FROM range(20000)", max_distinct=50)
-    (column,) = table.schema.columns
+    (column,) = table.schema.coded
     grid = column.grid
     assert grid is not None
     heavy = next(cell for cell in range(grid.cells) if column.values[grid.starts[cell]] == "7000.50")
@@ -75,7 +75,7 @@ def test_a_heavy_value_is_alone_and_null_is_last() -> None:
 def test_what_is_beyond_all_numbers_is_alone() -> None:
     odd = "[-1e999, 1e999, 'nan'::DOUBLE][1 + range % 3]"
     _, table, _ = encoded(f"SELECT CASE WHEN range < 9 THEN {odd} ELSE range / 7 END AS v FROM range(5000)")
-    (column,) = table.schema.columns
+    (column,) = table.schema.coded
     assert column.grid is not None
     assert column.values[0] == "-inf"
     assert column.values[-2:] == ("inf", "nan")
@@ -84,7 +84,7 @@ def test_what_is_beyond_all_numbers_is_alone() -> None:
 
 def test_a_grid_is_two_digits_of_few_symbols() -> None:
     _, table, _ = encoded("SELECT range / 3 AS v FROM range(50000)")
-    (column,) = table.schema.columns
+    (column,) = table.schema.coded
     assert column.grid is not None
     assert column.grid.cells == 1024
     assert column.radices == (32, 32)
@@ -93,8 +93,8 @@ def test_a_grid_is_two_digits_of_few_symbols() -> None:
 
 def test_values_that_need_quotes() -> None:
     _, table, codes = encoded("SELECT chr(39) || range || ' \"ß😀' AS v FROM range(3000)", no_text=("v",))
-    assert table.schema.columns[0].grid is not None
-    assert len(np.unique(codes)) == table.schema.columns[0].size
+    assert table.schema.coded[0].grid is not None
+    assert len(np.unique(codes)) == table.schema.coded[0].size
 
 
 def test_rows_stay_together() -> None:
@@ -106,12 +106,12 @@ def test_rows_stay_together() -> None:
 def test_near_the_limit_the_exact_count_decides() -> None:
     for distinct, expected in ((200, False), (201, True)):
         _, table, _ = encoded(f"SELECT range % {distinct} AS v FROM range(5000)", max_distinct=200)
-        assert (table.schema.columns[0].grid is not None) is expected
+        assert (table.schema.coded[0].grid is not None) is expected
 
 
 def test_yes_and_no_are_never_a_grid() -> None:
     _, table, _ = encoded("SELECT range % 2 = 0 AS v FROM range(50)", max_distinct=1)
-    assert table.schema.columns[0].grid is None
+    assert table.schema.coded[0].grid is None
 
 
 @st.composite

@@ -35,7 +35,7 @@ def numbers(select: str) -> Source:
 def test_values_keep_their_order_and_old_ones_their_codes(old: list[int | None], new: list[int | None]) -> None:
     before = Table.encode(table(a=list(old))).schema
     growth = grown(before, conformed(Source.open(table(a=list(new))), before))
-    column, was = growth.schema.columns[0], before.columns[0]
+    column, was = growth.schema.coded[0], before.coded[0]
     every = sorted({value for value in (*old, *new) if value is not None})
     assert column.values == tuple(map(str, every))
     assert column.has_null == (None in old or None in new)
@@ -54,12 +54,12 @@ def test_values_keep_their_order_and_old_ones_their_codes(old: list[int | None],
 
 def test_rows_of_old_symbols_move_to_their_new_codes() -> None:
     before = Table.encode(numbers("SELECT range * 3 AS a, range % 2 AS b FROM range(2500)"), EncodeOptions())
-    assert len(before.schema.columns[0].radices) > 1  # written in digits
+    assert len(before.schema.coded[0].radices) > 1  # written in digits
     rows = conformed(numbers("SELECT range * 3 + 1 AS a, 7 AS b FROM range(90)"), before.schema)
     growth = grown(before.schema, rows)
     moved = growth.moved(np.stack([code.astype(np.int64) for code in before.codes], axis=1))
     again = Table(growth.schema, tuple(moved.T))
-    after = growth.schema.columns[0]
+    after = growth.schema.coded[0]
     if after.grid is None:
         assert [int(after.values[code]) for code in column_codes(again)[0]] == [3 * place for place in range(2500)]
     assert column_codes(again)[1].max() == 1
@@ -67,11 +67,11 @@ def test_rows_of_old_symbols_move_to_their_new_codes() -> None:
 
 def test_a_grid_gets_cells_for_what_lies_beyond_its_ends() -> None:
     before = Table.encode(numbers("SELECT sqrt(range + 1000) AS x FROM range(20000)")).schema
-    grid = before.columns[0].grid
+    grid = before.coded[0].grid
     assert grid is not None
     rows = conformed(numbers("SELECT CASE WHEN range % 9 > 0 THEN range * 0.1 END AS x FROM range(6000)"), before)
     growth = grown(before, rows)
-    column = growth.schema.columns[0]
+    column = growth.schema.coded[0]
     assert column.grid is not None
     kept = growth.origins[0][growth.origins[0] != NEW]
     assert kept.tolist() == list(range(grid.cells))
@@ -87,7 +87,7 @@ def test_a_grid_gets_cells_for_what_lies_beyond_its_ends() -> None:
 def test_shares_within_a_cell_follow_the_new_rows() -> None:
     before = Table.encode(numbers("SELECT range * 1.0 AS x FROM range(4000)"), EncodeOptions(max_distinct=1)).schema
     rows = conformed(numbers("SELECT 1.0 AS x FROM range(4000)"), before)
-    column, after = before.columns[0], grown(before, rows).schema.columns[0]
+    column, after = before.coded[0], grown(before, rows).schema.coded[0]
     assert column.grid is not None
     assert after.grid is not None
     assert column.grid.cells == after.grid.cells == 1

@@ -83,7 +83,7 @@ def records(table: Table) -> Counter[bytes]:
 
 def test_the_same_rows_in_random_order(whole: Table, mapped: Table) -> None:
     assert mapped.schema == whole.schema
-    assert [column.grid is not None for column in whole.schema.columns].count(True) == 3
+    assert [column.grid is not None for column in whole.schema.coded].count(True) == 3
     assert [text.name for text in whole.schema.texts] == ["note"]
     assert records(mapped) == records(whole)
     places = np.asarray(mapped.codes[0], dtype=np.int64) * 32 + mapped.codes[1]  # of the grid of id, which ascends
@@ -131,7 +131,7 @@ def test_any_small_table(tmp_path: Path, data: st.DataObject) -> None:
     names = ", ".join(
         f"CASE WHEN c{place} IS NULL THEN NULL ELSE CAST(c{place} AS VARCHAR) END" for place in range(len(kinds))
     )
-    for place, column in enumerate(whole.schema.columns):
+    for place, column in enumerate(whole.schema.coded):
         read = connection.execute(f"SELECT {names} FROM t").fetchall()
         texts = [*column.values, None]
         told = [texts[code] for code in np.asarray(whole.codes[place])]

@@ -33,8 +33,8 @@ SCHEMA = Schema(
         Column("word", "VARCHAR", ("1", "it's", "a\nb"), has_null=False),
         Column("yes", "BOOLEAN", ("false", "true"), has_null=False),
         Column("at", "TIMESTAMP_S", ("2020-01-01 00:00:00", "2020-01-01 12:30:00"), has_null=False),
+        TextColumn("t", "VARCHAR", "ab", 3, True, 9, (), (5, 5)),
     ),
-    texts=(TextColumn("t", "VARCHAR", "ab", 3, True, 9, (), (5, 5)),),
 )
 
 
@@ -56,11 +56,11 @@ def codes(rows: Any, name: str, schema: Schema = SCHEMA) -> list[int]:
 def test_the_fitted_table_has_its_own_codes(max_distinct: int, size: int) -> None:
     rows = connect().sql(f"SELECT * FROM ({PEOPLE}) LIMIT 500")
     table = Table.encode(rows, EncodeOptions(max_distinct=max_distinct))
-    assert any(column.grid for column in table.schema.columns) == (max_distinct == 20)
+    assert any(column.grid for column in table.schema.coded) == (max_distinct == 20)
     found = recode(rows, table.schema, size)
     assert [some.first for some in found] == list(range(0, 500, size))
     together = np.concatenate([some.codes for some in found])
-    for index, (column, wanted) in enumerate(zip(table.schema.columns, column_codes(table), strict=True)):
+    for index, (column, wanted) in enumerate(zip(table.schema.coded, column_codes(table), strict=True)):
         nulls = np.concatenate([some.nulls for some in found])[:, index]
         np.testing.assert_array_equal(np.where(nulls, column.null, together[:, index]), wanted)
         np.testing.assert_array_equal(nulls, together[:, index] == MISSING)
@@ -89,7 +89,7 @@ def test_codes_are_those_that_duckdb_finds(data: st.DataObject) -> None:
             f"CREATE TABLE {name} AS SELECT unnest(CAST($1 AS {kind}[])) AS v, unnest(range({len(values)})) AS i",
             [values],
         )
-    (column,) = Table.encode(connection.sql("SELECT v FROM known")).schema.columns
+    (column,) = Table.encode(connection.sql("SELECT v FROM known")).schema.coded
     schema = Schema(len(known), (column,))
     places = connection.execute(
         "SELECT i, v IS NULL, (SELECT count(DISTINCT k.v) FROM known AS k WHERE k.v < asked.v), "
@@ -169,7 +169,7 @@ def test_names_and_columns_that_are_not_there() -> None:
     day = SCHEMA.find("day")
     assert found.codes[:, day].tolist() == [0, MISSING]
     assert found.nulls[:, day].tolist() == [False, True]
-    others = np.arange(len(SCHEMA.columns)) != day
+    others = np.arange(len(SCHEMA.coded)) != day
     assert (found.codes[:, others] == MISSING).all()
     assert not found.nulls[:, others].any()
     assert found.texts == (["ab", None],)

@@ -26,7 +26,7 @@ def encode(sql: str, **options: Any) -> Table:
 
 
 def decoded(table: Table, index: int = 0) -> list[str | None]:
-    column = table.schema.columns[index]
+    column = table.schema.coded[index]
     values = [*column.values, None]
     return [values[code] for code in table.codes[index]]
 
@@ -54,7 +54,7 @@ def test_every_type_in_its_order_with_null(kind: str) -> None:
     shuffled = [*reversed(texts), None, *texts, texts[0], None]
     rows = ", ".join("(NULL)" if text is None else f"('{text.replace(chr(39), chr(39) * 2)}')" for text in shuffled)
     table = encode(f"SELECT CAST(v AS {kind}) AS v FROM (VALUES {rows}) AS t(v)")
-    column = table.schema.columns[0]
+    column = table.schema.coded[0]
     assert column.values == tuple(texts)
     assert column.has_null
     assert decoded(table) == shuffled
@@ -69,8 +69,8 @@ def test_enumerations_and_uuids_are_their_strings() -> None:
         "SELECT v::ENUM('b', 'a') AS e, '6ccd780c-baba-1026-9564-5b8c656024db'::UUID AS u "
         "FROM (VALUES ('b'), ('a')) t(v)"
     )
-    assert [column.type for column in table.schema.columns] == ["VARCHAR", "VARCHAR"]
-    assert table.schema.columns[0].values == ("a", "b")
+    assert [column.type for column in table.schema.coded] == ["VARCHAR", "VARCHAR"]
+    assert table.schema.coded[0].values == ("a", "b")
 
 
 def test_codes_are_as_small_as_they_can_be() -> None:
@@ -91,8 +91,8 @@ def test_rows_stay_together_and_in_order() -> None:
 def test_one_value_and_all_null() -> None:
     table = encode("SELECT 1 AS one, NULL::INTEGER AS none FROM range(5)")
     assert table.schema.sizes == (1, 1)
-    assert table.schema.columns[1].values == ()
-    assert table.schema.columns[1].has_null
+    assert table.schema.coded[1].values == ()
+    assert table.schema.coded[1].has_null
 
 
 def test_odd_column_names() -> None:
@@ -113,12 +113,12 @@ def test_odd_column_names() -> None:
         "truth",
     ]
     quoted = ", ".join(f"range % 3 AS {chr(34)}{name.replace(chr(34), chr(34) * 2)}{chr(34)}" for name in names)
-    assert [column.name for column in encode(f"SELECT {quoted} FROM range(9)").schema.columns] == names
+    assert [column.name for column in encode(f"SELECT {quoted} FROM range(9)").schema.coded] == names
 
 
 def test_duplicate_column_names_are_told_apart() -> None:
     frame = pd.DataFrame([[1, 2, 3], [3, 4, 5]], columns=["a", "a", "A"])
-    names = [column.name for column in Table.encode(frame).schema.columns]
+    names = [column.name for column in Table.encode(frame).schema.coded]
     assert len({name.casefold() for name in names}) == 3
 
 
@@ -127,22 +127,22 @@ class TestLeavingOut:
         sql = "SELECT range AS id, (range % 300)::DOUBLE / 7 AS x, range % 7 AS a FROM range(5000)"
         schema = encode(sql, max_distinct=100).schema
         assert not schema.left_out
-        assert [column.grid is not None for column in schema.columns] == [True, True, False]
-        assert [column.distinct for column in schema.columns] == [5000, 300, 7]
+        assert [column.grid is not None for column in schema.coded] == [True, True, False]
+        assert [column.distinct for column in schema.coded] == [5000, 300, 7]
 
     def test_a_small_table_keeps_the_values_of_its_unique_columns(self) -> None:
-        assert encode("SELECT range AS id FROM range(500)").schema.columns[0].grid is None
+        assert encode("SELECT range AS id FROM range(500)").schema.coded[0].grid is None
 
     def test_unsupported_types(self) -> None:
         table = encode("SELECT [1, 2] AS list, {'a': 1} AS struct, 'x'::BLOB AS blob, range AS a FROM range(3)")
-        assert [column.name for column in table.schema.columns] == ["a"]
+        assert [column.name for column in table.schema.coded] == ["a"]
         assert all("not supported" in column.reason for column in table.schema.left_out)
 
     def test_chosen_columns(self) -> None:
         sql = "SELECT range AS a, range AS b, range AS c FROM range(3)"
-        assert [column.name for column in encode(sql, columns=("C", "a")).schema.columns] == ["a", "c"]
+        assert [column.name for column in encode(sql, columns=("C", "a")).schema.coded] == ["a", "c"]
         table = encode(sql, exclude=("b",))
-        assert [column.name for column in table.schema.columns] == ["a", "c"]
+        assert [column.name for column in table.schema.coded] == ["a", "c"]
         assert "excluded" in table.schema.left_out[0].reason
 
     def test_an_unknown_chosen_column(self) -> None:
@@ -163,7 +163,7 @@ class TestSources:
 
     def check(self, source: Any) -> None:
         table = Table.encode(source)
-        assert tuple(column.values for column in table.schema.columns) == self.EXPECTED
+        assert tuple(column.values for column in table.schema.coded) == self.EXPECTED
         assert table.rows == 2
 
     def test_frames(self) -> None:
@@ -235,8 +235,8 @@ class TestSources:
 def test_frames_with_dates_and_missing_values() -> None:
     frame = pd.DataFrame({"d": [datetime.datetime(2020, 1, 2, 3, 4), None], "x": [math.nan, 1.5], "s": ["a", None]})
     table = Table.encode(frame)
-    assert [column.has_null for column in table.schema.columns] == [True, True, True]
-    assert table.schema.columns[0].values[0].startswith("2020-01-02 03:04:00")
+    assert [column.has_null for column in table.schema.coded] == [True, True, True]
+    assert table.schema.coded[0].values[0].startswith("2020-01-02 03:04:00")
 
 
 @pytest.mark.parametrize("told", [duckdb.InterruptException("INTERRUPT"), RuntimeError("Query interrupted")])

@@ -32,7 +32,7 @@ def read(sql: str, **options: Any) -> Table:
 def stored_as(sql: str, **options: Any) -> dict[str, str]:
     """Each column, and whether it is stored as text, a grid or codes."""
     schema = read(sql, **options).schema
-    kinds = {column.name: "codes" if column.grid is None else "grid" for column in schema.columns}
+    kinds = {column.name: "codes" if column.grid is None else "grid" for column in schema.coded}
     return kinds | {column.name: "text" for column in schema.texts}
 
 
@@ -94,7 +94,12 @@ class TestRecognition:
     def test_texts_come_last_and_are_found_by_name(self) -> None:
         schema = read(f"SELECT {LONG} AS Page, range % 3 AS n FROM range(1500)").schema
         assert schema.names == ("n", "Page")
-        assert (schema.find("page"), schema.find_text("page"), schema.find_text("n")) == (None, 0, None)
+        assert (schema.find("page"), schema.find("n"), schema.find("m")) == (1, 0, None)
+        assert [column.is_text for column in schema.columns] == [False, True]
+        assert (schema.columns, schema.positions(0)) == ((*schema.coded, *schema.texts), (0,))
+        assert (schema.text_index(1), schema.index_of_text(0)) == (0, 1)
+        with pytest.raises(ValueError, match="text columns come after the others"):
+            replace(schema, columns=schema.columns[::-1])
 
 
 class TestAlphabet:
@@ -262,7 +267,7 @@ GOOD = TextColumn("t", "VARCHAR", "ab", 9, True, 7, (("é", 1), ("😀", 2)), (5
 
 
 def test_round_trip() -> None:
-    schema = Schema(10, (), (), (GOOD, replace(GOOD, name="u", rare=(), has_null=False)))
+    schema = Schema(10, (GOOD, replace(GOOD, name="u", rare=(), has_null=False)))
     assert Schema.from_json(schema.to_json()) == schema
     assert Schema.from_json(schema.to_json()).texts[0].to_json() == GOOD.to_json()
 
@@ -292,7 +297,7 @@ def test_round_trip() -> None:
     ],
 )
 def test_a_damaged_text_column(damage: dict[str, Any]) -> None:
-    data = Schema(10, (), (), (GOOD,)).to_json()
+    data = Schema(10, (GOOD,)).to_json()
     with pytest.raises(ModelFileError, match=r"fit"):
         Schema.from_json({**data, "texts": [GOOD.to_json() | damage]})
 

@@ -9,22 +9,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countless.automaton import Automaton, Language
+from countless.data.counting import count_pairs
 from countless.engine.answer import Answer
 from countless.engine.budget import offsets
+from countless.engine.counts import Counts
 from countless.engine.density import densities
 from countless.engine.exact import exact
-from countless.engine.methods import METHODS, mean
+from countless.engine.methods import METHODS, Method, for_columns, mean
 from countless.engine.paper import draw, progressive, skipping
 from countless.engine.particles import particles
 from countless.engine.resmade import ResMadeRuntime
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, QueryTooLargeError
-from countless.region import Box, Filter, Region
+from countless.region import Box, Filter, Region, TextFilter
 from countless.spec import ModelSpec
+from tests.data.test_pairs import encoded
 from tests.engine.test_resmade import network
+from tests.engine.text.table import letters_of
 from tests.mocks import JointRuntime, MockRuntime, PrefixRuntime, box_of, brute_force, digit_range
 
-SAMPLERS = [name for name in METHODS if name != "exact"]
+COLUMN_METHODS = for_columns()
+SAMPLERS = [name for name in COLUMN_METHODS if name != "exact"]
 SKIPPING = [name for name in SAMPLERS if "progressive" not in name and name != "multi-order"]
 SEEDS = 400
 SPEC = ModelSpec((3, 4, 5, 4), hidden=16, blocks=1, embedding=5, groups=(1, 2, 1), orders=((0, 1, 2, 3), (1, 3, 2, 0)))
@@ -33,7 +39,7 @@ SPEC = ModelSpec((3, 4, 5, 4), hidden=16, blocks=1, embedding=5, groups=(1, 2, 1
 def ask(method: str, runtime: MockRuntime, box: Box, budget: int, seed: int) -> Answer:
     """What a method answers; one that needs several orders is asked of the same model twice."""
     orders = [runtime, runtime] if method.startswith("multi-order") else [runtime]
-    (answer,) = METHODS[method](orders, [box], budget, seed)
+    (answer,) = COLUMN_METHODS[method](orders, [box], budget, seed)
     return answer
 
 
@@ -100,7 +106,7 @@ def test_skipping_methods_are_unbiased_for_conditionals_that_do_not_agree(method
     assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(SEEDS)
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("method", list(COLUMN_METHODS))
 @pytest.mark.parametrize("constrained", [(), (1,), (3,), (0, 1, 2, 3)])
 def test_none_one_and_all_columns(method: str, constrained: tuple[int, ...]) -> None:
     runtime = random_joint(5)
@@ -114,7 +120,7 @@ def test_none_one_and_all_columns(method: str, constrained: tuple[int, ...]) -> 
         assert found.visited == ()
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("method", list(COLUMN_METHODS))
 def test_a_filter_that_allows_nothing_is_zero(method: str) -> None:
     runtime = random_joint(5)
     found = ask(method, runtime, box_of({1: [], 2: [0]}, runtime.sizes), 10, 0)
@@ -187,6 +193,31 @@ class TestDensity:
     def test_unknown_method(self) -> None:
         with pytest.raises(CountlessError, match="unknown method 'magic': choose one of particles"):
             density(random_joint(0), Region(()), "magic", None, 0)
+
+    def test_a_method_for_text_only_and_one_for_columns_only(self) -> None:
+        runtime = random_joint(0)
+        with pytest.raises(CountlessError, match=r"'naive' is for text columns only: choose one of particles, .*exact"):
+            density(runtime, Region((box_of({0: [0]}, runtime.sizes),)), "naive", None, 0)
+        text = TextFilter(0, Language(Automaton.constant(letters_of("ab", ""), True), False, False))
+        with pytest.raises(CountlessError, match="unknown method 'multi-order' for text: choose one of particles"):
+            density(runtime, Region((Box((), (text,)),)), "multi-order", None, 0)
+
+    def test_counts_are_for_methods_that_use_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A method that a plugin brings, too."""
+        runtime = random_joint(0)
+        table = encoded([(0, 0, 0, 0), (1, 0, 0, 0)], runtime.sizes)
+        counts = Counts(count_pairs(table), [(position,) for position in range(4)])
+        region = Region((box_of({0: [0], 1: [0]}, runtime.sizes),))
+        for name, ask in COLUMN_METHODS.items():
+            monkeypatch.setitem(METHODS, "mine", Method(ask, uses_counts=True))
+            monkeypatch.setitem(METHODS, "other", Method(ask))
+            runtimes = Runtimes((runtime, runtime) if name.startswith("multi-order") else (runtime,), counts=counts)
+            (mine,), (other,), (own,) = (
+                densities(runtimes, [region], asked, 20, 0) for asked in ("mine", "other", name)
+            )
+            assert (mine.value, mine.answers[0].counted) == (0.5, True)
+            assert (other.value != 0.5, other.answers[0].counted) == (True, False)
+            assert own == (mine if METHODS[name].uses_counts else other)
 
     def test_no_particles(self) -> None:
         with pytest.raises(CountlessError, match="must be at least 1"):

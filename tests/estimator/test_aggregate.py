@@ -198,7 +198,7 @@ class TestGrids:
 
     def test_numbers_and_times(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
         table, relation = grid
-        assert table.schema.columns[1].grid is not None
+        assert table.schema.coded[1].grid is not None
         asked = "count(x), avg(x), sum(x), stddev(x), median(x), quantile_disc(x, 0.9)"
         sql = f"SELECT g, {asked} FROM t GROUP BY g ORDER BY g"
         for found, truth in zip(table.query(sql).rows, fetched(relation, sql), strict=True):
@@ -210,7 +210,7 @@ class TestGrids:
 
     def test_within_a_cell(self, grid: tuple[ExactTable, duckdb.DuckDBPyRelation]) -> None:
         table, _ = grid
-        ends = table.schema.columns[1].values[1:3]  # two knots of the first cell
+        ends = table.schema.coded[1].values[1:3]  # two knots of the first cell
         low, high = map(float, ends)
         middle = (low + high) / 2
         for where in (f"x BETWEEN {low} AND {high}", f"g >= 0 AND (x >= {low} AND {high} >= x AND x IS NOT NULL)"):

@@ -306,7 +306,7 @@ class TestTables:
             diagnose(estimator, pd.DataFrame({"a": [1]}))
 
     def test_filters_of_small_and_large_tables(self, estimator: Estimator) -> None:
-        wide = replace(estimator.schema, columns=estimator.schema.columns * 2)
+        wide = replace(estimator.schema, columns=estimator.schema.coded * 2)
         assert (usual_filters(estimator.schema), usual_filters(wide)) == ((1, 5), (5, 12))
 
 
@@ -314,4 +314,5 @@ def text_beside(estimator: Estimator) -> Estimator:
     """The estimator with a text column that nobody trained."""
     texts = random_estimator(URL)
     networks = {**estimator._sections.networks, **texts._sections.networks}
-    return Estimator(replace(estimator.schema, texts=(URL,)), replace(estimator._sections, networks=networks))
+    schema = replace(estimator.schema, columns=(*estimator.schema.columns, URL))
+    return Estimator(schema, replace(estimator._sections, networks=networks))

@@ -39,7 +39,7 @@ def test_it_is_what_single_estimates_say(estimator: Estimator, people: Path, col
     where = "age > 64 AND score < 1.3 AND city <> 'Rome'"
     found = estimator.joint([column], where)
     assert found.exact
-    texts = Values(estimator.schema.columns[found.columns[0]]).texts
+    texts = Values(estimator.schema.coded[found.columns[0]]).texts
     for (code,), rows in zip(found.codes.tolist(), found.rows.tolist(), strict=True):
         text = texts[code]
         value = f"\"{column}\" = '{text}'" if text is not None else f'"{column}" IS NULL'
@@ -210,7 +210,7 @@ def test_errors(estimator: Estimator) -> None:
     with pytest.raises(QueryTypeError, match="greater than the one before"):
         estimator.distribution("age", bins=[3, 2])
     with pytest.raises(QueryTypeError, match="at least 1"):
-        bins_of(estimator.schema.columns[0], 0)
+        bins_of(estimator.schema.coded[0], 0)
     with pytest.raises(UnsupportedQueryError):
         estimator.distribution("city", "age > (SELECT 1)")
     for twice in (["age", "city", "AGE"], ("city", "city")):
@@ -234,7 +234,7 @@ def test_values_within_groups_are_shifted_as_counts_say(model: Path, people: Pat
         estimator = Estimator.load(model)
         found = estimator.joint(["married", "age"], where, groups=1)
         assert not found.counted
-        ages = Values(estimator.schema.columns[0]).texts
+        ages = Values(estimator.schema.coded[0]).texts
         rows = {
             (bool(married), int(ages[age] or 0)): count
             for (married, age), count in zip(found.codes.tolist(), found.rows.tolist(), strict=True)

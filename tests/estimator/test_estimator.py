@@ -296,7 +296,7 @@ class TestDigits:
     """A column with thousands of values: in the model it is two digits, and nobody sees them."""
 
     def test_the_column_is_stored_in_digits(self, digits: Estimator) -> None:
-        assert digits.schema.columns[0].radices == (55, 55)
+        assert digits.schema.coded[0].radices == (55, 55)
         assert digits.schema.sizes == (55, 55, 2)
         assert digits.columns == ("n", "low")
 

@@ -18,7 +18,7 @@ from torch import Tensor
 import countless
 from countless.engine.answer import Answer
 from countless.engine.exact import exact
-from countless.engine.methods import METHODS
+from countless.engine.methods import for_columns
 from countless.engine.paper import draw
 from countless.engine.runtime import softmax
 from countless.engine.walk import States, walk
@@ -128,9 +128,10 @@ def test_sampled_answers_are_its_own_density(kind: str) -> None:
     spec = SPECS["several orders"]
     orders = runtimes(replace(spec, kind=kind), dict(network(kind, spec).arrays()))
     box = box_of({0: [0, 2], 2: [1, 3]}, spec.sizes)
-    for name in METHODS:
-        truth = METHODS["exact"](orders if name != "skipping" else orders[:1], [box], None, 0)[0].density
-        (found,) = METHODS[name](orders, [box], 3_000, 0)
+    methods = for_columns()
+    for name, ask in methods.items():
+        truth = methods["exact"](orders if name != "skipping" else orders[:1], [box], None, 0)[0].density
+        (found,) = ask(orders, [box], 3_000, 0)
         assert found.density == pytest.approx(truth, rel=0.5), name
 
 
@@ -203,7 +204,8 @@ def test_results_depend_on_the_source_of_plugins(monkeypatch: pytest.MonkeyPatch
 
 def test_the_contracts_try_what_the_environment_names(tmp_path: Path) -> None:
     (tmp_path / "other_plugin.py").write_text(
-        "from countless.engine.methods import METHODS, Method\nMETHODS['other'] = Method(METHODS['particles'].ask)\n"
+        "from countless.engine.methods import METHODS, Method\n"
+        "METHODS['other'] = Method(METHODS['particles'].columns)\n"
     )
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)]), PLUGINS: "other_plugin"}

@@ -20,7 +20,7 @@ SMALL = countless.Network(hidden=24, blocks=1, embedding=8)
 
 def columns(schema: Schema, order: tuple[int, ...]) -> list[str]:
     """The columns in the order in which their positions come."""
-    found = [schema.columns[schema.column_of(position)].name for position in order]
+    found = [schema.coded[schema.column_of(position)].name for position in order]
     return list(dict.fromkeys(found))
 
 
@@ -49,7 +49,7 @@ def test_named_columns_come_first(table: Table) -> None:
 
 def test_columns_by_their_entropy(table: Table) -> None:
     (falling,), (rising,) = (Orders.read(text, 1).positions(table) for text in ("falling", "rising"))
-    names = [column.name for column in table.schema.columns]
+    names = [column.name for column in table.schema.coded]
     bits = dict(zip(names, (map(entropy, table.counts())), strict=True))
     assert columns(table.schema, falling) == sorted(bits, key=lambda name: -bits[name])
     assert columns(table.schema, rising) == sorted(bits, key=lambda name: bits[name])

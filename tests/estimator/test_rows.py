@@ -54,7 +54,7 @@ def joint_of(runtimes: Runtimes) -> Any:
 
 
 def every_row() -> list[dict[str, Any]]:
-    values = [[*column.values, *[None] * column.has_null] for column in SCHEMA.columns]
+    values = [[*column.values, *[None] * column.has_null] for column in SCHEMA.coded]
     return [dict(zip("abc", row, strict=True)) for row in itertools.product(*values)]
 
 
@@ -95,7 +95,7 @@ class TestLogProb:
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": np.append(rng.normal(size=500), np.zeros(100)), "k": rng.integers(3, size=600)})
         estimator = fit(frame, max_distinct=40, epochs=1, network=SMALL)
-        assert estimator.schema.columns[0].grid is not None
+        assert estimator.schema.coded[0].grid is not None
         values = pd.DataFrame(itertools.product(frame["x"].unique(), range(3)), columns=["x", "k"])
         assert np.exp(estimator.log_prob(values)).sum() == pytest.approx(1.0, rel=1e-4)
 
@@ -103,7 +103,7 @@ class TestLogProb:
         columns = ["city", "married", "score"]
         estimator = fit(people, columns=columns, orders=3, epochs=1, network=SMALL)
         assert estimator.orders == 3
-        texts = [[*column.values, *[None] * column.has_null] for column in estimator.schema.columns]
+        texts = [[*column.values, *[None] * column.has_null] for column in estimator.schema.coded]
         rows = [dict(zip(columns, row, strict=True)) for row in itertools.product(*texts)]
         assert np.exp(estimator.log_prob(rows)).sum() == pytest.approx(1.0, rel=1e-4)
 
@@ -286,7 +286,7 @@ class TestAnomalies:
                 chances.append(joint[index] / joint[index].sum())
             ratios = [chance[code] / chance.max() for chance, code in zip(chances, codes, strict=True)]
             blamed = int(np.argmin(ratios))
-            column = SCHEMA.columns[blamed]
+            column = SCHEMA.coded[blamed]
             values = [*column.values, None]
             assert line["column"] == column.name
             assert line["value"] == values[codes[blamed]]
@@ -329,7 +329,7 @@ class TestAnomalies:
         frame = pd.DataFrame({"x": rng.normal(size=2_000), "rare": rng.random(size=2_000) < 0.1})
         frame.loc[::2, "x"] = None
         estimator = fit(frame, max_distinct=60, epochs=15, batch=100, network=SMALL)
-        assert estimator.schema.columns[0].grid is not None
+        assert estimator.schema.coded[0].grid is not None
         (found,) = estimator.anomalies({"x": 0.1, "rare": True}).to_dicts()
         assert (found["column"], found["expected"]) == ("rare", "false")
         (alone,) = estimator.anomalies({"x": 0.1}).to_dicts()

@@ -123,7 +123,7 @@ def test_a_table_without_ranges_has_no_cases_of_them(estimator: Estimator, peopl
     source = Source.open(people)
     source.run(f"COPY (SELECT married FROM {source.table}) TO '{tmp_path / 'few.parquet'}'")
     schema = type(estimator.schema)(
-        3000, tuple(column for column in estimator.schema.columns if column.name == "married")
+        3000, tuple(column for column in estimator.schema.coded if column.name == "married")
     )
     few = tmp_path / "few.parquet"
     found = measure(Counter(few), Counter(few), schema, few, 10, 0)

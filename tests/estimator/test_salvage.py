@@ -63,7 +63,7 @@ class TestBeforeTraining:
         fit(table, exclude=["the key"], **SMALL)
 
     def test_every_operator_and_kind_of_pattern_is_asked(self, estimator: Estimator) -> None:
-        for column in estimator.schema.columns:
+        for column in estimator.schema.coded:
             asked = every_filter(column)
             operators = {operator for kind in KINDS.values() for operator in kind.of(column)}
             assert len(asked) == len(operators) + 1

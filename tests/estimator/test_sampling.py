@@ -168,7 +168,7 @@ class TestColumns:
         )
         source = Source.open(connect().sql(rows))
         model = fit(source, epochs=8, max_distinct=1000, network=Network(hidden=32, blocks=1), calibrate=False)
-        assert all(column.grid is not None for column in model.schema.columns)
+        assert all(column.grid is not None for column in model.schema.coded)
         frame = model.sample(2000).to_pandas()
         assert frame["n"].isna().mean() == pytest.approx(0.2, abs=0.04)
         for name in ("x", "n"):

@@ -43,7 +43,7 @@ def world() -> tuple[Source, Table, Compiler]:
     connection.execute(f"CREATE TABLE t AS {ROWS}")
     source = Source.open(connection.table("t"))
     table = Table.encode(source, EncodeOptions(max_distinct=CELLS, no_text=("s",)))
-    assert [column.grid is not None for column in table.schema.columns] == [True] * 9 + [False]
+    assert [column.grid is not None for column in table.schema.coded] == [True] * 9 + [False]
     return source, table, Compiler(table.schema)
 
 
@@ -148,7 +148,7 @@ def test_a_range_within_one_cell_takes_a_fraction_of_it() -> None:
     _, table, compiler = world()
     index = table.schema.find("m")
     assert index is not None
-    column = table.schema.columns[index]
+    column = table.schema.coded[index]
     assert column.grid is not None
     low, high = (float(column.values[column.grid.starts[7] + knot]) for knot in (0, 1))
     (box,) = compiler.compile(f"m >= {low} AND m < {(low + high) / 2:.3f}").region.boxes
@@ -161,7 +161,7 @@ def test_equality_is_the_mean_count_of_a_value_of_its_cell() -> None:
     table = world()[1]
     index = table.schema.find("d")
     assert index is not None
-    column = table.schema.columns[index]
+    column = table.schema.coded[index]
     assert column.grid is not None
     cell = 11
     inside = np.count_nonzero(table.codes[table.schema.positions(index)[0]] == cell)
@@ -192,7 +192,7 @@ def test_unseen_is_said_only_of_what_cannot_be_there() -> None:
 )
 def test_how_it_is_known(where: str, how: str) -> None:
     (comparison,) = asked(where).comparisons
-    assert (comparison.how, comparison.cells) == (how, world()[1].schema.columns[comparison.column == "i"].null)
+    assert (comparison.how, comparison.cells) == (how, world()[1].schema.coded[comparison.column == "i"].null)
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ SCHEMA = Schema(
         Column("since when", "DATE", ("2020-01-01",), False),
         Column("income", "DOUBLE", ("1.0", "2.0", "3.0", "4.0"), False, (), GRID),
         Column("n", "BIGINT", ("1",), False),
+        URL,
     ),
     (LeftOut("secret", "INTEGER", "it was excluded when the model was fitted"),),
-    (URL,),
 )
 
 
@@ -125,6 +125,7 @@ class TestParts:
         ("SELECT avg(url) FROM t", "character by character", "url"),
         ("SELECT count(url) FROM t", r'select count\(\*\) with WHERE "url" IS NOT NULL', "url"),
         ("SELECT url, count(*) FROM t GROUP BY url", "character by character", "url"),
+        ("SELECT city AS url, count(*) FROM t GROUP BY url", "character by character", "url"),
         ("SELECT income, count(*) FROM t GROUP BY 1", "too many values to group by", "income"),
         ("SELECT upper(city), count(*) FROM t GROUP BY 1", "not expressions", "upper(city"),
         ("SELECT city, count(*) FROM t GROUP BY ROLLUP (city)", "ROLLUP", "city"),

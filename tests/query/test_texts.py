@@ -30,8 +30,9 @@ STRINGS = [
 ]
 SCHEMA = Schema(
     10_000,
-    (Column("n", "INTEGER", ("1", "2", "3"), True), Column("s", "VARCHAR", ("", "a", "b"), False)),
-    texts=(
+    (
+        Column("n", "INTEGER", ("1", "2", "3"), True),
+        Column("s", "VARCHAR", ("", "a", "b"), False),
         TextColumn("t", "VARCHAR", CHARACTERS, 20, True, len(STRINGS), RARE, (5,) * len(CHARACTERS)),
         TextColumn("u", "VARCHAR", "ab", 20, False, 9, (), (1, 1)),
     ),
@@ -67,7 +68,7 @@ def times(region: Region, row: dict[str, str | None]) -> int:
 
 
 def code(position: int, row: dict[str, str | None]) -> int:
-    column = SCHEMA.columns[position]
+    column = SCHEMA.coded[position]
     value = row[column.name]
     return column.null if value is None else column.values.index(value)
 

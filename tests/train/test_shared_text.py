@@ -11,6 +11,7 @@ import pytest
 from countless.automaton import Language
 from countless.data.text import TextColumn, encode
 from countless.engine.text.density import text_density
+from countless.engine.text.methods import PARTICLES
 from countless.engine.text.shared import runtimes_of
 from countless.query.strings import Script, like
 from countless.spec import SharedTextSpec
@@ -53,7 +54,7 @@ def test_each_column_has_its_own_language() -> None:
     def share(index: int, pattern: str) -> float:
         letters = COLUMNS[index].letters
         language = Language(like(Script(letters, tuple(letters.characters)), pattern), False, False)
-        return text_density(runtimes[index], language, "particles", None, 0).density
+        return text_density(runtimes[index], language, PARTICLES, None, 0).density
 
     for index, words in enumerate((ANIMALS, PLACES)):
         for word in words:

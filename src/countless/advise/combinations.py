@@ -26,7 +26,7 @@ def combinations_of(
     values: dict[str, Sequence[Any]] = dict(zip(drawn.names, drawn.columns, strict=True))
     most = {name.casefold(): count for name, count in distinct.items()}
     sizes = {
-        column.name: max(column.distinct, most.get(column.name.casefold(), 0)) for column in estimator.schema.columns
+        column.name: max(column.distinct, most.get(column.name.casefold(), 0)) for column in estimator.schema.coded
     }
     rng = np.random.default_rng(seed)
 

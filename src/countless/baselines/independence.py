@@ -27,12 +27,12 @@ class Independence(Encoded):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._columns: dict[int, tuple[FloatArray, tuple[NDArray[Any], ...]]] = {}  # by a column's first position
-        for index, column in enumerate(table.schema.columns):
+        for index, column in enumerate(table.schema.coded):
             positions = table.schema.positions(index)
             codes = from_digits(tuple(table.codes[position] for position in positions), column.radices)
             frequencies = np.bincount(codes, minlength=column.size) / table.rows
             self._columns[positions[0]] = frequencies, to_digits(np.arange(column.size), column.radices)
-        values = sum(int(stored_bytes(column).sum()) for column in table.schema.columns)
+        values = sum(int(stored_bytes(column).sum()) for column in table.schema.coded)
         self.bytes = values + sum(frequencies.nbytes for frequencies, _ in self._columns.values())
 
     def _answer(self, region: Region) -> tuple[float, float, float]:

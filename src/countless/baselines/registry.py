@@ -36,10 +36,10 @@ class Material:
     @cached_property
     def encoded(self) -> Table:
         """The model's columns as codes. Its text is known by name, and not read."""
-        names = tuple(column.name for column in self.schema.columns)
+        names = tuple(column.name for column in self.schema.coded)
         self.tell("encoding the table")
         table = Table.encode(self.table, EncodeOptions(columns=names, no_text=names))
-        return Table(replace(table.schema, texts=self.schema.texts), table.codes)
+        return Table(replace(table.schema, columns=(*table.schema.columns, *self.schema.texts)), table.codes)
 
     @cached_property
     def loaded(self) -> LoadedTable:
@@ -61,7 +61,7 @@ class Material:
 
 
 def _independence(material: Material) -> Baseline:
-    if not material.schema.columns:
+    if not material.schema.coded:
         raise DataError("the method 'independence' is not for text columns, and the model has no others")
     return Independence(material.encoded)
 

@@ -30,9 +30,9 @@ class RowSample(Encoded):
         super().__init__(table)
         size = max(1, round(table.rows * share))
         chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
-        schema = Schema(size, table.schema.columns, table.schema.left_out)
+        schema = Schema(size, table.schema.coded, table.schema.left_out)
         self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
-        self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.columns)))
+        self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.coded)))
 
     def _answer(self, region: Region) -> tuple[float, float, float]:
         return wilson(count_codes(self._sample, region) / self._sample.rows, self._sample.rows)
@@ -40,7 +40,7 @@ class RowSample(Encoded):
 
 def _sampled_bytes(sample: Table, index: int) -> int:
     """What the values of one column take; of a grid, as many as its knots do in the mean. NULL takes nothing."""
-    column = sample.schema.columns[index]
+    column = sample.schema.coded[index]
     lengths = stored_bytes(column)
     if column.grid is not None:
         return round(sample.rows * float(lengths.mean())) if len(lengths) else 0

@@ -78,7 +78,7 @@ def measure(model: Path, options: Options) -> dict[str, Any]:
         after = held_memory(process.pid)
     answered = len(heard.ms)
     return {
-        "cards": len(estimator.schema.columns),
+        "cards": len(estimator.schema.coded),
         "refreshes": len(cards_ms),
         **_percentiles("cards_ms", cards_ms),
         "clients": options.clients,
@@ -101,14 +101,14 @@ def measure(model: Path, options: Options) -> dict[str, Any]:
 
 def random_clauses(schema: Schema, count: int, seed: int) -> list[str]:
     """Conjunctions of a few filters on random columns with random values of theirs; no table is needed."""
-    if not schema.columns:
+    if not schema.coded:
         raise CountlessError("the model holds text only, of which no random questions are made: give another model")
     rng = np.random.default_rng(seed)
-    most = min(FILTERS[1], len(schema.columns))
+    most = min(FILTERS[1], len(schema.coded))
     found = []
     for _ in range(count):
-        chosen = rng.choice(len(schema.columns), size=rng.integers(FILTERS[0], most + 1), replace=False)
-        found.append(" AND ".join(_filter(schema.columns[index], rng) for index in chosen))
+        chosen = rng.choice(len(schema.coded), size=rng.integers(FILTERS[0], most + 1), replace=False)
+        found.append(" AND ".join(_filter(schema.coded[index], rng) for index in chosen))
     return found
 
 
@@ -153,7 +153,7 @@ def _service(model: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
 def _refresh(port: int, schema: Schema, clauses: Sequence[str]) -> list[float]:
     """The service's own milliseconds for the cards of all columns under each clause, in one request."""
     connection = HTTPConnection(HOST, port, timeout=SLOWEST)
-    columns = [column.name for column in schema.columns]
+    columns = [column.name for column in schema.coded]
     found = []
     for clause in clauses:
         body = json.dumps({"where": clause, "columns": columns})

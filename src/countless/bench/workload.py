@@ -87,7 +87,7 @@ def _of_seed(table: str, options: Options, seed: int, say: Callable[[str], None]
 def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:
     """``count`` random sets of columns."""
     rng = np.random.default_rng([seed, TEMPLATES_STREAM])
-    columns = len(schema.columns)
+    columns = len(schema.coded)
     least, most = (min(bound, columns) for bound in FILTERS)
     sizes = rng.integers(least, most + 1, size=count)
     return [sorted(rng.choice(columns, size=size, replace=False).tolist()) for size in sizes]

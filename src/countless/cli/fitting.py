@@ -107,7 +107,7 @@ class FitView(Listener):
     def table(self, schema: Schema) -> None:
         self._text_left = bool(schema.texts)
         texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
-        columns = f", {plural(len(schema.columns), 'column')}" if schema.columns or not texts else ""
+        columns = f", {plural(len(schema.coded), 'column')}" if schema.coded or not texts else ""
         self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
         for text in schema.texts:
             self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
@@ -263,7 +263,7 @@ def require_writable(output: Path) -> None:
 
 def hardly_trained(estimator: Estimator) -> bool:
     """Whether the columns were learned in so few epochs that :data:`HARDLY` should be told."""
-    return bool(estimator.schema.columns) and estimator.report.get("epochs", FEW_EPOCHS) < FEW_EPOCHS
+    return bool(estimator.schema.coded) and estimator.report.get("epochs", FEW_EPOCHS) < FEW_EPOCHS
 
 
 def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
@@ -301,7 +301,7 @@ def budget_for(seconds: float) -> str:
 def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
-    for column in estimator.schema.columns:
+    for column in estimator.schema.coded:
         table.add_row(
             column.name,
             column.type,
@@ -322,7 +322,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
         if left_out.reason != EXCLUDED:
             console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
     report = estimator.report
-    if estimator.schema.columns:
+    if estimator.schema.coded:
         console.print(trained(report), soft_wrap=True)
     if "text" in report:
         console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
@@ -334,7 +334,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
                 f"n-grams of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
                 "there was no time to count all"
             )
-    if estimator.schema.columns and report["options"]["masking"] == "none":
+    if estimator.schema.coded and report["options"]["masking"] == "none":
         hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
         console.print(hint, style="yellow", soft_wrap=True)
     console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
@@ -350,7 +350,7 @@ def _holds(estimator: Estimator) -> str:
     """What of the table's values the file tells."""
     schema, kept = estimator.schema, estimator.info()["kept_rows"]
     holds = "it holds every distinct value of the fitted columns"
-    less = [("a grid only its knots", any(column.grid for column in schema.columns))]
+    less = [("a grid only its knots", any(column.grid for column in schema.coded))]
     less.append(("text only what its model learned", bool(schema.texts)))
     rest = [f"of {what}" for what, so in less if so]
     holds = f"{holds}, but {' and '.join(rest)}" if rest else holds

@@ -12,7 +12,6 @@ import click
 
 from countless.data.memory import Memory
 from countless.engine.methods import METHODS
-from countless.engine.text.density import TEXT_METHODS
 from countless.errors import DataError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -111,7 +110,7 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         )
         method = click.option(
             "--method",
-            type=click.Choice([*dict.fromkeys([*METHODS, *TEXT_METHODS, *extra])]),
+            type=click.Choice([*METHODS, *extra]),
             default="particles",
             show_default=True,
             help="How to answer. naive is for text only; skipping and progressive read the first order of a model of"

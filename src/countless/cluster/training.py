@@ -141,4 +141,4 @@ class ClusterTrainer:
 
 def _rows(table: Encoded) -> int:
     """How many rows of the folder a table has: some are left out if it is a sample."""
-    return len(table.matrix()) if table.schema.columns else len(table.strings[0].symbols)
+    return len(table.matrix()) if table.schema.coded else len(table.strings[0].symbols)

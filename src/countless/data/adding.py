@@ -19,7 +19,7 @@ from countless.data.table import Table
 def added_pairs(pairs: Pairs, growth: Growth, table: Table) -> Pairs:
     """The counts of the old rows and those of ``table``, whose codes are the new ones."""
     moved = _moved(pairs, growth)
-    columns = table.schema.columns
+    columns = table.schema.coded
     codes = [
         from_digits(tuple(table.codes[position] for position in table.schema.positions(index)), column.radices)
         for index, column in enumerate(columns)
@@ -57,7 +57,7 @@ def _moved(pairs: Pairs, growth: Growth) -> Pairs:
     room = MOST_BUCKETS - sum(map(len, pairs.starts))
     starts, sources = [], []
     for place, column in enumerate(pairs.members):
-        null = growth.schema.columns[column].has_null
+        null = growth.schema.coded[column].has_null
         own, source = new_buckets(pairs.starts[place], growth.origins[column], room, null)
         room -= len(own) - len(pairs.starts[place])
         starts.append(own)

@@ -44,7 +44,7 @@ class Encoder:
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source = source
-        self._coders = [_coder(source, column) for column in schema.columns]
+        self._coders = [_coder(source, column) for column in schema.coded]
         self._alphabets = [Alphabet(text) for text in schema.texts]
         texts = [f"CAST({quote_identifier(text.name)} AS VARCHAR)" for text in schema.texts]
         symbols = sum(4 * (text.length + 1) for text in schema.texts)  # with what is made of them on the way

@@ -22,7 +22,7 @@ from countless.data.recode import MISSING, Recoded, differs, domain_of, matched,
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
 from countless.data.table import Table
-from countless.data.text import Strings, encode
+from countless.data.text import Strings, TextColumn, encode
 from countless.data.textual import grown_text
 from countless.data.types import quote_identifier, sql_literal
 from countless.errors import DataError, EmptyTableError
@@ -46,7 +46,7 @@ class Growth:
         """How many codes are new in each column that has any."""
         counts = {
             column.name: int((origin == NEW).sum())
-            for column, origin in zip(self.schema.columns, self.origins, strict=True)
+            for column, origin in zip(self.schema.coded, self.origins, strict=True)
         }
         return {name: count for name, count in counts.items() if count}
 
@@ -54,14 +54,14 @@ class Growth:
         """The new code of every old one of the column at ``index``."""
         origin = self.origins[index]
         kept = np.flatnonzero(origin != NEW)
-        codes = np.empty(self.old.columns[index].size, dtype=np.int64)
+        codes = np.empty(self.old.coded[index].size, dtype=np.int64)
         codes[origin[kept]] = kept
         return codes
 
     def moved(self, symbols: IntArray) -> IntArray:
         """Rows of symbols (rows, positions) of the old schema, in those of the new one."""
         found = np.empty((len(symbols), len(self.schema.sizes)), dtype=np.int64)
-        for index, (before, after) in enumerate(zip(self.old.columns, self.schema.columns, strict=True)):
+        for index, (before, after) in enumerate(zip(self.old.coded, self.schema.coded, strict=True)):
             codes = np.ravel_multi_index(tuple(symbols[:, self.old.positions(index)].T), before.radices)
             digits = to_digits(self.codes(index)[codes], after.radices)
             for position, digit in zip(self.schema.positions(index), digits, strict=True):
@@ -77,7 +77,6 @@ def conformed(source: Source, schema: Schema, strict: bool = True) -> Source:
     """
     types = dict(source.columns())
     held = [(column.name, column.type) for column in schema.columns]
-    held += [(column.name, column.type) for column in schema.texts]
     names = matched(list(types), [name for name, _ in held])
     if lacking := [name for place, (name, _) in enumerate(held) if place not in names]:
         told = ", ".join(lacking[:5])
@@ -104,8 +103,9 @@ def grown(schema: Schema, rows: Source, counts: Sequence[IntArray] | None = None
     ``counts`` are the old rows of every code of each column, where they are known: they tell how much the rows of
     a grid's cell weigh beside the new ones.
     """
-    columns, origins = [], []
-    for index, column in enumerate(schema.columns):
+    columns: list[Column | TextColumn] = []
+    origins = []
+    for index, column in enumerate(schema.coded):
         name = quote_identifier(column.name)
         ((nulls,),) = rows.rows(f"SELECT count(*) FILTER ({name} IS NULL) FROM {rows.table}")
         has_null = column.has_null or nulls > 0
@@ -117,14 +117,14 @@ def grown(schema: Schema, rows: Source, counts: Sequence[IntArray] | None = None
         columns.append(found)
         null = [column.null if column.has_null else NEW] if has_null else []
         origins.append(np.array([*origin, *null], dtype=np.int64))
-    texts = tuple(grown_text(text, rows, schema.rows) for text in schema.texts)
-    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns), texts=texts)
+    columns += [grown_text(text, rows, schema.rows) for text in schema.texts]
+    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns))
     return Growth(schema, after, tuple(origins))
 
 
 def encoded(rows: Source, schema: Schema) -> Table:
     """The ``rows``, all of whose values ``schema`` holds, as codes; the table's schema has their number."""
-    nulls = np.array([column.null for column in schema.columns], dtype=np.int64)
+    nulls = np.array([column.null for column in schema.coded], dtype=np.int64)
     parts: list[IntArray] = []
     texts: list[list[str | None]] = [[] for _ in schema.texts]
     with Recoded(rows, schema) as recoded:
@@ -135,10 +135,10 @@ def encoded(rows: Source, schema: Schema) -> Table:
         count = recoded.rows
     codes = np.concatenate(parts)
     if (strange := np.flatnonzero((codes < 0).any(axis=0))).size:
-        name = schema.columns[int(strange[0])].name
+        name = schema.coded[int(strange[0])].name
         raise DataError(f'"{name}" has values that the model does not hold: give them as new rows first')
     digits = tuple(
-        digit for index, column in enumerate(schema.columns) for digit in to_digits(codes[:, index], column.radices)
+        digit for index, column in enumerate(schema.coded) for digit in to_digits(codes[:, index], column.radices)
     )
     strings: list[Strings] = [encode(column, own) for column, own in zip(schema.texts, texts, strict=True)]
     return Table(replace(schema, rows=count), digits, tuple(strings))

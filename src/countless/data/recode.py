@@ -83,9 +83,8 @@ class Recoded:
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source, self.schema = source, schema
         self.types = dict(source.columns())
-        self.columns = matched(list(self.types), [column.name for column in schema.columns])
-        self.texts = matched(list(self.types), [column.name for column in schema.texts])
-        if not self.columns and not self.texts:
+        self.columns = matched(list(self.types), schema.names)
+        if not self.columns:
             ours, theirs = (
                 ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
                 for names in (list(schema.names), list(self.types))
@@ -108,17 +107,18 @@ class Recoded:
 
     def chunks(self, size: int = CHUNK) -> Iterator[Rows]:
         """All rows, in the source's order, some at a time."""
-        present = np.isin(np.arange(len(self.schema.columns)), list(self.columns))
+        present = np.isin(np.arange(len(self.schema.coded)), list(self.columns))
         for first in range(0, self.rows, size):
             found = self.source.arrays(
                 f"SELECT * FROM {self._table} WHERE place >= {first} AND place < {first + size} ORDER BY place"
             )
             codes = np.full((len(found["place"]), len(present)), MISSING, dtype=np.int64)
+            texts: list[list[str | None] | None] = [None] * len(self.schema.texts)
             for index in self.columns:
-                codes[:, index] = np.ma.getdata(found[f"c{index}"])
-            texts = [
-                _strings(found[f"t{index}"]) if index in self.texts else None for index in range(len(self.schema.texts))
-            ]
+                if self.schema.columns[index].is_text:
+                    texts[self.schema.text_index(index)] = _strings(found[f"t{index}"])
+                else:
+                    codes[:, index] = np.ma.getdata(found[f"c{index}"])
             yield Rows(first, codes, (codes == MISSING) & present, tuple(texts))
 
     def _codes(self) -> str:
@@ -127,6 +127,10 @@ class Recoded:
         for index, name in self.columns.items():
             column, kind = self.schema.columns[index], self.types[name]
             given = f"rows.{quote_identifier(name)}"
+            if column.is_text:
+                read.append(f"CAST({given} AS VARCHAR) AS t{index}")
+                found.append(f"t{index}")
+                continue
             read.append(f"{given} AS r{index}, {read_as(given, kind, column.type)} AS v{index}")
             value = f"v{index}"
             if column.grid is None:
@@ -142,9 +146,6 @@ class Recoded:
                 f"WHEN {differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
                 f"ELSE {code} END AS {width}) AS c{index}"
             )
-        for index, name in self.texts.items():
-            read.append(f"CAST(rows.{quote_identifier(name)} AS VARCHAR) AS t{index}")
-            found.append(f"t{index}")
         place = quote_identifier(f"{self.source.name}_place")  # no column of theirs is called so
         numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
         inner = f"SELECT {', '.join([f'rows.{place} AS place', *read])} FROM ({numbered}) AS rows"
@@ -153,11 +154,12 @@ class Recoded:
 
     def _check(self) -> None:
         """Count the rows, and complain about the first column that has a value of another type."""
-        counts = [f"count(*) FILTER (c{index} = {UNREADABLE})" for index in self.columns]
+        coded = {index: name for index, name in self.columns.items() if not self.schema.columns[index].is_text}
+        counts = [f"count(*) FILTER (c{index} = {UNREADABLE})" for index in coded]
         self.rows, *unreadable = self.source.rows(f"SELECT {', '.join(['count(*)', *counts])} FROM {self._table}")[0]
-        for (index, name), count in zip(self.columns.items(), unreadable, strict=True):
+        for (index, name), count in zip(coded.items(), unreadable, strict=True):
             if count:
-                column = self.schema.columns[index]
+                column = self.schema.coded[index]
                 given = f"rows.{quote_identifier(name)}"
                 value = read_as(given, self.types[name], column.type)
                 ((text,),) = self.source.rows(
@@ -256,16 +258,15 @@ def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
 
 def _type(schema: Schema, name: str) -> str | None:
     """The type of a column that the model holds."""
-    index, text = schema.find(name), schema.find_text(name)
-    if index is not None:
-        return schema.columns[index].type
-    return None if text is None else schema.texts[text].type
+    index = schema.find(name)
+    return None if index is None else schema.columns[index].type
 
 
 def _has_nan(schema: Schema, name: str) -> bool:
     """Whether NaN is a value of the column like others."""
     index = schema.find(name)
-    return index is not None and schema.columns[index].type in FLOATS and "nan" in schema.columns[index].values
+    column = None if index is None else schema.columns[index]
+    return column is not None and not column.is_text and column.type in FLOATS and "nan" in column.values
 
 
 def _plain(value: Any, nan: bool) -> Any:

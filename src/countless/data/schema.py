@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from countless.data.digits import GRID_DIGITS_FROM, radices_of
 from countless.data.grid import Grid
@@ -36,6 +36,7 @@ class Column:
     has_null: bool
     radices: tuple[int, ...] = ()
     grid: Grid | None = None
+    is_text: ClassVar[Literal[False]] = False
 
     def __post_init__(self) -> None:
         if not self.radices:
@@ -89,7 +90,9 @@ class LeftOut:
 class Schema:
     """What the model knows of the table: its number of rows, its columns, and the columns it left out.
 
-    ``columns`` have codes, and one model for all of them; each of ``texts`` has a model of its own.
+    ``columns`` are all that can be asked about; ``is_text`` tells the two kinds apart. Those that have codes come
+    first, with one model for all of them; then text columns, which share another. A column has one index, its place
+    among all; among the ``texts`` alone it has the one that :meth:`text_index` gives.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -97,29 +100,50 @@ class Schema:
     """
 
     rows: int
-    columns: tuple[Column, ...]
+    columns: tuple[Column | TextColumn, ...]
     left_out: tuple[LeftOut, ...] = ()
-    texts: tuple[TextColumn, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.columns != (*self.coded, *self.texts):
+            raise ValueError("text columns come after the others")
+
+    @cached_property
+    def coded(self) -> tuple[Column, ...]:
+        """The columns that have codes; their indexes are those among all columns."""
+        return tuple(column for column in self.columns if not column.is_text)
+
+    @cached_property
+    def texts(self) -> tuple[TextColumn, ...]:
+        """The text columns."""
+        return tuple(column for column in self.columns if column.is_text)
+
+    def text_index(self, index: int) -> int:
+        """The index among the text columns of the column at ``index``."""
+        return index - len(self.coded)
+
+    def index_of_text(self, text: int) -> int:
+        """The index among all columns of the text column at ``text`` among these."""
+        return len(self.coded) + text
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Every column that can be asked about, text last."""
-        return (*(column.name for column in self.columns), *(column.name for column in self.texts))
+        return tuple(column.name for column in self.columns)
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
         """Positions per column."""
-        return tuple(len(column.radices) for column in self.columns)
+        return tuple(len(column.radices) for column in self.coded)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Symbols of every position of the model."""
-        return tuple(radix for column in self.columns for radix in column.radices)
+        return tuple(radix for column in self.coded for radix in column.radices)
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
         starts = [0]
-        for column in self.columns:
+        for column in self.coded:
             starts.append(starts[-1] + len(column.radices))
         return tuple(starts)
 
@@ -129,7 +153,7 @@ class Schema:
 
     def column_of(self, position: int) -> int:
         """The index of the column that ``position`` belongs to."""
-        return next(index for index in range(len(self.columns)) if position < self._starts[index + 1])
+        return next(index for index in range(len(self.coded)) if position < self._starts[index + 1])
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -140,13 +164,6 @@ class Schema:
         """The index of the column called ``name``: exactly, or else without regard to case, as in DuckDB."""
         return self._index.get(name, self._index.get(name.casefold()))
 
-    def find_text(self, name: str) -> int | None:
-        """The index of the text column called ``name`` among the text columns."""
-        names = [column.name for column in self.texts]
-        if name in names:
-            return names.index(name)
-        return next((index for index, item in enumerate(names) if item.casefold() == name.casefold()), None)
-
     def find_left_out(self, name: str) -> LeftOut | None:
         """The column called ``name`` among those left out."""
         return next((column for column in self.left_out if column.name.casefold() == name.casefold()), None)
@@ -155,7 +172,7 @@ class Schema:
         """Plain data for the model file."""
         return {
             "rows": self.rows,
-            "columns": [column.to_json() for column in self.columns],
+            "columns": [column.to_json() for column in self.coded],
             "texts": [column.to_json() for column in self.texts],
             "left_out": [
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
@@ -168,8 +185,7 @@ class Schema:
         check_section("schema.json", SCHEMA, data)
         schema = cls(
             rows=data["rows"],
-            columns=tuple(map(Column.from_json, data["columns"])),
-            texts=tuple(map(TextColumn.from_json, data["texts"])),
+            columns=(*map(Column.from_json, data["columns"]), *map(TextColumn.from_json, data["texts"])),
             left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
         )
         schema._check()
@@ -177,17 +193,17 @@ class Schema:
 
     def _check(self) -> None:
         """Raise a :class:`ModelFileError` where what a file says does not hold together."""
-        for kind in [column.type for column in self.columns] + [text.type for text in self.texts]:
+        for kind in (column.type for column in self.columns):
             if stored_type(kind) != kind or not is_type(kind):
                 # The type becomes part of SQL: let nothing else in.
                 raise ModelFileError(
                     f"the schema has a column of unknown type {kind!r}: upgrade Countless, or fit again"
                 )
-        if not self.names or any(column.size < 1 for column in self.columns):
+        if not self.names or any(column.size < 1 for column in self.coded):
             raise _damaged("an empty table or column")
         if len(set(self.names)) < len(self.names):
             raise _damaged("two columns of one name")
-        for column in self.columns:
+        for column in self.coded:
             if not column.size <= math.prod(column.radices) <= 2 * column.size:
                 raise _damaged("a column does not fit its positions")
             if not are_printed(column.type, column.values):

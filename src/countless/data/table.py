@@ -121,16 +121,16 @@ class Table:
                 tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
                 for first in range(0, len(self.codes[0]), BLOCK_ROWS)
             )
-        positions = [self.schema.positions(index) for index in range(len(self.schema.columns))]
+        positions = [self.schema.positions(index) for index in range(len(self.schema.coded))]
         for part in parts:
             yield [
                 from_digits(tuple(part[position] for position in own), column.radices)
-                for own, column in zip(positions, self.schema.columns, strict=True)
+                for own, column in zip(positions, self.schema.coded, strict=True)
             ]
 
     def counts(self) -> list[IntArray]:
         """How many rows have each code of every column."""
-        found = [np.zeros(column.size, dtype=np.int64) for column in self.schema.columns]
+        found = [np.zeros(column.size, dtype=np.int64) for column in self.schema.coded]
         for block in self.blocks():
             for counts, codes in zip(found, block, strict=True):
                 counts += np.bincount(codes, minlength=len(counts))
@@ -257,7 +257,7 @@ def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None
         else:
             tell(f"reading the grid of {candidate.name}", rows)
             columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
-    return Schema(rows, tuple(columns), tuple(left_out), tuple(texts))
+    return Schema(rows, (*columns, *texts), tuple(left_out))
 
 
 def _small_columns(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class TextColumn:
     cut: int = 0
     beyond: float = 0.0
     estimated: bool = False
+    is_text: ClassVar[Literal[True]] = True
 
     @cached_property
     def letters(self) -> Letters:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from countless.engine.answer import Answer
-from countless.engine.methods import METHODS
+from countless.engine.methods import METHODS, for_columns, for_text
 from countless.engine.mixed import with_texts
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.density import TEXT_METHODS
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
@@ -46,8 +44,8 @@ def densities(
 
     ``budget`` is a number of particles or samples; None is the method's own choice.
     """
-    if method not in METHODS and method not in TEXT_METHODS:
-        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join({**METHODS, **TEXT_METHODS})}")
+    if method not in METHODS:
+        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
     if budget is not None and budget < 1:
         raise CountlessError(f"the number of particles or samples must be at least 1, not {budget}")
     boxes = [box for region in regions for box in (*region.boxes, *region.cover)]
@@ -55,24 +53,39 @@ def densities(
     return [_density(region, answers) for region in regions]
 
 
-def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int | None, seed: int) -> list[Answer]:
+def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:
     """Each box's density: that of its columns, times the chance of each text column it asks about."""
     whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
     if asking:
-        if method not in METHODS:
-            raise CountlessError(f"the method {method!r} is for text columns only: choose one of {', '.join(METHODS)}")
-        ask = partial(METHODS[method], runtimes.columns, budget=budget, seed=seed)
-        asked = [boxes[index] for index in asking]
-        counts = runtimes.counts if method == "particles" else None
-        found = ask(asked) if counts is None else counts.answers(asked, ask)
+        found = _of_columns(runtimes, [boxes[index] for index in asking], name, budget, seed)
         for index, answer in zip(asking, found, strict=True):
             answers[index] = answer
-    return [
-        with_texts(runtimes, box, answer, method, budget, seed) if box.texts else answer
-        for box, answer in zip(boxes, answers, strict=True)
-    ]
+    reading = [index for index, box in enumerate(boxes) if box.texts]
+    if not reading:
+        return answers
+    methods = for_text()
+    if name not in methods:
+        raise CountlessError(f"unknown method {name!r} for text: choose one of {', '.join(methods)}")
+    if not METHODS[name].uses_counts:
+        runtimes = replace(runtimes, summaries=(None,) * len(runtimes.texts))
+    for index in reading:
+        answers[index] = with_texts(runtimes, boxes[index], answers[index], methods[name], budget, seed)
+    return answers
+
+
+def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:
+    """The density of each box's columns."""
+    methods = for_columns()
+    if name not in methods:
+        raise CountlessError(f"the method {name!r} is for text columns only: choose one of {', '.join(methods)}")
+
+    def ask(boxes: Sequence[Box]) -> list[Answer]:
+        return methods[name](runtimes.columns, boxes, budget, seed)
+
+    counts = runtimes.counts if METHODS[name].uses_counts else None
+    return ask(boxes) if counts is None else counts.answers(boxes, ask)
 
 
 def _density(region: Region, answers: Any) -> Density:

@@ -16,6 +16,7 @@ from countless.engine.answer import Trace
 from countless.engine.mixed import chances, handful
 from countless.engine.runtimes import Runtimes
 from countless.engine.spread import Axis, with_axes
+from countless.engine.text.methods import PARTICLES
 from countless.engine.traced import traced
 from countless.errors import NoRowsError
 from countless.region import Box
@@ -58,7 +59,7 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and rows.masses.sum() > 0:
         rows = handful(rows, CONTEXTS, seed)
-        found = chances(runtimes, box.texts, rows.symbols, rows.masses, "particles", None, seed)
+        found = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
         rows = replace(rows, masses=rows.masses * found.values)
     total = float(rows.masses.sum())
     if not total > 0:

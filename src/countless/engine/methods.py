@@ -1,4 +1,4 @@
-"""The methods by name: each answers boxes from a model of columns, which may know several orders.
+"""The methods by name: how each answers boxes from a model of columns, which may know several orders, and text.
 
 One more entry of :data:`METHODS` is one more method, everywhere: docs/extending.md.
 """
@@ -18,6 +18,8 @@ from countless.engine.budget import adaptive, fixed
 from countless.engine.exact import exact
 from countless.engine.paper import progressive, skipping
 from countless.engine.runtime import Runtime
+from countless.engine.text import methods as text
+from countless.engine.text.methods import TextMethod
 from countless.errors import UnsupportedQueryError
 from countless.region import Box
 
@@ -31,21 +33,22 @@ PAPER_SAMPLES = 1000
 
 @dataclass(frozen=True)
 class Method:
-    """A way to answer, and what it wants of a model.
+    """A way to answer, what it can do, and what it wants of a model.
 
-    One that ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is
-    for models of several orders. The paper's exhibits compare the methods that are ``compared``. Countless's ``own``
-    are not brought by a plugin.
+    ``columns`` answers boxes of columns, ``text`` text columns; a method may know one of them only. Where a method
+    ``uses_counts``, the counts that are stored beside the models bound and correct its answers, of text too. One that
+    ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is for
+    models of several orders. The paper's exhibits compare the methods that are ``compared``. Countless's ``own`` are
+    not brought by a plugin.
     """
 
-    ask: Ask
+    columns: Ask | None = None
+    text: TextMethod | None = None
+    uses_counts: bool = False
     skips: bool = True
     several: bool = False
     compared: bool = True
     own: bool = False
-
-    def __call__(self, orders: Orders, boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
-        return self.ask(orders, boxes, budget, seed)
 
 
 def first_order(method: OneOrder) -> Ask:
@@ -112,12 +115,23 @@ def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed
 _own = partial(Method, own=True)
 
 METHODS = {
-    "particles": _own(every_order(_particles)),
-    "skipping": _own(first_order(one_by_one(skipping))),
-    "progressive": _own(first_order(one_by_one(progressive)), skips=False),
+    "particles": _own(every_order(_particles), text.PARTICLES, uses_counts=True),
+    "skipping": _own(first_order(one_by_one(skipping)), text.SKIPPING),
+    "progressive": _own(first_order(one_by_one(progressive)), text.PROGRESSIVE, skips=False),
     "multi-order": _own(every_order(one_by_one(progressive), several=True), skips=False, several=True),
     "multi-order+skipping": _own(every_order(one_by_one(skipping), several=True), several=True),
-    "exact": _own(every_order(_exact), compared=False),
+    "exact": _own(every_order(_exact), text.EXACT, compared=False),
     "plain-skipping": _own(first_order(one_by_one(partial(skipping, plain=True))), compared=False),
     "plain-progressive": _own(first_order(one_by_one(partial(progressive, plain=True))), skips=False, compared=False),
+    "naive": _own(text=text.NAIVE, skips=False, compared=False),
 }
+
+
+def for_columns() -> dict[str, Ask]:
+    """How the methods that can do so answer boxes of columns."""
+    return {name: method.columns for name, method in METHODS.items() if method.columns is not None}
+
+
+def for_text() -> dict[str, TextMethod]:
+    """How the methods that can do so answer text."""
+    return {name: method.text for name, method in METHODS.items() if method.text is not None}

@@ -19,6 +19,7 @@ from countless.engine.budget import offsets
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import given, most_of
 from countless.engine.text.density import text_density
+from countless.engine.text.methods import TextMethod
 from countless.engine.thinning import even_hints, thin
 from countless.engine.traced import LABEL_STREAM, traced
 from countless.errors import QueryTooLargeError
@@ -26,7 +27,7 @@ from countless.region import Box, TextFilter
 
 PARTICLES = 512  # of the walk through the columns, if nothing else is said
 CONTEXTS = 16  # of them in which texts are read: more make no answer better (docs/text.md)
-MOST_ENUMERATED = 4096  # contexts of the method ``exact``
+MOST_ENUMERATED = 4096  # contexts of a method that enumerates
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,9 @@ class Chances:
     most: float
 
 
-def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
+def with_texts(
+    runtimes: Runtimes, box: Box, columns: Answer, method: TextMethod, budget: int | None, seed: int
+) -> Answer:
     """The density of ``box``, of which the answer for its ``columns`` is known."""
     knowing = any(runtimes.texts[item.column].spec.context for item in box.texts)
     if box.filters and knowing and columns.density > 0:
@@ -53,7 +56,9 @@ def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budge
     return answer
 
 
-def _in_contexts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
+def _in_contexts(
+    runtimes: Runtimes, box: Box, columns: Answer, method: TextMethod, budget: int | None, seed: int
+) -> Answer:
     rows = _contexts(runtimes, box, method, budget, seed)
     total = float(rows.masses.sum())
     if not total > 0:
@@ -80,7 +85,7 @@ def chances(
     texts: Sequence[TextFilter],
     contexts: IntArray,
     weights: FloatArray,
-    method: str,
+    method: TextMethod,
     budget: int | None,
     seed: int,
 ) -> Chances:
@@ -107,10 +112,10 @@ def handful(rows: Traced, count: int, seed: int, labels: IntArray | None = None)
     return rows.some(alive[chosen], thinned, exact=len(chosen) == len(alive))
 
 
-def _contexts(runtimes: Runtimes, box: Box, method: str, budget: int | None, seed: int) -> Traced:
+def _contexts(runtimes: Runtimes, box: Box, method: TextMethod, budget: int | None, seed: int) -> Traced:
     """The rows of the box's columns in which its texts are read."""
     asked = Trace(runtimes.hinted(Box(box.filters)))
-    if method == "exact":
+    if method.enumerates:
         rows = traced(runtimes.columns, asked, MOST_ENUMERATED, seed)
         if not rows.exact or len(rows.masses) > MOST_ENUMERATED:
             raise QueryTooLargeError(

@@ -16,6 +16,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.engine.answer import Trace, Traced
 from countless.engine.mixed import chances, handful
 from countless.engine.runtimes import Runtimes
+from countless.engine.text.methods import PARTICLES
 from countless.engine.traced import traced
 from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 
@@ -150,7 +151,7 @@ def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axi
     rows = handful(rows, min(MOST_CONTEXTS, max(LEAST_CONTEXTS, PER_VALUE * values)), seed, labels)
     if not rows.masses.sum() > 0:
         return rows
-    found = chances(runtimes, box.texts, rows.symbols, rows.masses, "particles", None, seed)
+    found = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
     return replace(rows, masses=rows.masses * found.values, exact=rows.exact and found.exact)
 
 

@@ -99,7 +99,7 @@ class Groups:
         """One number for each combination of the groups' codes, which rises as they do."""
         found: IntArray = np.zeros(len(codes), dtype=np.int64)
         for place, index in enumerate(places):
-            found = found * schema.columns[index].size + codes[:, place]
+            found = found * schema.coded[index].size + codes[:, place]
         return found
 
 
@@ -200,7 +200,7 @@ class Table:
         asked = list(zip(self.selection.aggregates, self.types, strict=True))
         aggregates = [self._values(aggregate, kind) for aggregate, kind in asked]
         ends = [] if self.calibration is None else [self._bar(aggregate, kind) for aggregate, kind in asked]
-        columns = [Values(self.asked.schema.columns[index]).texts for index in self.selection.groups]
+        columns = [Values(self.asked.schema.coded[index]).texts for index in self.selection.groups]
         texts = [[column[code] for code in self.groups.codes[:, at]] for at, column in enumerate(columns)]
         return GroupTable(texts, aggregates, len(self.groups.rows), ends)
 
@@ -231,7 +231,7 @@ class Table:
 
     def _count_bar(self, column: int | None) -> Ends:
         """The error bars of the groups' rows, or of those in which ``column`` is not NULL."""
-        if column is not None and not self.asked.schema.columns[column].has_null:
+        if column is not None and not self.asked.schema.coded[column].has_null:
             return self._count_bar(None)
         spread = None if column is None else self._spread(column)
         rows = self.groups.rows if spread is None else spread.known
@@ -266,7 +266,7 @@ class Table:
     def _spread_of(self, column: int) -> Spread:
         schema, places, groups = self.asked.schema, self.selection.groups, self.groups
         parts = cut_cells(self.compiler.lines, self.selection.where, column)
-        values, count = Values(schema.columns[column], parts), len(groups.rows)
+        values, count = Values(schema.coded[column], parts), len(groups.rows)
         if column in places and groups.joint is not None:
             own = groups.codes[:, places.index(column)]
             return Spread(values, count, np.arange(count), own, groups.rows, groups.joint)
@@ -314,4 +314,4 @@ def _text(kind: str, number: float) -> str:
 
 
 def _names(asked: Asked, places: Sequence[int]) -> list[str]:
-    return [asked.schema.columns[place].name for place in places]
+    return [asked.schema.coded[place].name for place in places]

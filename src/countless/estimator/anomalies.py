@@ -31,7 +31,7 @@ class _Suspect:
     row: int
     log_probability: float
     codes: IntArray
-    impossible: BoolArray  # text last
+    impossible: BoolArray  # by column
     texts: FloatArray  # the part that each text has in the probability
     strings: tuple[str | None, ...]
 
@@ -62,7 +62,7 @@ def anomalies(schema: Schema, runtimes: Runtimes, rows: Any, top: int, watch: Wa
     with Recoded(opened(rows, schema), schema) as recoded:
         suspects = _least(schema, runtimes, recoded, top, watch)
         blames = _blames(schema, runtimes, suspects)
-        values = _values(schema, recoded, suspects, blames)
+        values = _values(recoded, suspects, blames)
     lines = [
         (suspect.row, suspect.log_probability, schema.names[blame.column], value, *blame.told)
         for suspect, blame, value in zip(suspects, blames, values, strict=True)
@@ -100,7 +100,7 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
     codes = np.stack([suspect.codes for suspect in suspects])
     impossible = np.stack([suspect.impossible for suspect in suspects])
     symbols = symbols_of(schema, codes)
-    for index, column in enumerate(schema.columns):
+    for index, column in enumerate(schema.coded):
         asked = np.flatnonzero((codes[:, index] >= 0) | impossible[:, index])
         own = np.maximum(codes[asked, index], NOBODY)
         texts = [[suspects[row].strings[place] for row in asked] for place in range(len(schema.texts))]
@@ -114,27 +114,27 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
             expected = values.at(int(found.codes[chosen[place]]), MIDDLE)
             blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
             odd[row].append((float(oddities[place]), blame))
+    texts_at = [index for index, column in enumerate(schema.columns) if column.is_text]
     for ones, suspect in zip(odd, suspects, strict=True):
-        if not ones or suspect.impossible[len(schema.columns) :].any():
-            ones.append(_odd_text(suspect, len(schema.columns)))
+        if not ones or suspect.impossible[texts_at].any():
+            ones.append(_odd_text(suspect, texts_at))
     return [min(ones, key=lambda item: item[0])[1] for ones in odd]
 
 
-def _odd_text(suspect: _Suspect, columns: int) -> tuple[float, _Blame]:
+def _odd_text(suspect: _Suspect, texts_at: list[int]) -> tuple[float, _Blame]:
     """The text of a row that is NULL and must not be, or else the least likely; and how odd it is."""
-    impossible = suspect.impossible[columns:]
+    impossible = suspect.impossible[texts_at]
     text = int(np.lexsort((suspect.texts, ~impossible))[0])
     if impossible[text]:
-        return 0.0, _Blame(columns + text, 0.0)
-    return 1.0, _Blame(columns + text, float(np.exp(suspect.texts[text])))
+        return 0.0, _Blame(texts_at[text], 0.0)
+    return 1.0, _Blame(texts_at[text], float(np.exp(suspect.texts[text])))
 
 
-def _values(schema: Schema, recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) -> list[str | None]:
+def _values(recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) -> list[str | None]:
     """The value that each row has in the column that is to blame, as DuckDB prints it."""
     if not suspects:
         return []
-    given = dict(recoded.columns) | {len(schema.columns) + index: name for index, name in recoded.texts.items()}
-    names = {blame.column: quote_identifier(given[blame.column]) for blame in blames}
+    names = {blame.column: quote_identifier(recoded.columns[blame.column]) for blame in blames}
     number = quote_identifier(f"{recoded.source.name}_place")  # no column of theirs is called so
     found = recoded.source.rows(
         f"SELECT {number}, {', '.join(f'CAST({name} AS VARCHAR)' for name in names.values())} "

@@ -153,10 +153,10 @@ def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[tu
     every = np.concatenate(codes)
     drifts = [
         column_drift(column, _marginal(estimator, runtimes, index), every[:, index])
-        for index, column in enumerate(schema.columns)
+        for index, column in enumerate(schema.coded)
     ]
     counted = runtimes.counts
-    apart = [] if counted is None else parted(counted.pairs, schema.columns, every, drifts)
+    apart = [] if counted is None else parted(counted.pairs, schema.coded, every, drifts)
     drifts += [
         text_drift(column, runtimes.summaries[index], schema.rows, texts[index])
         for index, column in enumerate(schema.texts)
@@ -168,8 +168,8 @@ def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArra
     """The rows of every code of a column: counted, or as the model has them."""
     if runtimes.counts is not None:
         return runtimes.counts.pairs.counts[index].astype(np.float64)
-    found = estimator.joint([estimator.schema.columns[index].name])
-    rows = np.zeros(estimator.schema.columns[index].size)
+    found = estimator.joint([estimator.schema.coded[index].name])
+    rows = np.zeros(estimator.schema.coded[index].size)
     rows[found.codes[:, 0]] = found.rows
     return rows
 

@@ -82,11 +82,9 @@ def complete(
             left += sum(text.count(None) for text in some.texts if text is not None and not options.draws)
             if watch is not None:
                 watch(some.first + len(some), recoded.rows)
-        names = {schema.columns[index].name: name for index, name in recoded.columns.items()}
-        names |= {schema.texts[index].name: name for index, name in recoded.texts.items()}
+        names = {schema.names[index]: name for index, name in recoded.columns.items()}
         total = recoded.rows
     types = {column.name: column.type for column in schema.columns}
-    types |= {text.name: text.type for text in schema.texts}
     return Completed(source, cells.frame(), names, types, total, left)
 
 
@@ -97,17 +95,17 @@ class _Filler:
         self, schema: Schema, runtimes: Runtimes, wanted: Sequence[int], rng: np.random.Generator | None
     ) -> None:
         self.schema, self.runtimes, self.rng = schema, runtimes, rng
-        columns = [index for index in wanted if index < len(schema.columns)]
+        columns = [index for index in wanted if not schema.columns[index].is_text]
         ranks = {position: rank for rank, position in enumerate(runtimes.columns[0].order)} if columns else {}
         self.columns = sorted(columns, key=lambda index: ranks[schema.positions(index)[0]])
-        self.texts = [index - len(schema.columns) for index in wanted if index >= len(schema.columns)]
-        self.values = {index: Values(schema.columns[index]) for index in columns}
+        self.texts = [schema.text_index(index) for index in wanted if schema.columns[index].is_text]
+        self.values = {index: Values(schema.coded[index]) for index in columns}
 
     def fill(self, rows: Rows, cells: _Cells) -> None:
         """Fill in every missing cell of the wanted columns; NULL itself is no value to fill in."""
         symbols = symbols_of(self.schema, rows.codes)
         for index in self.columns:
-            column, positions = self.schema.columns[index], self.schema.positions(index)
+            column, positions = self.schema.coded[index], self.schema.positions(index)
             missing = np.flatnonzero(rows.codes[:, index] == MISSING)
             if not len(missing) or not column.null:
                 continue
@@ -155,19 +153,15 @@ def typical(found: Completions, column: Column) -> IntArray:
 def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
     """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
     if options.columns is None:
-        return list(range(len(schema.names) if options.draws else len(schema.columns)))
+        return list(range(len(schema.columns if options.draws else schema.coded)))
     found = []
     for name in options.columns:
-        index, text = schema.find(name), schema.find_text(name)
-        if index is None and text is not None:
-            if not options.draws:
-                raise DataError(
-                    f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out'
-                )
-            index = len(schema.columns) + text
+        index = schema.find(name)
         if index is None:
             close = difflib.get_close_matches(name, schema.names, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(schema.names)}"
             raise DataError(f'the model holds no column "{name}" to fill in: {hint}')
+        if schema.columns[index].is_text and not options.draws:
+            raise DataError(f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out')
         found.append(index)
     return sorted(set(found))

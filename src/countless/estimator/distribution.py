@@ -69,7 +69,7 @@ def distribution(
     started: float,
 ) -> Distribution:
     """What ``found`` says of the values of its columns."""
-    columns = [schema.columns[column] for column in found.columns]
+    columns = [schema.coded[column] for column in found.columns]
     if sort not in SORTS:
         raise QueryTypeError(f"unknown order {sort!r}: sort by {' or '.join(SORTS)}")
     wanted = wanted_bins(columns, bins)

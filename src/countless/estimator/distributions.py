@@ -26,12 +26,12 @@ def distributions(
     seed: int,
 ) -> list[Distribution]:
     """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``."""
-    wanted = wanted_bins([schema.columns[column] for column in columns], bins)
+    wanted = wanted_bins([schema.coded[column] for column in columns], bins)
     started = time.perf_counter()
     axes = axes_of(schema, columns)
     found = []
     for axis, spread in zip(axes, spreads(runtimes, region, axes, seed), strict=True):
-        own = {name: wanted[name] for name in (schema.columns[axis.column].name,) if name in wanted}
+        own = {name: wanted[name] for name in (schema.coded[axis.column].name,) if name in wanted}
         joint = joined(region, total, [axis], spread)
         found.append(distribution(schema, joint, calibration, own, "rows", started))
     return found

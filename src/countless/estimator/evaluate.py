@@ -120,13 +120,13 @@ def random_workload(
     require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
-    if patterns == "both" and not schema.columns:
+    if patterns == "both" and not schema.coded:
         raise DataError("the model has no column but text: --patterns both asks about columns too")
     if patterns == "both":
         asked = both_clauses(schema, source, count, seed)
     elif kinds:
         asked = questions_by_kind(source, -(-count // len(QUESTION_KINDS)), seed, schema.names)
-    elif patterns is None and schema.columns:
+    elif patterns is None and schema.coded:
         asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
     else:
         draw = pattern_clauses if patterns == "mix" else contains_clauses

@@ -41,7 +41,7 @@ def completions_of(
     most = found.probabilities[found.best()]
     asked = (found.probabilities >= LEAST * most[found.rows]) | (found.codes == own[found.rows])
     contexts = symbols[found.rows[asked]]
-    digits = to_digits(found.codes[asked], schema.columns[index].radices)
+    digits = to_digits(found.codes[asked], schema.coded[index].radices)
     for position, digit in zip(positions, digits, strict=True):
         contexts[:, position] = digit
     logs = np.zeros(len(found.codes))

@@ -111,7 +111,7 @@ def explanation(
     """Put together what the rooms know, in the names of the table's columns."""
     boxes = []
     for answer in found.answers:
-        columns = dict.fromkeys(schema.columns[schema.column_of(position)].name for position in answer.visited)
+        columns = dict.fromkeys(schema.coded[schema.column_of(position)].name for position in answer.visited)
         texts = [schema.texts[index].name for index in answer.texts]
         boxes.append(
             BoxExplanation(
@@ -122,9 +122,9 @@ def explanation(
                 answer.forward_rows,
                 answer.sampling_error,
                 answer.counted,
-                tuple(schema.columns[index].name for index in answer.clipped),
+                tuple(schema.coded[index].name for index in answer.clipped),
                 answer.factor,
-                tuple(schema.columns[index].name for index in answer.corrected),
+                tuple(schema.coded[index].name for index in answer.corrected),
                 answer.contexts,
             )
         )

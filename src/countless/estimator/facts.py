@@ -26,7 +26,7 @@ def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[s
                 "digits": len(column.radices),
                 "grid_cells": None if column.grid is None else column.grid.cells,
             }
-            for column in schema.columns
+            for column in schema.coded
         ],
         "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in schema.left_out],
         "texts": [

@@ -66,7 +66,7 @@ def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: Spread)
 def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
     """What the engine wants to know of columns that rows are told apart by."""
     return [
-        Axis(column, schema.positions(column), schema.columns[column].radices, schema.columns[column].size)
+        Axis(column, schema.positions(column), schema.coded[column].radices, schema.coded[column].size)
         for column in columns
     ]
 

@@ -211,7 +211,7 @@ class Learner:
         if self.plan.extended:
             self.listener.notice(late(self.plan))
         bits = self._bits()
-        if schema.columns:
+        if schema.coded:
             self.listener.stage("training")
             recipe = self._columns_recipe(self.plan.training(0, bits))
             networks[COLUMNS], columns_report = self._learned(recipe, COLUMNS, stopped=False)
@@ -230,7 +230,7 @@ class Learner:
     def _counts(self) -> dict[str, StoredSummary]:
         """What is counted, by name. It comes before training, which gets the time that counting leaves."""
         schema, found = self.table.schema, {}
-        if schema.columns:
+        if schema.coded:
             self.listener.stage("counting pairs of columns")
             meter = Meter(self.listener.reading, self.table.rows)
             found[PAIRS] = StoredSummary(count_pairs(self.table, tell=meter.at).arrays())
@@ -250,7 +250,7 @@ class Learner:
         """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then text."""
         schema = self.table.schema
         found = []
-        if schema.columns:
+        if schema.coded:
             found.append(sum(map(entropy, counted(_some(self.sample.matrix()), schema.sizes))))
         frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
         if frequencies:

@@ -63,7 +63,7 @@ def likelihoods(
 def symbols_of(schema: Schema, codes: IntArray) -> IntArray:
     """The symbols (rows, positions) of codes (rows, columns): MASK where there is no code."""
     symbols = np.tile(np.array(schema.sizes, dtype=np.int64), (len(codes), 1))
-    for index, column in enumerate(schema.columns):
+    for index, column in enumerate(schema.coded):
         known = np.flatnonzero(codes[:, index] >= 0)
         for position, digits in zip(
             schema.positions(index), to_digits(codes[known, index], column.radices), strict=True
@@ -89,7 +89,7 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
     codes = rows.codes.copy()
     impossible = np.zeros((len(rows), len(schema.names)), dtype=np.bool_)
     seen = np.zeros(len(rows))
-    for index, column in enumerate(schema.columns):
+    for index, column in enumerate(schema.coded):
         if column.has_null:
             codes[rows.nulls[:, index], index] = column.null
             impossible[:, index] = codes[:, index] == UNSEEN
@@ -100,7 +100,7 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
             spread = np.append(np.log(column.grid.distinct), np.zeros(1 + column.has_null))  # the last for no code
             seen -= spread[np.maximum(codes[:, index], -1)]
     symbols = symbols_of(schema, codes)
-    if schema.columns:
+    if schema.coded:
         seen += row_log_probabilities(runtimes.columns, symbols)
     texts = np.zeros((len(rows), len(schema.texts)))
     for index, text in enumerate(schema.texts):
@@ -112,7 +112,7 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
         texts[:, index] += _rare_shares(text, values)
         if not text.has_null:
             nulls = np.array([value is None for value in values], dtype=np.bool_)
-            impossible[:, len(schema.columns) + index] = nulls
+            impossible[:, schema.index_of_text(index)] = nulls
             texts[nulls, index] = 0.0
     with np.errstate(invalid="ignore"):
         return Likelihoods(rows.first, codes, impossible, seen + texts.sum(axis=1), texts, rows.texts)

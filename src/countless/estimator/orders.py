@@ -68,7 +68,7 @@ class Orders:
         )
 
     def _columns(self, schema: Schema) -> list[tuple[int, ...]]:
-        names = [column.name for column in schema.columns]
+        names = [column.name for column in schema.coded]
         if self.seed is None:
             chosen = [_place(names, name.strip()) for name in self.first]
             if len(set(chosen)) < len(chosen):

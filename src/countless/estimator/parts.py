@@ -31,7 +31,7 @@ def made_ready(schema: Schema, sections: Sections) -> Runtimes:
 
 
 def _columns_runtimes(schema: Schema, sections: Sections) -> tuple[Runtime[Any], ...]:
-    if not schema.columns:
+    if not schema.coded:
         return ()
     network = _network(sections, COLUMNS)
     spec = ModelSpec.from_json(network.spec)
@@ -69,7 +69,7 @@ def _counts(schema: Schema, sections: Sections) -> Counts | None:
     if summary is None:
         return None
     pairs = Pairs.from_arrays(summary.arrays, schema)
-    return Counts(pairs, [schema.positions(index) for index in range(len(schema.columns))])
+    return Counts(pairs, [schema.positions(index) for index in range(len(schema.coded))])
 
 
 def _check_rows(schema: Schema, rows: StoredRows) -> None:

@@ -41,7 +41,7 @@ def preflight(source: Source, schema: Schema) -> None:
 
 def _clauses(source: Source, schema: Schema) -> Iterator[tuple[str, list[str]]]:
     """The questions about each column, by its name."""
-    for column in schema.columns:
+    for column in schema.coded:
         with _Named(column.name):
             yield column.name, every_filter(column)
     for text in schema.texts:

@@ -95,7 +95,7 @@ class Relearner:
 
     def sections(self) -> tuple[Sections, dict[str, Any]]:
         """The sections as they are now, and how it went: bits of the new rows and of the old ones, before and after."""
-        if self.growth.schema.columns:
+        if self.growth.schema.coded:
             self._learn_columns()
         if self.growth.schema.texts:
             self._learn_texts()
@@ -115,7 +115,7 @@ class Relearner:
 
     @cached_property
     def _matrix(self) -> NDArray[Any] | None:
-        return matrix_of(self._together, self.growth.schema.sizes) if self.growth.schema.columns else None
+        return matrix_of(self._together, self.growth.schema.sizes) if self.growth.schema.coded else None
 
     @cached_property
     def _heritages(self) -> list[Heritage]:
@@ -126,7 +126,7 @@ class Relearner:
     def _text_share(self) -> float:
         """The share of the time that the text columns get: each as much as all other columns together."""
         texts = len(self.growth.schema.texts)
-        return texts / (texts + bool(self.growth.schema.columns))
+        return texts / (texts + bool(self.growth.schema.coded))
 
     def _learn_columns(self) -> None:
         from countless.train.columns import ColumnsTask
@@ -220,7 +220,7 @@ def _seconds(report: Mapping[str, Any]) -> float:
 def position_counts(growth: Growth, counts: tuple[IntArray, ...]) -> list[IntArray]:
     """The rows that have each symbol of each position, given those of each code of each column."""
     found: list[IntArray] = []
-    for column, own in zip(growth.schema.columns, counts, strict=True):
+    for column, own in zip(growth.schema.coded, counts, strict=True):
         whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
         whole[: len(own)] = own
         cube = whole.reshape(column.radices)

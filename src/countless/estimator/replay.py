@@ -42,7 +42,7 @@ class Old:
 
 def rows_of(table: Table) -> Old:
     """All rows of an encoded table."""
-    if table.schema.columns:
+    if table.schema.coded:
         return Old(table.matrix(), table.strings)
     return Old(np.empty((len(table.strings[0].symbols), 0), dtype=np.int64), table.strings)
 
@@ -61,14 +61,14 @@ def drawn(growth: Growth, runtimes: Runtimes, count: int, seconds: float | None,
 def _drawn(growth: Growth, runtimes: Runtimes, count: int, rng: np.random.Generator) -> Old:
     schema = growth.old
     symbols = np.empty((count, 0), dtype=np.int64)
-    if schema.columns:
+    if schema.coded:
         symbols = ancestral_rows(runtimes.columns, count, rng)
         symbols = symbols[_valid(schema, symbols)]
     strings = []
     for before, after, runtime in zip(schema.texts, growth.schema.texts, runtimes.texts, strict=True):
         found = sample_each(runtime, before.letters, symbols, rng)
         strings.append(encode(after, [_text(value, before.length) for value in found]))
-    moved = growth.moved(symbols) if schema.columns else symbols
+    moved = growth.moved(symbols) if schema.coded else symbols
     return Old(moved, tuple(strings))
 
 
@@ -127,7 +127,7 @@ def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:
 def _valid(schema: Schema, symbols: IntArray) -> NDArray[np.bool_]:
     """The rows whose digits all make codes."""
     valid = np.ones(len(symbols), dtype=np.bool_)
-    for index, column in enumerate(schema.columns):
+    for index, column in enumerate(schema.coded):
         valid &= np.ravel_multi_index(tuple(symbols[:, schema.positions(index)].T), column.radices) < column.size
     return valid
 

@@ -64,7 +64,7 @@ def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed
     ]
     order = rng.permutation(count)
     values: list[list[str | None]] = []
-    for place, column in enumerate(schema.columns):
+    for place, column in enumerate(schema.coded):
         codes = np.concatenate([part.codes[place] for part in parts])[order]
         values.append(Values(column).drawn(codes, rng))
     cut: list[list[str]] = [[] for _ in range(count)]
@@ -76,7 +76,7 @@ def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed
                 cut[row].append(text.name)
     return Sample(
         schema.names,
-        (*(column.type for column in schema.columns), *(text.type for text in schema.texts)),
+        tuple(column.type for column in schema.columns),
         tuple(values),
         sum(part.effective for part in parts),
         all(part.exact for part in parts),
@@ -100,8 +100,8 @@ def _chances(runtimes: Runtimes, region: Region, seed: int) -> FloatArray:
 def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.random.Generator) -> _Rows:
     languages = {item.column: item.language for item in box.texts}
     contexts, codes, effective, exact, logs = None, [], float(count), not schema.texts, np.zeros(count)
-    if schema.columns:
-        axes = axes_of(schema, range(len(schema.columns)))
+    if schema.coded:
+        axes = axes_of(schema, range(len(schema.coded)))
         drawn = draw_rows(runtimes, box, axes, count, rng)
         contexts, effective, exact = drawn.symbols, drawn.effective, drawn.exact and exact
         codes = [axis.codes(contexts) for axis in axes]

@@ -65,8 +65,7 @@ def as_written(schema: Schema, clause: str, condition: exp.Expr) -> str:
 
 def columns_of(schema: Schema) -> str:
     """Every column of the table and its type, as in CREATE TABLE."""
-    types = [*(column.type for column in schema.columns), *(column.type for column in schema.texts)]
-    return ", ".join(f"{_name(index)} {kind}" for index, kind in enumerate(types))
+    return ", ".join(f"{_name(index)} {column.type}" for index, column in enumerate(schema.columns))
 
 
 def _name(index: int) -> str:

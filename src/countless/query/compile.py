@@ -62,11 +62,11 @@ class Compiler:
         self.dictionary = Dictionary(schema)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
-        self.texts = Texts(schema, self.dictionary)
+        self.texts = Texts(self.dictionary)
 
     def check(self) -> None:
         """Raise a :class:`~countless.errors.ModelFileError` now, not at a question, if a grid is out of order."""
-        for index in range(len(self.schema.columns)):
+        for index in range(len(self.schema.coded)):
             self.lines.line(index)
 
     def compile(self, where: Where, *, detail: bool = False) -> Question:
@@ -103,7 +103,7 @@ class Compiler:
     def column(self, name: str) -> int:
         """The place of the column called ``name``, which must not be text."""
         index = resolve(self.schema, exp.column(name, quoted=True), None)
-        if index >= len(self.schema.columns):
+        if self.schema.columns[index].is_text:
             raise UnsupportedQueryError(
                 f'"{name}" is text, which has no list of values: ask with LIKE or a regular expression in the condition'
             )
@@ -124,27 +124,28 @@ class _Descent:
 
     def survey(self, condition: exp.Expr) -> None:
         """Look for the comparisons with columns that have a grid: together they say how to cut it into atoms."""
-        if not any(column.grid for column in self.schema.columns):
+        grids = [index for index, column in enumerate(self.schema.coded) if column.grid]
+        if not grids:
             return
         leaves = []
         for node in _leaves(condition):
             columns = list(self._columns(node))
-            if len(columns) == 1 and not self._is_text(columns[0]) and self.schema.columns[columns[0]].grid:
+            if len(columns) == 1 and columns[0] in grids:
                 leaves.append((columns[0], node))
         self.surveyed = Survey(self.compiler.lines, leaves)
 
     def box(self, box: CodeBox) -> Box:
         """The box in terms of the model's positions."""
-        filters = tuple(self._filter(column, box[column]) for column in sorted(box) if not self._is_text(column))
-        texts = (column for column in sorted(box) if self._is_text(column))
-        return Box(filters, tuple(TextFilter(column - len(self.schema.columns), box[column]) for column in texts))
+        filters, texts = [], []
+        for index in sorted(box):
+            column = self.schema.columns[index]
+            if column.is_text:
+                texts.append(TextFilter(self.schema.text_index(index), box[index]))
+            else:
+                filters.append(self._filter(index, column, box[index]))
+        return Box(tuple(filters), tuple(texts))
 
-    def _is_text(self, index: int) -> bool:
-        """Text columns are numbered after the others."""
-        return index >= len(self.schema.columns)
-
-    def _filter(self, index: int, codes: Codes) -> Filter:
-        column = self.schema.columns[index]
+    def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
         weights = codes if column.grid is None else self.surveyed.weights(index, codes)
         constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
         return Filter(self.schema.positions(index), constraint)
@@ -174,9 +175,9 @@ class _Descent:
         if index is None:
             truth = self._run(None, node)
             return EVERY_ROW if want.codes(truth)[0] else NO_ROW
-        if self._is_text(index):
-            return self._on_text(node, index, want)
         column = self.schema.columns[index]
+        if column.is_text:
+            return self._on_text(node, index, column, want)
         if column.grid is not None:
             return self._on_grid(node, index, column, want)
         truth, how = self._truth(index, node)
@@ -211,10 +212,9 @@ class _Descent:
             )
         return leaf(index, satisfied)
 
-    def _on_text(self, node: exp.Expr, index: int, want: Want) -> Formula:
+    def _on_text(self, node: exp.Expr, index: int, column: TextColumn, want: Want) -> Formula:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
-        column = self.schema.texts[index - len(self.schema.columns)]
         # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
         if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= satisfied.any() and not satisfied.all()
@@ -233,26 +233,22 @@ class _Descent:
         return leaf(index, satisfied)
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
-        if self._is_text(index):
+        if self.schema.columns[index].is_text:
             return self._run(index, node), "automaton"
         found = self.compiler.search.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:
+        column = None if index is None else self.schema.columns[index]
         try:
-            if index is not None and self._is_text(index):
-                return self.compiler.texts.truth(index - len(self.schema.columns), node)
+            if column is not None and column.is_text:
+                return self.compiler.texts.truth(column, node)
             return self.compiler.dictionary.truth(index, node)
         except QueryError as error:
-            if index is not None:
-                column = self._column(index)
+            if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
-
-    def _column(self, index: int) -> Column | TextColumn:
-        count = len(self.schema.columns)
-        return self.schema.texts[index - count] if index >= count else self.schema.columns[index]
 
     def _unseen(self, index: int, node: exp.Expr) -> tuple[str, ...]:
         """The literals that ``node`` looks for and the column does not hold."""
@@ -273,7 +269,7 @@ class _Descent:
         return {resolve(self.schema, column, self.clause): column for column in node.find_all(exp.Column)}
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
-        names = " and ".join(f'"{self._column(index).name}"' for index in sorted(columns))
+        names = " and ".join(f'"{self.schema.names[index]}"' for index in sorted(columns))
         return UnsupportedQueryError(
             f"one comparison is about the columns {names}: compare each column with values instead",
             self.clause,

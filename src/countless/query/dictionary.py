@@ -52,7 +52,7 @@ class Dictionary:
         self._number = owner()
 
     def truth(self, index: int | None, predicate: exp.Expr) -> Truth:
-        """Where ``predicate``, which names no column but ``schema.columns[index]``, is true and where it is false.
+        """Where ``predicate``, which names no column but ``schema.coded[index]``, is true and where it is false.
 
         Without a column (``index`` None) the predicate is a constant and the arrays have one element.
         """
@@ -69,8 +69,8 @@ class Dictionary:
         except duckdb.Error as error:
             raise explain_error(error) from None
         letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
-        size = 1 if index is None else len(_texts(self.schema.columns[index]))
-        signed = [] if index is None else _signed(self.schema.columns[index])
+        size = 1 if index is None else len(_texts(self.schema.coded[index]))
+        signed = [] if index is None else _signed(self.schema.coded[index])
         if len(letters) != size + len(signed):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
         same = all(letters[code] == letters[size + place] for place, code in enumerate(signed))
@@ -126,7 +126,7 @@ class Dictionary:
         return [list(found or ()) for found in rows[0]]
 
     def _table(self, sandbox: Sandbox, index: int) -> str:
-        name, column = f"domain_{self._number}_{index}", self.schema.columns[index]
+        name, column = f"domain_{self._number}_{index}", self.schema.coded[index]
         if not sandbox.has(name, self._number):
             texts, signed = _texts(column), _signed(column)
             sandbox.table(

@@ -32,7 +32,7 @@ class Lines:
 
     def line(self, index: int) -> Line | None:
         """The line of the column at ``index``, if it has a grid."""
-        column = self.schema.columns[index]
+        column = self.schema.coded[index]
         if column.grid is None:
             return None
         if index not in self._lines:
@@ -48,13 +48,13 @@ class Lines:
             return self._keys(index, line, constants)
 
         found = ranges_of(predicate, line.scale, read)
-        if found is None and self.schema.columns[index].type == TEXT:
+        if found is None and self.schema.coded[index].type == TEXT:
             found = prefix_range(predicate, line.scale, read)
         return found
 
     def _keys(self, index: int, line: Line, constants: Sequence[exp.Expr]) -> list[Key | None]:
         """Plain literals are read here, other constants by DuckDB."""
-        kind = self.schema.columns[index].type
+        kind = self.schema.coded[index].type
         texts = [read_literal(kind, constant) for constant in constants]
         others = [constant for constant, text in zip(constants, texts, strict=True) if text is None]
         folded = iter((self._dictionary.constants(kind, others) if others else []) or [("", "")] * len(others))

@@ -15,16 +15,13 @@ CLOSE = 0.66  # how much two names have in common, of 1, if one may be meant by 
 
 
 def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
-    """The place of ``column`` among the table's columns, those of text after the others.
+    """The index of ``column`` among the table's columns.
 
     ``clause`` is the text that it stands in, if there is one, for the error that points at the spot.
     """
     index = schema.find(column.name)
     if index is not None:
         return index
-    text = schema.find_text(column.name)
-    if text is not None:
-        return len(schema.columns) + text
     span = span_of(column.this, clause)
     left_out = schema.find_left_out(column.name)
     if left_out is not None:

@@ -85,7 +85,7 @@ class Outer:
     def _create(self, sandbox: Sandbox, selection: Selection, types: Sequence[str], table: GroupTable) -> None:
         columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
         for place, (index, texts) in enumerate(zip(selection.groups, table.groups, strict=True)):
-            columns.append((group_name(place), self.schema.columns[index].type, texts))
+            columns.append((group_name(place), self.schema.coded[index].type, texts))
         for place, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
             columns.append((aggregate_name(place), kind, values))
         for place, ends in enumerate(table.bars):
@@ -101,7 +101,7 @@ class Outer:
     def _declare(self, sandbox: Sandbox) -> None:
         """Let the sandbox have the table as it was, without rows."""
         if not sandbox.has(TABLE, self._number):
-            columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
+            columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.coded)
             made = ", ".join((f"{PLACE} BIGINT", *columns))
             sandbox.table(TABLE, self._number, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({made})")
 

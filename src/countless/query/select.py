@@ -89,7 +89,7 @@ class Aggregate:
         if self.column is None:
             return "count(*)"
         share = f", {self.share}" if self.share and self.kind != "median" else ""
-        return f"{self.kind}({quote_identifier(schema.columns[self.column].name)}{share})"
+        return f"{self.kind}({quote_identifier(schema.coded[self.column].name)}{share})"
 
 
 @dataclass(frozen=True)
@@ -316,10 +316,10 @@ class _Reading:
 
     def _coded(self, index: int, node: exp.Expr, otherwise: str) -> Column:
         """The column at ``index``, unless it is text."""
-        if index < len(self.schema.columns):
-            return self.schema.columns[index]
-        name = self.schema.names[index]
-        raise self._error(f'"{name}" is modelled character by character: it {otherwise}', node)
+        column = self.schema.columns[index]
+        if not column.is_text:
+            return column
+        raise self._error(f'"{column.name}" is modelled character by character: it {otherwise}', node)
 
     def _check_type(self, kind: str, column: Column, node: exp.Expr) -> None:
         if kind == COUNT or is_number(column.type) or (kind in QUANTILES and column.type in TIMES):
@@ -353,7 +353,7 @@ class _Reading:
     def _source(self) -> str:
         source = self.statement.args.get("from_")
         name = (source.this.alias_or_name if source is not None else "") or TABLE
-        grouped = ", ".join(quote_identifier(self.schema.columns[index].name) for index in self.groups)
+        grouped = ", ".join(quote_identifier(self.schema.coded[index].name) for index in self.groups)
         by = f" GROUP BY {grouped}" if grouped else ""
         return f"{TABLE} AS {quote_identifier(name)}{by}"
 

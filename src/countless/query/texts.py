@@ -13,7 +13,6 @@ import numpy as np
 from sqlglot import exp
 
 from countless.automaton import Automaton, Language
-from countless.data.schema import Schema
 from countless.data.text import TextColumn
 from countless.data.types import TEXT
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError
@@ -53,16 +52,15 @@ ESCAPE = "\ue000"  # of the patterns that are made here
 
 
 class Texts:
-    """The text columns of a schema. Safe to share by threads."""
+    """Predicates on text columns. Safe to share by threads."""
 
-    def __init__(self, schema: Schema, dictionary: Dictionary) -> None:
-        self.schema = schema
+    def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
         self._folded: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 
-    def truth(self, index: int, predicate: exp.Expr) -> Truth:
-        """Where ``predicate`` on the text column at ``index`` is true and where it is false."""
-        return _Judge(self, self.schema.texts[index]).truth(predicate)
+    def truth(self, column: TextColumn, predicate: exp.Expr) -> Truth:
+        """Where ``predicate`` on a text column is true and where it is false."""
+        return _Judge(self, column).truth(predicate)
 
     def folded(self, function: str, characters: tuple[str, ...]) -> tuple[str, ...]:
         """The characters in lower or upper case, as DuckDB writes them."""

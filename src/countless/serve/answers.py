@@ -143,7 +143,8 @@ def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:
 
 def _column(schema: Schema, name: str) -> Column | None:
     place = schema.find(name)
-    return None if place is None else schema.columns[place]
+    column = None if place is None else schema.columns[place]
+    return None if column is None or column.is_text else column
 
 
 def _table(found: Frame) -> dict[str, Any]:

@@ -35,11 +35,11 @@ def searched(schema: Schema, asked: DistributionRequest) -> dict[str, str]:
     found = {}
     for name, text in asked.search.items():
         place = schema.find(name)
-        if place is None or place not in places:
+        if place is None or place not in places or schema.columns[place].is_text:
             raise UnsupportedQueryError(f'"{name}" is searched but not among the columns: add it to them')
-        if kind_of(schema.columns[place]) != "category":
+        if kind_of(schema.coded[place]) != "category":
             raise UnsupportedQueryError(f'"{name}" is shown in bins, which have no values to search: leave search out')
-        found[schema.columns[place].name] = text.casefold()
+        found[schema.coded[place].name] = text.casefold()
     return found
 
 

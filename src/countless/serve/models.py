@@ -9,6 +9,7 @@ from typing import Any
 
 from countless.data.location import is_postgres, shown
 from countless.data.schema import Column, Schema
+from countless.data.text import TextColumn
 from countless.data.types import TEXT, TIMES
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
@@ -80,9 +81,9 @@ def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, S
     return served
 
 
-def kind_of(column: Column) -> str:
+def kind_of(column: Column | TextColumn) -> str:
     """How a column is shown: its values one by one (category), in bins (number, time), or not at all (text)."""
-    if column.type == TEXT and column.grid is not None:
+    if column.is_text or (column.type == TEXT and column.grid is not None):
         return "text"
     if column.distinct > FEW or column.grid is not None:
         if is_numeric(column.type):
@@ -93,18 +94,17 @@ def kind_of(column: Column) -> str:
 
 
 def _columns(schema: Schema) -> list[dict[str, Any]]:
-    def line(column: Any, kind: str, binned: bool) -> dict[str, Any]:
-        return {
+    return [
+        {
             "name": column.name,
             "type": column.type,
-            "kind": kind,
+            "kind": kind_of(column),
             "distinct": column.distinct,
             "has_null": column.has_null,
-            "binned": binned,
+            "binned": not column.is_text and column.grid is not None,
         }
-
-    columns = [line(column, kind_of(column), column.grid is not None) for column in schema.columns]
-    return columns + [line(text, "text", False) for text in schema.texts]
+        for column in schema.columns
+    ]
 
 
 def _named(given: str) -> tuple[str, Path]:

@@ -103,7 +103,7 @@ class TextRecipe:
 
     def task(self, table: Encoded, device: str = CPU) -> Task:
         """The task. It stays on the CPU, whatever the device."""
-        codes = table.matrix() if table.schema.columns else None
+        codes = table.matrix() if table.schema.coded else None
         told = (self.spec, self.options, self.masking, codes, table.schema.groups, self.start, table.window)
         return TextTask(table.strings, *told)
 

@@ -78,7 +78,7 @@ def paper_filters(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
 ) -> list[list[str]]:
     """The filters of such queries one by one; there are at least and at most so many in each."""
-    return conjunctions(schema.columns, source, count, seed, filters)
+    return conjunctions(schema.coded, source, count, seed, filters)
 
 
 def conjunctions(
@@ -103,7 +103,7 @@ def template_clauses(
     rows = random_rows(schema, source, rng, count)
     chosen = rng.integers(len(templates), size=count)
     return [
-        " AND ".join(_paper_filters(schema.columns, templates[place], row, rng))
+        " AND ".join(_paper_filters(schema.coded, templates[place], row, rng))
         for place, row in zip(chosen.tolist(), rows, strict=True)
     ]
 
@@ -117,14 +117,14 @@ def both_clauses(
     a range of others), and a pattern that the row's own text matches.
     """
     rng = np.random.default_rng(seed)
-    least, most = (min(bound, len(schema.columns)) for bound in filters)
+    least, most = (min(bound, len(schema.coded)) for bound in filters)
     found: list[tuple[str, str]] = []
     while len(found) < count:
         for row in random_rows(schema, source, rng, count - len(found)):
             place, kind = int(rng.integers(len(schema.texts))), BOTH_KINDS[len(found) % len(BOTH_KINDS)]
-            text = row[len(schema.columns) + place]
-            chosen = sorted(rng.choice(len(schema.columns), size=rng.integers(least, most + 1), replace=False).tolist())
-            asked = [_usual_filter(schema.columns[index], row[index], rng) for index in chosen]
+            text = row[schema.index_of_text(place)]
+            chosen = sorted(rng.choice(len(schema.coded), size=rng.integers(least, most + 1), replace=False).tolist())
+            asked = [_usual_filter(schema.coded[index], row[index], rng) for index in chosen]
             if text:
                 pattern = pattern_clause(schema.texts[place], kind, text, text, rng)
                 found.append((" AND ".join([*asked, pattern]), kind))
@@ -140,7 +140,7 @@ def mixed_clauses(
     text, or about text too, mostly with a piece of the same row's.
     """
     rng = np.random.default_rng(seed)
-    columns = schema.columns
+    columns = schema.coded
     texts_asked = [pattern_clauses(column, source, count, seed, TELLING) for column in schema.texts]
     if not columns:
         return [texts_asked[row % len(texts_asked)][row][0] for row in range(count)]
@@ -160,7 +160,7 @@ def mixed_clauses(
             if row % 3 == 2:
                 parts = [pattern]
             else:
-                own = texts[len(columns) + which][row]
+                own = texts[schema.index_of_text(which)][row]
                 if own and row % 4:
                     pattern = pattern_clause(schema.texts[which], TELLING[row % len(TELLING)], own, own, rng)
                 parts = [f"({parts[0]})" if kind == "or" else parts[0], *parts[1:], pattern]
@@ -178,9 +178,7 @@ def count_codes(table: Table, region: Region) -> float:
 
 def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count: int) -> list[tuple[str | None, ...]]:
     """``count`` random rows of the source, text last, their values as DuckDB prints them in the schema's types."""
-    types = [(column.name, column.type) for column in schema.columns]
-    types += [(text.name, text.type) for text in schema.texts]
-    return draw_rows(types, source, rng, count)
+    return draw_rows([(column.name, column.type) for column in schema.columns], source, rng, count)
 
 
 def _paper_filters(

@@ -17,11 +17,10 @@ from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.density import text_density
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.sample import sample, sample_each
-from countless.errors import CountlessError
 from countless.query.strings import like
 from countless.spec import TextSpec
 from tests.engine.text.table import TableRuntime, letters_of, script_of
-from tests.engine.text.test_methods import ENOUGH, PATTERNS
+from tests.engine.text.test_methods import ENOUGH, EXACT, PARTICLES, PATTERNS, TEXT_METHODS
 from tests.engine.text.test_runtime import arrays, fast, plain
 
 CONTEXTS = 3
@@ -57,7 +56,7 @@ def test_every_context_has_the_sum_over_its_strings(table: str, method: str) -> 
     for name, language in languages(runtime).items():
         if language.lengths is not None and runtime.letters.stop:
             continue  # beyond the cut, what matches and how long it is are taken for independent
-        found = given(runtime, language, EVERY, WEIGHTS, method, ENOUGH)
+        found = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], ENOUGH)
         asked = Language(language.strings, language.null, runtime.has_null)
         truths = [runtime.truth(asked, context) for context in range(CONTEXTS + 1)]
         np.testing.assert_allclose(found.probabilities, truths, rtol=1e-4, atol=1e-6, err_msg=name)
@@ -69,7 +68,7 @@ def test_every_context_has_the_sum_over_its_strings(table: str, method: str) -> 
 def test_the_other_methods_take_one_context_after_the_other(table: str, method: str) -> None:
     runtime = TABLES[table]
     language = languages(runtime)["%ab%"]
-    found = given(runtime, language, EVERY, WEIGHTS, method, 4000, seed=1)
+    found = given(runtime, language, EVERY, WEIGHTS, TEXT_METHODS[method], 4000, seed=1)
     truths = [runtime.truth(language, context) for context in range(CONTEXTS + 1)]
     np.testing.assert_allclose(found.probabilities, truths, atol=0.04)
     assert not found.exact
@@ -103,9 +102,9 @@ def test_contexts_together_are_as_one_by_one(make: Any, pattern: str) -> None:
     runtime: TextRuntime = make(SPEC, arrays(SPEC))
     language = Language(PATTERNS[pattern](letters_of(rare="")), False, True)
     found = given(runtime, language, ROWS, np.ones(4), budget=ENOUGH)
-    alone = [text_density(runtime, language, "particles", ENOUGH, 0, context=row).density for row in ROWS]
+    alone = [text_density(runtime, language, PARTICLES, ENOUGH, 0, context=row).density for row in ROWS]
     np.testing.assert_allclose(found.probabilities, alone, rtol=1e-5)
-    nothing = text_density(runtime, language, "particles", ENOUGH, 0).density
+    nothing = text_density(runtime, language, PARTICLES, ENOUGH, 0).density
     assert found.probabilities[1] == pytest.approx(nothing, rel=1e-5)
     assert len(set(found.probabilities.round(6))) == 4
 
@@ -138,7 +137,7 @@ def test_a_summary_changes_all_contexts_by_the_factor_that_it_brings_to_all_rows
     found = given(runtime, language, EVERY, WEIGHTS, budget=ENOUGH, summary=summary)
     truths = np.array([runtime.truth(language, context) for context in range(CONTEXTS + 1)])
     np.testing.assert_allclose(found.probabilities, np.minimum(1.0, truths * share / truths[-1]), rtol=1e-3)
-    plain_answers = given(runtime, language, EVERY, WEIGHTS, "exact", summary=summary)
+    plain_answers = given(runtime, language, EVERY, WEIGHTS, EXACT)
     np.testing.assert_allclose(plain_answers.probabilities, truths, rtol=1e-4)
 
 
@@ -162,10 +161,6 @@ class TestMistakes:
     def test_contexts_and_weights(self, contexts: Any, weights: Any, match: str) -> None:
         with pytest.raises(ValueError, match=match):
             given(fast(SPEC, arrays(SPEC)), self.LANGUAGE, contexts, weights)
-
-    def test_methods(self) -> None:
-        with pytest.raises(CountlessError, match="unknown method 'guess' for text"):
-            given(fast(SPEC, arrays(SPEC)), self.LANGUAGE, ROWS, np.ones(4), "guess")
 
     @pytest.mark.parametrize(
         ("strings", "lengths", "contexts", "match"),
@@ -283,7 +278,7 @@ def test_few_places_to_start_from_have_the_same_mean(table: str, pattern: str, m
     language = languages(runtime)[pattern]
     means = []
     for seed in range(400):
-        found = given(runtime, language, EVERY, WEIGHTS, "particles", ENOUGH, seed)
+        found = given(runtime, language, EVERY, WEIGHTS, PARTICLES, ENOUGH, seed)
         means.append(float(found.probabilities @ WEIGHTS))
         assert not found.exact
     truths = [runtime.truth(language, context) for context in range(CONTEXTS + 1)]

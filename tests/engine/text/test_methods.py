@@ -12,10 +12,12 @@ from sqlglot import exp
 
 from countless.automaton import Automaton, Language, Letters
 from countless.data.schema import Column, Schema
-from countless.engine.text.density import FEWER, TEXT_METHODS, text_density
+from countless.engine.methods import for_text
+from countless.engine.text.density import FEWER, text_density
 from countless.engine.text.machine import Machine
+from countless.engine.text.methods import TextMethod
 from countless.engine.text.plan import Plan
-from countless.errors import CountlessError, QueryTooLargeError
+from countless.errors import QueryTooLargeError
 from countless.query.dictionary import Dictionary
 from countless.query.patterns import matching
 from countless.query.regexes import full_match, search
@@ -23,6 +25,8 @@ from countless.query.strings import compared, like, one_of
 from tests.engine.text.table import TableRuntime, letters_of, script_of
 
 SEEDS = 120
+TEXT_METHODS = for_text()
+PARTICLES, EXACT = TEXT_METHODS["particles"], TEXT_METHODS["exact"]
 MEMBERS = Dictionary(Schema(1, (Column("n", "INTEGER", ("1",), False),))).members
 ENOUGH = 100_000  # particles, with which nothing is thinned
 SAMPLERS = [("naive", 6), ("progressive", 4), ("skipping", 6), ("particles", 2), ("particles", 4)]
@@ -127,7 +131,7 @@ patterns = pytest.mark.parametrize("pattern", PATTERNS)
 
 def ask(method: str, runtime: TableRuntime, strings: Automaton, budget: int | None, seed: int = 0) -> float:
     """The mass that a method finds; not clipped, which would bias the mean."""
-    return TEXT_METHODS[method](runtime, strings, budget, seed).density
+    return TEXT_METHODS[method].ask(runtime, strings, budget, seed, None).density
 
 
 @st.composite
@@ -144,7 +148,7 @@ def automata(draw: st.DrawFn, letters: Letters) -> Automaton:
 def test_exact_is_the_sum_over_strings(model: str, pattern: str) -> None:
     runtime = MODELS[model]
     strings = PATTERNS[pattern](runtime.letters)
-    found = text_density(runtime, Language(strings, False, runtime.has_null), "exact", None, 0)
+    found = text_density(runtime, Language(strings, False, runtime.has_null), EXACT, None, 0)
     assert found.exact
     assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
 
@@ -154,7 +158,7 @@ def test_exact_is_the_sum_over_strings(model: str, pattern: str) -> None:
 def test_particles_with_room_for_all_are_exact(model: str, pattern: str) -> None:
     runtime = MODELS[model]
     strings = PATTERNS[pattern](runtime.letters)
-    found = text_density(runtime, Language(strings, False, runtime.has_null), "particles", ENOUGH, 0)
+    found = text_density(runtime, Language(strings, False, runtime.has_null), PARTICLES, ENOUGH, 0)
     assert found.exact
     assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
 
@@ -166,7 +170,7 @@ def test_any_automaton(data: st.DataObject, model: str, null: bool) -> None:
     automaton = data.draw(automata(runtime.letters))
     language = Language(automaton, null and runtime.has_null, runtime.has_null)
     truth = runtime.truth(language)
-    for method in ("exact", "particles"):
+    for method in (EXACT, PARTICLES):
         assert text_density(runtime, language, method, ENOUGH, 0).density == pytest.approx(truth, abs=1e-6)
 
 
@@ -243,7 +247,7 @@ class TestNull:
             "nothing": Automaton.constant(runtime.letters, False),
         }.get(strings) or like(script_of(runtime.letters), strings)
         language = Language(automaton, null, True)
-        found = text_density(runtime, language, method, None, 0)
+        found = text_density(runtime, language, TEXT_METHODS[method], None, 0)
         assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)
         if strings != "%ab%":
             assert (found.exact, found.forward_rows) == (True, 0)
@@ -251,13 +255,13 @@ class TestNull:
     def test_a_column_without_it_has_every_string(self) -> None:
         runtime = MODELS["rare"]
         every = Language(Automaton.constant(runtime.letters, True), False, False)
-        assert text_density(runtime, every, "particles", None, 0).density == 1.0
+        assert text_density(runtime, every, PARTICLES, None, 0).density == 1.0
 
     def test_estimates_leave_room_for_it(self) -> None:
         runtime = MODELS["null"]
         most = Language(~like(script_of(runtime.letters), "abab"), True, True)
         for seed in range(20):
-            assert text_density(runtime, most, "particles", 2, seed).density <= 1.0
+            assert text_density(runtime, most, PARTICLES, 2, seed).density <= 1.0
 
 
 @models
@@ -265,7 +269,7 @@ class TestNull:
 def test_a_pattern_and_its_negation_are_all_strings(model: str, pattern: str) -> None:
     runtime = MODELS[model]
     language = Language(PATTERNS[pattern](runtime.letters), False, runtime.has_null)
-    some, others = (text_density(runtime, each, "particles", 3, 1).density for each in (language, ~language))
+    some, others = (text_density(runtime, each, PARTICLES, 3, 1).density for each in (language, ~language))
     assert some + others == pytest.approx(1.0, abs=1e-6 if some <= FEWER else 0.2)
 
 
@@ -360,14 +364,14 @@ class TestWork:
     )
     def test_anchored_patterns(self, method: str, pattern: Pattern, rows: int) -> None:
         runtime = MODELS["rare"]
-        found = TEXT_METHODS[method](runtime, pattern(runtime.letters), None, 0)
+        found = TEXT_METHODS[method].ask(runtime, pattern(runtime.letters), None, 0, None)
         assert found.exact
         assert found.forward_rows == rows
 
     def test_an_end_is_exact(self) -> None:
         runtime = MODELS["rare"]
         strings = like(script_of(runtime.letters), "%abx")
-        found = TEXT_METHODS["particles"](runtime, strings, 1, 0)
+        found = TEXT_METHODS["particles"].ask(runtime, strings, 1, 0, None)
         assert found.exact
         assert found.forward_rows == 3 * 3  # from each offset at which it fits
         assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
@@ -375,13 +379,13 @@ class TestWork:
     def test_the_samplers_count_their_rows(self) -> None:
         runtime = MODELS["rare"]
         strings = like(script_of(runtime.letters), "abx%")
-        assert TEXT_METHODS["progressive"](runtime, strings, 5, 0).forward_rows == 2 * 5
-        assert TEXT_METHODS["naive"](runtime, strings, 5, 0).forward_rows <= runtime.spec.length * 5
+        assert TEXT_METHODS["progressive"].ask(runtime, strings, 5, 0, None).forward_rows == 2 * 5
+        assert TEXT_METHODS["naive"].ask(runtime, strings, 5, 0, None).forward_rows <= runtime.spec.length * 5
 
 
 def test_few_particles_hold_few_prefixes() -> None:
     runtime = MODELS["rare"]
-    found = TEXT_METHODS["particles"](runtime, like(script_of(runtime.letters), "a%b"), 3, 0)
+    found = TEXT_METHODS["particles"].ask(runtime, like(script_of(runtime.letters), "a%b"), 3, 0, None)
     assert not found.exact
     assert found.particles <= 6
 
@@ -394,7 +398,7 @@ def test_two_pieces_are_found_by_what_has_read_a_part_of_them(
     strings = both(likes(one), likes(two))(runtime.letters)
 
     def spread() -> float:
-        found = [TEXT_METHODS["particles"](runtime, strings, 8, seed).density for seed in range(60)]
+        found = [TEXT_METHODS["particles"].ask(runtime, strings, 8, seed, None).density for seed in range(60)]
         return float(np.std(found))
 
     hinted = spread()
@@ -428,11 +432,9 @@ def test_exact_refuses_to_enumerate_too_much(monkeypatch: pytest.MonkeyPatch) ->
         ask("exact", runtime, like(script_of(runtime.letters), "a%b"), None)
 
 
-def test_unknown_method() -> None:
-    runtime = MODELS["rare"]
-    every = Language(Automaton.constant(runtime.letters, True), False, False)
-    with pytest.raises(CountlessError, match="unknown method 'magic' for text: choose one of particles"):
-        text_density(runtime, every, "magic", None, 0)
+def test_what_rewrites_needs_a_walk() -> None:
+    with pytest.raises(ValueError, match="needs a walk"):
+        TextMethod(TEXT_METHODS["naive"].ask, rewrites=True)
 
 
 @pytest.mark.parametrize("lengths", [(True, False), (False, True, True, False), (False, False, True), (False, True)])
@@ -445,7 +447,7 @@ def test_lengths_beside_a_pattern_are_as_the_automaton_of_both(
     letters = runtime.letters
     asked = Automaton.constant(letters, True) if pattern is None else like(script_of(letters), pattern)
     language = Language(asked, False, runtime.has_null, np.array(lengths))
-    found = text_density(runtime, language, "particles", ENOUGH, 0)
+    found = text_density(runtime, language, PARTICLES, ENOUGH, 0)
     assert found.density == pytest.approx(runtime.truth(language), abs=1e-6)
 
 
@@ -457,6 +459,6 @@ def test_a_model_that_has_learned_gaps_skips_after_a_beginning(method: str, patt
         TableRuntime(10, length=4, stop=0.4, null=True, gaps=True),
     ):
         strings = like(script_of(runtime.letters), pattern)
-        found = text_density(runtime, Language(strings, False, runtime.has_null), method, ENOUGH, 0)
+        found = text_density(runtime, Language(strings, False, runtime.has_null), TEXT_METHODS[method], ENOUGH, 0)
         assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
         assert Plan(runtime, strings).skips == (pattern in ("a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%"))

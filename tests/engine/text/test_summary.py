@@ -15,8 +15,12 @@ from countless.data.ngrams import NGrams, count_ngrams
 from countless.data.schema import Schema
 from countless.data.text import TextColumn, encode
 from countless.engine.answer import Answer
+from countless.engine.density import densities
+from countless.engine.methods import METHODS, Method, for_text
+from countless.engine.runtimes import Runtimes
 from countless.engine.text import summary as module
 from countless.engine.text.density import text_density
+from countless.engine.text.methods import PARTICLES
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.summary import Piece, contained, containing, refine, required
 from countless.query.compile import Compiler
@@ -25,7 +29,7 @@ from tests.engine.text.test_runtime import arrays
 
 LENGTH = 12
 COLUMN = TextColumn("t", "VARCHAR", "ABabc", LENGTH, True, 9, (("é", 2), ("ü", 3)), (9, 9, 9, 9, 9))
-COMPILER = Compiler(Schema(100, (), (), texts=(COLUMN,)))
+COMPILER = Compiler(Schema(100, (COLUMN,)))
 SPEC = TextSpec(len(COLUMN.characters), LENGTH, width=8, blocks=1, heads=2, inner=12, buckets=31)
 
 
@@ -129,7 +133,7 @@ CLAUSES = LIKES | st.builds("({}) {} ({})".format, LIKES, st.sampled_from(["AND"
 @given(TEXTS, CLAUSES, st.integers(2, 5))
 def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, threshold: int) -> None:
     column = _frequencies(texts)
-    (box,) = Compiler(Schema(100, (), (), texts=(column,))).compile(where).region.boxes or (None,)
+    (box,) = Compiler(Schema(100, (column,))).compile(where).region.boxes or (None,)
     if box is None or not box.texts:
         return
     asked = box.texts[0].language
@@ -218,14 +222,25 @@ class TestTheDoor:
 
     runtime = TextRuntime(SPEC, arrays(SPEC))
 
-    def density(self, where: str, method: str = "particles", summary: NGrams | None = None) -> Answer:
-        return text_density(self.runtime, language(where), method, 20, 0, summary)
+    def density(self, where: str, summary: NGrams | None = None) -> Answer:
+        return text_density(self.runtime, language(where), PARTICLES, 20, 0, summary)
 
-    def test_counts_are_for_particles(self) -> None:
+    def by(self, method: str, summary: NGrams | None) -> Answer:
+        region = COMPILER.compile("t LIKE '%ab%'").region
+        ((answer,),) = (
+            found.answers for found in densities(Runtimes((), (self.runtime,), (summary,)), [region], method, 20, 0)
+        )
+        return answer
+
+    def test_counts_are_for_methods_that_use_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         summary = summed(ROWS)
-        assert self.density("t LIKE '%ab%'", summary=summary) == Answer(0.5, True, 1, (), 0, counted=True)
-        for method in ("skipping", "progressive", "naive"):
-            assert self.density("t LIKE '%ab%'", method, summary) == self.density("t LIKE '%ab%'", method)
+        assert self.density("t LIKE '%ab%'", summary) == Answer(0.5, True, 1, (), 0, counted=True)
+        assert self.by("particles", summary).counted
+        for method, text in for_text().items():
+            if not METHODS[method].uses_counts and not text.enumerates:  # which would take too long
+                assert self.by(method, summary) == self.by(method, None)
+            monkeypatch.setitem(METHODS, "mine", Method(text=text, uses_counts=True))
+            assert self.by("mine", summary) == self.by("particles", summary)
 
     @pytest.mark.parametrize(
         ("where", "share"),

@@ -102,7 +102,7 @@ class Asked:
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         workload.save(path, asked)
-        domains = [column.distinct for column in schema.columns] + [column.distinct for column in schema.texts]
+        domains = [column.distinct for column in schema.columns]
         return {
             "queries": len(asked),
             "rows": schema.rows,

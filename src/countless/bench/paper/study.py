@@ -127,7 +127,7 @@ def new_methods(several: bool = True) -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if method.compared and name not in known and (several or not method.several)
+        if method.compared and method.columns and name not in known and (several or not method.several)
     ]
 
 

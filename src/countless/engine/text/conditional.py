@@ -17,19 +17,17 @@ from countless.data.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.text.density import (
     FEWER,
-    TEXT_METHODS,
     by_the_others,
     shares_of_lengths,
     text_density,
     wanted_lengths,
 )
-from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
+from countless.engine.text.methods import PARTICLES, TextMethod, Walk
+from countless.engine.text.plan import Plan, Walked
 from countless.engine.text.runtime import TextRuntime
-from countless.errors import CountlessError
 
 AT_ONCE = 16_384  # nodes of a tree, roots included, that reads whole strings; about
 LEAST_MISSING = 1e-9  # of a mean, below which it is not made up for
-TOGETHER = ("particles", "exact")  # the methods that walk all contexts at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +49,20 @@ def given(
     language: Language,
     contexts: ArrayLike,
     weights: ArrayLike,
-    method: str = "particles",
+    method: TextMethod = PARTICLES,
     budget: int | None = None,
     seed: int = 0,
     summary: NGrams | None = None,
 ) -> Given:
     """The probability that a row's string is in ``language``, in each of the ``contexts`` (contexts, positions).
 
-    ``weights`` say how much each context counts, and need not add up to 1. The methods ``particles`` and ``exact`` walk
+    ``weights`` say how much each context counts, and need not add up to 1. A method that has a walk reads
     all contexts together, and where prefixes must be thinned, those of heavy contexts are kept rather; a context of
     weight 0 is not asked, and has probability 0. Other methods take one context after the other.
 
     A ``summary`` is about all rows. By how much it changes the answer for a row of which nothing is known, the answers
     in all contexts are changed too, by the same factor, and clipped to [0, 1].
     """
-    if method not in TEXT_METHODS:
-        raise CountlessError(f"unknown method {method!r} for text: choose one of {', '.join(TEXT_METHODS)}")
     rows, masses = np.asarray(contexts), np.asarray(weights, dtype=np.float64)
     if rows.ndim != 2 or masses.shape != rows.shape[:1] or not len(masses):
         raise ValueError("every context has one weight")
@@ -79,10 +75,14 @@ def given(
     different, place = _different(rows)
     shares = np.bincount(place, masses / masses.sum(), len(different)).astype(np.float64)
     asked = np.flatnonzero(shares)
-    ask = _together if method in TOGETHER else _in_turn
-    found = ask(runtime, language, different[asked], shares[asked], method, budget, seed)
-    if summary is not None and summary.rows and method == "particles":
-        found = _corrected(found, runtime, language, budget, seed, summary)
+    if method.walk is None:
+        found = _in_turn(runtime, language, different[asked], method, budget, seed)
+    else:
+        found = _together(
+            runtime, language, different[asked], shares[asked], method.walk, method.rewrites, budget, seed
+        )
+    if summary is not None and summary.rows:
+        found = _corrected(found, runtime, language, method, budget, seed, summary)
     probabilities = np.zeros(len(different))
     probabilities[asked] = found.probabilities
     return replace(found, probabilities=probabilities[place])
@@ -93,7 +93,8 @@ def _together(
     language: Language,
     contexts: IntArray,
     weights: FloatArray,
-    method: str,
+    walk: Walk,
+    rewrites: bool,
     budget: int | None,
     seed: int,
 ) -> Given:
@@ -101,29 +102,34 @@ def _together(
     spec, null = runtime.spec, np.zeros(len(contexts))
     if language.has_null:
         null = runtime.tree(contexts).starts[:, spec.null].astype(np.float64)
-    strings = language.pattern if method == "particles" else language.strings
-    lengths = wanted_lengths(language, spec) if method == "particles" else None
-    found, asked = Walked(weights, exact=True, particles=1, rows=0), (contexts, weights, budget, seed)
+    strings = language.pattern if rewrites else language.strings
+    lengths = wanted_lengths(language, spec) if rewrites else None
+    found, asked = Walked(weights, exact=True, particles=1, rows=0), (contexts, weights, walk, budget, seed)
     if lengths is not None and strings.lengths(0) is not None:
         found = replace(found, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
     elif lengths is None and (strings.all() or not strings.any()):
         found = replace(found, masses=weights * strings.any())
-    elif method == "particles" and lengths is None and (others := _others(runtime, strings, *asked)):
+    elif rewrites and lengths is None and (others := _others(runtime, strings, *asked)):
         found = others
     else:
-        plan = Plan(runtime, strings, lengths, contexts, weights)
-        found = by_particles(plan, budget, seed) if method == "particles" else by_enumeration(plan)
+        found = walk(Plan(runtime, strings, lengths, contexts, weights), budget, seed)
     chances = _bounded(found.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
     return Given(chances, found.exact, found.particles, found.rows)
 
 
 def _others(
-    runtime: TextRuntime, strings: Automaton, contexts: IntArray, weights: FloatArray, budget: int | None, seed: int
+    runtime: TextRuntime,
+    strings: Automaton,
+    contexts: IntArray,
+    weights: FloatArray,
+    walk: Walk,
+    budget: int | None,
+    seed: int,
 ) -> Walked | None:
     """What the other strings leave, if these are better asked for, and fewer; else None."""
     if not by_the_others(strings):
         return None
-    others = by_particles(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
+    others = walk(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
     if others.masses.sum() > FEWER * weights.sum():
         return None
     there = weights * (1.0 - runtime.tree(contexts).starts[:, runtime.spec.null])
@@ -147,13 +153,7 @@ def _bounded(chances: FloatArray, most: FloatArray, weights: FloatArray) -> Floa
 
 
 def _in_turn(
-    runtime: TextRuntime,
-    language: Language,
-    contexts: IntArray,
-    weights: FloatArray,
-    method: str,
-    budget: int | None,
-    seed: int,
+    runtime: TextRuntime, language: Language, contexts: IntArray, method: TextMethod, budget: int | None, seed: int
 ) -> Given:
     """One context after the other."""
     answers = [text_density(runtime, language, method, budget, seed, context=context) for context in contexts]
@@ -166,11 +166,17 @@ def _in_turn(
 
 
 def _corrected(
-    found: Given, runtime: TextRuntime, language: Language, budget: int | None, seed: int, summary: NGrams
+    found: Given,
+    runtime: TextRuntime,
+    language: Language,
+    method: TextMethod,
+    budget: int | None,
+    seed: int,
+    summary: NGrams,
 ) -> Given:
     """The probabilities times the factor that the summary brings to the answer about all rows."""
-    better = text_density(runtime, language, "particles", budget, seed, summary)
-    plain = text_density(runtime, language, "particles", budget, seed)
+    better = text_density(runtime, language, method, budget, seed, summary)
+    plain = text_density(runtime, language, method, budget, seed)
     factor = better.density / plain.density if plain.density > 0 else float(better.density > 0)
     return Given(
         np.clip(found.probabilities * factor, 0.0, 1.0),

@@ -16,6 +16,7 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automaton import Automaton, Language, Letters
 from countless.engine.text.density import text_density
 from countless.engine.text.machine import Machine
+from countless.engine.text.methods import PARTICLES
 from countless.engine.text.paper import draw
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.walk import Children, Prefixes, Walk, start_of
@@ -139,7 +140,7 @@ def _drawn(
             break
         held = min(most, 4 * held)
     if not strings.total:
-        density = text_density(runtime, language, "particles", None, 0, context=context).density
+        density = text_density(runtime, language, PARTICLES, None, 0, context=context).density
         raise NoRowsError(
             f"no string that matches was found: the model gives the pattern a probability of about {density:.1g}"
         )

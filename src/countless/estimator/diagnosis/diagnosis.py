@@ -123,7 +123,7 @@ def diagnose(
     under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
     """
     schema, source, effort = estimator.schema, Source.open(table), effort or Effort()
-    if not schema.columns:
+    if not schema.coded:
         raise DataError(
             "the model is of text alone, and only columns are diagnosed: "
             "use countless evaluate --patterns mix, or countless bench text"
@@ -135,7 +135,7 @@ def diagnose(
         tell("reading the workload", 0, len(workload))
         asked = given_questions(schema, source, workload)
     answers = _answers(estimator, asked, particles, effort, tell)
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.coded]
     bad = [item for item in answers if item.q_error > 1.0]
     worst = sorted(bad, key=lambda item: -item.q_error)[:WORST]
     return Diagnosis(

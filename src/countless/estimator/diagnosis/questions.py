@@ -20,7 +20,7 @@ CHECKED = 32  # queries of a workload that are counted again
 
 def usual_filters(schema: Schema) -> tuple[int, int]:
     """The paper's 5 to 12 filters, or any number of a table with so few columns that most would be in every query."""
-    return PAPER if len(schema.columns) >= FEW_COLUMNS else (1, max(1, len(schema.columns)))
+    return PAPER if len(schema.coded) >= FEW_COLUMNS else (1, max(1, len(schema.coded)))
 
 
 def random_questions(
@@ -66,8 +66,5 @@ def filters_of(schema: Schema, where: str) -> tuple[Part, ...]:
 
 def _names(schema: Schema, written: Iterable[str]) -> Iterable[str]:
     for name in written:
-        column, text = schema.find(name), schema.find_text(name)
-        if column is not None:
-            yield schema.columns[column].name
-        else:
-            yield name if text is None else schema.texts[text].name
+        index = schema.find(name)
+        yield name if index is None else schema.names[index]

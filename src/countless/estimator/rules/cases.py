@@ -30,10 +30,10 @@ class Drawing:
 
     def __init__(self, schema: Schema, source: Source, count: int, seed: int) -> None:
         self._schema = schema
-        self._columns = (*schema.columns, *schema.texts)
+        self._columns = schema.columns
         self._rng = np.random.default_rng([seed, 1])
         self._queries = _queries(schema, source, count, seed)
-        self._rows = random_rows(schema, source, self._rng, 3 * count) if schema.columns else []
+        self._rows = random_rows(schema, source, self._rng, 3 * count) if schema.coded else []
 
     def alone(self) -> Iterator[Case]:
         """Each query by itself."""
@@ -77,11 +77,11 @@ class Drawing:
 
     def _range(self) -> tuple[Column, Range] | None:
         """A range between the values that a random column has in random rows."""
-        wide = [index for index, column in enumerate(self._schema.columns) if column.distinct >= 3]
+        wide = [index for index, column in enumerate(self._schema.coded) if column.distinct >= 3]
         for _ in range(TRIES if wide else 0):
             index = int(self._rng.choice(wide))
             rows = self._rng.integers(len(self._rows), size=3)
-            column = self._schema.columns[index]
+            column = self._schema.coded[index]
             values = in_order(column, [self._rows[row][index] for row in rows])
             if len(values) == 3:
                 return column, self._cut(column, values)
@@ -106,7 +106,7 @@ class Drawing:
 def _queries(schema: Schema, source: Source, count: int, seed: int) -> list[tuple[Part, ...]]:
     """Random queries of 1 to 12 filters: those of the paper's kind and those of all operators by turns."""
     mixed = mixed_clauses(schema, source, count, seed, FILTERS)
-    if schema.columns:
+    if schema.coded:
         paper = paper_filters(schema, source, count, seed, FILTERS)
         mixed[::2] = [" AND ".join(filters) for filters in paper[::2]]
     return [filters_of(schema, where) for where in mixed]

@@ -1,0 +1,113 @@
+"""How each method answers text: the probability of the strings of an automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.automaton import Automaton
+from countless.engine.answer import Answer
+from countless.engine.text.machine import Machine
+from countless.engine.text.paper import naive, progressive
+from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
+from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.walk import start_of
+
+PAPER_SAMPLES = 1000
+
+Contexts = IntArray | None  # one context (1, positions of the row); None if nothing is known of the row
+AskText = Callable[[TextRuntime, Automaton, int | None, int, Contexts], Answer]  # ..., budget, seed, contexts
+Walk = Callable[[Plan, int | None, int], Walked]  # plan, budget, seed
+TextSampler = Callable[[TextRuntime, Automaton, int, np.random.Generator, Contexts], tuple[float, int]]
+
+
+@dataclass(frozen=True)
+class TextMethod:
+    """How a method answers text, and what it can do.
+
+    ``ask`` answers in one context, or where nothing is known of the row. A ``walk`` reads all contexts together;
+    without one they are asked one after the other. A method that ``rewrites`` may be asked for the lengths of strings
+    apart from their pattern, or for the other strings where these are fewer; it needs a ``walk``. One that
+    ``enumerates`` reads text in every combination of the columns' values instead of in a handful.
+    """
+
+    ask: AskText
+    walk: Walk | None = None
+    rewrites: bool = False
+    enumerates: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rewrites and self.walk is None:
+            raise ValueError("a method that rewrites what is asked of text needs a walk")
+
+    def of_lengths(
+        self,
+        runtime: TextRuntime,
+        strings: Automaton,
+        lengths: FloatArray,
+        budget: int | None,
+        seed: int,
+        contexts: Contexts,
+    ) -> Answer:
+        """The probability of the strings, each weighed by its length."""
+        assert self.walk is not None
+        return _answer(self.walk(Plan(runtime, strings, lengths, contexts), budget, seed))
+
+
+def walking(walk: Walk, rewrites: bool = False, enumerates: bool = False) -> TextMethod:
+    """A method that walks all contexts together, of which there may be one."""
+
+    def ask(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts) -> Answer:
+        return _answer(walk(Plan(runtime, strings, contexts=contexts), budget, seed))
+
+    return TextMethod(ask, walk, rewrites, enumerates)
+
+
+def sampling(sampler: TextSampler) -> TextMethod:
+    """A method that draws a number of samples in one context."""
+
+    def ask(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts) -> Answer:
+        samples = budget or PAPER_SAMPLES
+        density, rows = sampler(runtime, strings, samples, np.random.default_rng(seed), contexts)
+        return Answer(density, exact=False, particles=samples, visited=(), forward_rows=rows)
+
+    return TextMethod(ask)
+
+
+def _answer(found: Walked) -> Answer:
+    return Answer(float(found.masses[0]), found.exact, found.particles, (), found.rows)
+
+
+def _naive(
+    runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
+) -> tuple[float, int]:
+    return naive(runtime.tree(contexts), Machine(strings, runtime.spec), samples, rng)
+
+
+def _progressive(
+    runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
+) -> tuple[float, int]:
+    tree = runtime.tree(contexts)
+    return progressive(tree, Machine(strings, runtime.spec), start_of(tree, runtime.spec), samples, rng)
+
+
+def _skipping(
+    runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
+) -> tuple[float, int]:
+    plan = Plan(runtime, strings, contexts=contexts)
+    density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, rng)
+    return density + float(plan.beyond[0]), rows + plan.rows
+
+
+def _enumeration(plan: Plan, budget: int | None, seed: int) -> Walked:
+    return by_enumeration(plan)
+
+
+PARTICLES = walking(by_particles, rewrites=True)
+SKIPPING = sampling(_skipping)
+PROGRESSIVE = sampling(_progressive)
+NAIVE = sampling(_naive)
+EXACT = walking(_enumeration, enumerates=True)
