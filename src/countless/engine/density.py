@@ -66,7 +66,7 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], method: str, budget: int 
         ask = partial(METHODS[method], runtimes.columns, budget=budget, seed=seed)
         asked = [boxes[index] for index in asking]
         counts = runtimes.counts if method == "particles" else None
-        found = ask(asked) if counts is None else counts.answers(asked, ask)
+        found = ask(asked) if counts is None else counts.answers(list(map(runtimes.hinted, asked)), ask)
         for index, answer in zip(asking, found, strict=True):
             answers[index] = answer
     return [

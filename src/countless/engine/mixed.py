@@ -54,7 +54,8 @@ def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budge
 
 
 def _in_contexts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
-    rows = _contexts(runtimes, box, method, budget, seed)
+    key = ("contexts", box.filters, method == "exact", budget, seed)
+    rows = runtimes.once(key, lambda: _contexts(runtimes, box, method, budget, seed))
     total = float(rows.masses.sum())
     if not total > 0:
         return replace(columns, density=columns.least, texts=tuple(item.column for item in box.texts), counted=False)
