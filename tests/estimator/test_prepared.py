@@ -13,6 +13,7 @@ import pytest
 import sqlglot
 from sqlglot.dialects.duckdb import DuckDB
 
+from countless.automaton import Automaton
 from countless.engine import budget, density, later, mixed, spread, traced
 from countless.engine.memo import Memo
 from countless.errors import QueryError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
@@ -296,6 +297,24 @@ def test_every_aggregate_that_is_answered_is_allowed(estimator: Estimator, name:
     (aggregate,) = read_select(sql, estimator.schema).aggregates
     assert aggregate.kind == AGGREGATES[name]
     assert len(estimator.query(sql)) == 1
+
+
+def test_a_pattern_is_judged_once(pages: Estimator) -> None:
+    """Whether a match may begin anywhere is asked of an automaton in several places, in each context."""
+    asked: list[int] = []
+    known = vars(Automaton)["is_left_ideal"]
+    own = known.func
+
+    def judged(strings: Automaton) -> bool:
+        asked.append(1)
+        return bool(own(strings))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known, "func", judged)
+        pages.estimate("country = 'IS' AND url LIKE '%ma%il%'")
+        assert len(asked) == 1
+        pages.estimate("country = 'IS' AND url NOT LIKE '%ma%il%'")
+        assert len(asked) == 3  # and of its complement
 
 
 def test_a_count_is_not_walked_again(estimator: Estimator) -> None:

@@ -54,6 +54,7 @@ def with_texts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budge
 
 
 def _in_contexts(runtimes: Runtimes, box: Box, columns: Answer, method: str, budget: int | None, seed: int) -> Answer:
+    # The walk that counted the columns had other particles, and summed the last position: it cannot tell these rows.
     key = ("contexts", box.filters, method == "exact", budget, seed)
     rows = runtimes.once(key, lambda: _contexts(runtimes, box, method, budget, seed))
     total = float(rows.masses.sum())
