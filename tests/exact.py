@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,8 @@ from countless.estimator.calibration import Calibration, Shape
 from countless.estimator.estimate import Estimate
 from countless.estimator.joint import Joint
 from countless.estimator.result import QueryResult
-from countless.query.compile import Compiler
+from countless.query.compile import Compiler, Question
 from countless.query.outer import Outer
-from countless.query.predicate import Where
 
 
 def column_codes(table: Encoded) -> list[IntArray]:
@@ -35,28 +35,45 @@ class ExactTable:
         self._compiler = Compiler(self.schema)
         self._outer = Outer(self.schema)
 
-    def estimate(self, where: Where) -> Estimate:
-        rows = float(np.count_nonzero(self._kept(where)))
-        return Estimate(str(where).strip(), rows, rows / self.schema.rows, rows, rows, 0.9, "exact", True, 0.0)
-
-    def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
-        where = "TRUE" if where is None else where
-        self.asked.append(tuple(columns))
-        places = tuple(self._compiler.column(name) for name in columns)
-        kept = self._kept(where)
-        own = np.stack([self._codes[place][kept] for place in places], axis=1)
-        codes, rows = np.unique(own, axis=0, return_counts=True)
-        return Joint(places, codes, rows.astype(np.float64), self.estimate(where), 0.0, True, True, Shape())
+    def prepare(self, where: str | None) -> ExactRows:
+        return ExactRows(self, self._compiler.compile("TRUE" if where is None else where))
 
     def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
         """The statement's result, as an estimator would find it."""
-        return answered(self, self._compiler, self._outer, sql, calibration)
+        return answered(self.prepare, self._compiler, self._outer, sql, calibration)
 
-    def _kept(self, where: Where) -> BoolArray:
+    def estimate(self, question: Question) -> Estimate:
+        rows = float(np.count_nonzero(self._kept(question)))
+        return Estimate(question.where, rows, rows / self.schema.rows, rows, rows, 0.9, "exact", True, 0.0)
+
+    def joint(self, columns: Sequence[str], question: Question) -> Joint:
+        self.asked.append(tuple(columns))
+        places = tuple(self._compiler.column(name) for name in columns)
+        kept = self._kept(question)
+        own = np.stack([self._codes[place][kept] for place in places], axis=1)
+        codes, rows = np.unique(own, axis=0, return_counts=True)
+        return Joint(places, codes, rows.astype(np.float64), self.estimate(question), 0.0, True, True, Shape())
+
+    def _kept(self, question: Question) -> BoolArray:
         kept = np.zeros(self.schema.rows, dtype=bool)
-        for box in self._compiler.compile(where).region.boxes:
+        for box in question.region.boxes:
             inside = np.ones(self.schema.rows, dtype=bool)
             for item in box.filters:
                 inside &= item.constraint.weights[self._codes[self.schema.column_of(item.positions[0])]] > 0
             kept |= inside
         return kept
+
+
+@dataclass(frozen=True)
+class ExactRows:
+    """The rows of a condition, as a prepared question has them."""
+
+    table: ExactTable
+    question: Question
+
+    @property
+    def total(self) -> Estimate:
+        return self.table.estimate(self.question)
+
+    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
+        return self.table.joint(columns, self.question)

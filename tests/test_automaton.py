@@ -92,8 +92,8 @@ def test_left_ideals(automaton: Automaton) -> None:
     accepted = words(automaton)
     closed = all(letter + word in accepted for word in accepted if len(word) < 5 for letter in "abc")
     if not closed:
-        assert not automaton.is_left_ideal()
-    assert anywhere(automaton).is_left_ideal()
+        assert not automaton.is_left_ideal
+    assert anywhere(automaton).is_left_ideal
 
 
 @given(automata())

@@ -31,6 +31,7 @@ PUBLIC = {
     "Network",
     "NoRowsError",
     "Predicate",
+    "PreparedQuestion",
     "QueryError",
     "QueryResult",
     "QuerySyntaxError",

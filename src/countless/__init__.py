@@ -30,6 +30,7 @@ from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Listener, Network, TextNetwork
+from countless.estimator.prepared import PreparedQuestion
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import Sample
 from countless.query.predicate import Predicate, col
@@ -52,6 +53,7 @@ __all__ = [
     "Network",
     "NoRowsError",
     "Predicate",
+    "PreparedQuestion",
     "QueryError",
     "QueryResult",
     "QuerySyntaxError",

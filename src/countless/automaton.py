@@ -64,6 +64,10 @@ class Automaton:
         return self._joined(other, np.logical_or)
 
     def __invert__(self) -> Automaton:
+        return self._inverted
+
+    @cached_property
+    def _inverted(self) -> Automaton:
         return Automaton(self.letters, self.next, ~self.accepts)
 
     def minimal(self) -> Automaton:
@@ -120,6 +124,7 @@ class Automaton:
             states.append(int(self.next[states[-1], 0]))
         return self.accepts[states]
 
+    @cached_property
     def is_left_ideal(self) -> bool:
         """Whether a string that ends in one of these strings is always one of them, as of ``LIKE '%abc%'``."""
         first, _ = same_columns(self.next)

@@ -53,7 +53,7 @@ def counted(where: str) -> float:
 
 
 def asked(where: str) -> Question:
-    return world()[2].compile(where, detail=True)
+    return world()[2].compile(where)
 
 
 @pytest.mark.parametrize(

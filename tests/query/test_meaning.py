@@ -178,7 +178,7 @@ def test_search_is_the_twin_of_the_dictionary(where: str) -> None:
     ],
 )
 def test_common_comparisons_are_searched(where: str) -> None:
-    (comparison,) = world()[2].compile(where, detail=True).comparisons
+    (comparison,) = world()[2].compile(where).comparisons
     assert comparison.how == "search"
 
 

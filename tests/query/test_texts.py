@@ -348,7 +348,7 @@ def test_clauses_of_texts_and_others(parts: list[str]) -> None:
 
 
 def test_a_text_comparison_explained() -> None:
-    comparisons = world()[1].compile("t LIKE '%ab%' AND t IN ('q', 'a')", detail=True).comparisons
+    comparisons = world()[1].compile("t LIKE '%ab%' AND t IN ('q', 'a')").comparisons
     assert [(item.column, item.values, item.how, item.states, item.unseen) for item in comparisons] == [
         ("t", None, "automaton", 3, ()),
         ("t", None, "automaton", 3, ("'q'",)),
@@ -411,7 +411,7 @@ def test_an_exploding_pattern_is_given_up_soon() -> None:
 def test_a_match_has_one_last_offset(pattern: str) -> None:
     (box,) = world()[1].compile(f"t LIKE '{pattern}'").region.boxes
     ideal = box.texts[0].language.strings
-    assert ideal.is_left_ideal()
+    assert ideal.is_left_ideal
     last = ideal.last()
     for text in ("".join(word) for length in range(7) for word in product("abA", repeat=length)):
         offsets = sum(last.accepts_string(text[start:]) for start in range(len(text) + 1))
@@ -421,4 +421,4 @@ def test_a_match_has_one_last_offset(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["ab%", "_ab%", "a%b"])
 def test_what_is_bound_to_the_begin_is_no_ideal(pattern: str) -> None:
     (box,) = world()[1].compile(f"t LIKE '{pattern}'").region.boxes
-    assert not box.texts[0].language.strings.is_left_ideal()
+    assert not box.texts[0].language.strings.is_left_ideal

@@ -10,6 +10,8 @@ import pytest
 import countless
 from countless import Estimator
 from countless.data.source import connect
+from countless.engine.density import densities
+from countless.estimator import prepared
 from countless.serve import replies
 from tests.serve.conftest import Client
 
@@ -99,6 +101,23 @@ def test_cards_are_the_distributions_of_their_columns(client: Client, estimator:
     known = estimator.distribution("since when", WHERE, bins=5)
     assert times["kind"] == "time"
     assert [tuple(each.values()) for each in times["values"]] == list(zip(*known.columns, strict=True))
+
+
+def test_requests_about_one_condition_share_its_count(client: Client) -> None:
+    where, counts = "age > 31 AND married AND score < 1", []
+
+    def counted(*arguments: Any) -> Any:
+        counts.append(arguments)
+        return densities(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "densities", counted)
+        total = client.ask("estimate", where=where).json["estimates"][0]
+        for column in ("city", "age", "score"):
+            assert client.ask("distribution", columns=[column], where=where).json["total"] == total
+        client.ask("query", sql=f"SELECT avg(age), avg(score) FROM t WHERE {where}")
+        client.ask("sample", count=3, where=where)
+    assert len(counts) == 1
 
 
 def test_the_rest_is_folded_and_values_are_searched(client: Client) -> None:

@@ -122,7 +122,7 @@ class Counts:
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
         rows = self.pairs.rows
-        crossed = self.crossed(box)
+        crossed = box.hints if isinstance(box.hints, Crossed) else self.crossed(box)
         tightest = np.unravel_index(int(crossed.most.argmin()), crossed.most.shape)
         columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
         most = int(crossed.most[tightest])

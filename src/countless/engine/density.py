@@ -85,7 +85,7 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
         return methods[name](runtimes.columns, boxes, budget, seed)
 
     counts = runtimes.counts if METHODS[name].uses_counts else None
-    return ask(boxes) if counts is None else counts.answers(boxes, ask)
+    return ask(boxes) if counts is None else counts.answers(list(map(runtimes.hinted, boxes)), ask)
 
 
 def _density(region: Region, answers: Any) -> Density:

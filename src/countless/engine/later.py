@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.answer import Trace
+from countless.engine.answer import Trace, Traced
 from countless.engine.reading import Reading, present
 from countless.engine.runtime import Runtime, softmax
 from countless.engine.runtimes import Runtimes
@@ -69,11 +70,19 @@ def _shared(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> di
     masses = {axis.column: np.zeros(axis.size) for axis in axes}
     exact = True
     for place, runtime in enumerate(runtimes.columns):
-        rows = traced([runtime], Trace(asked, expand=False), max(1, LEAST // len(runtimes.columns)), seed + place)
+        rows = runtimes.once(
+            ("shared", box, axes[0].column, seed, place), partial(_last_particles, runtimes, asked, seed, place)
+        )
         exact &= rows.exact
         for column, found in _conditionals(runtime, rows.symbols, rows.masses, axes):
             masses[column] += found / len(runtimes.columns)
     return {column: (np.arange(len(mass)), mass, exact, False) for column, mass in masses.items()}
+
+
+def _last_particles(runtimes: Runtimes, box: Box, seed: int, place: int) -> Traced:
+    """The rows of ``box`` under the order at ``place``."""
+    budget = max(1, LEAST // len(runtimes.columns))
+    return traced([runtimes.columns[place]], Trace(box, expand=False), budget, seed + place)
 
 
 def _conditionals(

@@ -59,7 +59,9 @@ def with_texts(
 def _in_contexts(
     runtimes: Runtimes, box: Box, columns: Answer, method: TextMethod, budget: int | None, seed: int
 ) -> Answer:
-    rows = _contexts(runtimes, box, method, budget, seed)
+    # The walk that counted the columns had other particles, and summed the last position: it cannot tell these rows.
+    key = ("contexts", box.filters, method.enumerates, budget, seed)
+    rows = runtimes.once(key, lambda: _contexts(runtimes, box, method, budget, seed))
     total = float(rows.masses.sum())
     if not total > 0:
         return replace(columns, density=columns.least, texts=tuple(item.column for item in box.texts), counted=False)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from countless.data.ngrams import NGrams
 from countless.engine.counts import Counts
+from countless.engine.memo import Memo
 from countless.engine.runtime import Runtime
 from countless.engine.text.runtime import TextRuntime
 from countless.region import Box
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +22,30 @@ class Runtimes:
 
     ``columns`` is that model under each order it knows. ``summaries`` has the counts of n-grams that stand beside each
     text model, None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
+    ``memo`` keeps the walks of one question while it lives.
     """
 
     columns: tuple[Runtime[Any], ...]
     texts: tuple[TextRuntime, ...] = ()
     summaries: tuple[NGrams | None, ...] = ()
     counts: Counts | None = None
+    memo: Memo | None = None
 
     def without_summaries(self) -> Runtimes:
         """The same models on their own."""
         return Runtimes(self.columns, self.texts, (None,) * len(self.texts))
 
+    def remembering(self) -> Runtimes:
+        """The same models, for one question: what it walks is kept, and walked once."""
+        return replace(self, memo=Memo())
+
+    def once(self, key: Hashable, make: Callable[[], A]) -> A:
+        """What ``make`` returns; if walks are kept, what it returned for the same ``key`` before."""
+        return make() if self.memo is None else self.memo.once(key, make)
+
     def hinted(self, box: Box) -> Box:
         """The box with what counts tell of its filters, if there are any."""
-        return box if self.counts is None or not box.filters else replace(box, hints=self.counts.crossed(box))
+        counts = self.counts
+        if counts is None or not box.filters:
+            return box
+        return replace(box, hints=self.once(("hints", box.filters), lambda: counts.crossed(box)))

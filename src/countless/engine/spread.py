@@ -74,7 +74,8 @@ Part = tuple[IntArray, FloatArray, bool, bool]  # combinations by number, their 
 
 def part(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
     """What one box contributes."""
-    return counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed)
+    key = (box, tuple(axis.column for axis in axes), groups, seed)
+    return runtimes.once(key, lambda: counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed))
 
 
 def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> Spread:

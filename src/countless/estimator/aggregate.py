@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -20,10 +20,9 @@ from countless.estimator.joint import Joint
 from countless.estimator.quantiles import Ranked
 from countless.estimator.result import QueryResult
 from countless.estimator.values import Values
-from countless.query.compile import Compiler
+from countless.query.compile import Compiler, Question
 from countless.query.extent import cut_cells
 from countless.query.outer import GroupTable, Outer
-from countless.query.predicate import Where
 from countless.query.scale import written
 from countless.query.select import AVERAGE, COUNT, QUANTILES, SUM, Aggregate, Selection, pointing, read_select
 
@@ -31,32 +30,40 @@ LEAST = 0.5  # rows: groups that hold fewer are left out
 Texts = list[str | None]
 
 
-class Asked(Protocol):
-    """What knows how rows are spread: an estimator."""
+class CountedRows(Protocol):
+    """The rows of a condition: how many they are, and how they are spread."""
 
     @property
-    def schema(self) -> Schema:
-        """The columns."""
+    def question(self) -> Question:
+        """The condition."""
         ...
 
-    def estimate(self, where: Where) -> Estimate:
-        """How many rows ``where`` keeps."""
+    @property
+    def total(self) -> Estimate:
+        """How many rows it keeps."""
         ...
 
-    def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
+    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
         """How they are spread over the values of ``columns``, the first ``groups`` of which are grouped by."""
         ...
 
 
 def answered(
-    asked: Asked, compiler: Compiler, outer: Outer, sql: str, calibration: Calibration | None = None
+    prepare: Callable[[str | None], CountedRows],
+    compiler: Compiler,
+    outer: Outer,
+    sql: str,
+    calibration: Calibration | None = None,
 ) -> QueryResult:
-    """The result of the statement ``sql``; with a calibration, error bars too."""
+    """The result of the statement ``sql``; with a calibration, error bars too.
+
+    ``prepare`` gives the rows of a condition; None is every row.
+    """
     started = time.perf_counter()
-    selection = read_select(sql, asked.schema)
+    selection = read_select(sql, compiler.schema)
     header = outer.header(selection)
     with pointing(selection):
-        table = Table(asked, compiler, selection, header.types, calibration)
+        table = Table(prepare(selection.where), compiler, selection, header.types, calibration)
         made = table.made()
     frame = outer.run(selection, header, made)
     return QueryResult(
@@ -85,12 +92,11 @@ class Groups:
     left_out: float = 0.0
 
     @classmethod
-    def of(cls, asked: Asked, selection: Selection) -> Groups:
+    def of(cls, rows: CountedRows, schema: Schema, groups: Sequence[int]) -> Groups:
         """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has."""
-        if not selection.groups:
-            total = asked.estimate("TRUE" if selection.where is None else selection.where)
-            return cls(np.zeros((1, 0), dtype=np.int64), np.array([total.rows]), total)
-        joint = asked.joint(_names(asked, selection.groups), selection.where, groups=len(selection.groups))
+        if not groups:
+            return cls(np.zeros((1, 0), dtype=np.int64), np.array([rows.total.rows]), rows.total)
+        joint = rows.joint(_names(schema, groups), groups=len(groups))
         kept = joint.rows >= LEAST
         return cls(joint.codes[kept], joint.rows[kept], joint.total, joint, float(joint.rows[~kept].sum()))
 
@@ -175,18 +181,19 @@ class Table:
 
     def __init__(
         self,
-        asked: Asked,
+        rows: CountedRows,
         compiler: Compiler,
         selection: Selection,
         types: Sequence[str],
         calibration: Calibration | None = None,
     ) -> None:
-        self.asked = asked
+        self.rows = rows
         self.compiler = compiler
+        self.schema = compiler.schema
         self.selection = selection
         self.types = types
         self.calibration = calibration
-        self.groups = Groups.of(asked, selection)
+        self.groups = Groups.of(rows, compiler.schema, selection.groups)
         self._spreads: dict[int, Spread] = {}
 
     @property
@@ -200,7 +207,7 @@ class Table:
         asked = list(zip(self.selection.aggregates, self.types, strict=True))
         aggregates = [self._values(aggregate, kind) for aggregate, kind in asked]
         ends = [] if self.calibration is None else [self._bar(aggregate, kind) for aggregate, kind in asked]
-        columns = [Values(self.asked.schema.coded[index]).texts for index in self.selection.groups]
+        columns = [Values(self.schema.coded[index]).texts for index in self.selection.groups]
         texts = [[column[code] for code in self.groups.codes[:, at]] for at, column in enumerate(columns)]
         return GroupTable(texts, aggregates, len(self.groups.rows), ends)
 
@@ -231,7 +238,7 @@ class Table:
 
     def _count_bar(self, column: int | None) -> Ends:
         """The error bars of the groups' rows, or of those in which ``column`` is not NULL."""
-        if column is not None and not self.asked.schema.coded[column].has_null:
+        if column is not None and not self.schema.coded[column].has_null:
             return self._count_bar(None)
         spread = None if column is None else self._spread(column)
         rows = self.groups.rows if spread is None else spread.known
@@ -256,7 +263,7 @@ class Table:
         assert self.calibration is not None
         certain = found.counted and found.total.low == found.total.high
         shape = found.shape if shaped is None else shaped.shape
-        return Bars(self.calibration, self.asked.schema.rows, shape, certain, found.disagreement)
+        return Bars(self.calibration, self.schema.rows, shape, certain, found.disagreement)
 
     def _spread(self, column: int) -> Spread:
         if column not in self._spreads:
@@ -264,13 +271,13 @@ class Table:
         return self._spreads[column]
 
     def _spread_of(self, column: int) -> Spread:
-        schema, places, groups = self.asked.schema, self.selection.groups, self.groups
-        parts = cut_cells(self.compiler.lines, self.selection.where, column)
+        schema, places, groups = self.schema, self.selection.groups, self.groups
+        parts = cut_cells(self.compiler.lines, self.rows.question.condition, column)
         values, count = Values(schema.coded[column], parts), len(groups.rows)
         if column in places and groups.joint is not None:
             own = groups.codes[:, places.index(column)]
             return Spread(values, count, np.arange(count), own, groups.rows, groups.joint)
-        joint = self.asked.joint(_names(self.asked, (*places, column)), self.selection.where, groups=len(places))
+        joint = self.rows.joint(_names(schema, (*places, column)), groups=len(places))
         keys = groups.keys(groups.codes, schema, places)
         wanted = groups.keys(joint.codes, schema, places)
         kept = np.isin(wanted, keys)
@@ -313,5 +320,5 @@ def _text(kind: str, number: float) -> str:
     return repr(number) if kind == "DOUBLE" else written(kind, number)
 
 
-def _names(asked: Asked, places: Sequence[int]) -> list[str]:
-    return [asked.schema.coded[place].name for place in places]
+def _names(schema: Schema, places: Sequence[int]) -> list[str]:
+    return [schema.coded[place].name for place in places]

@@ -11,6 +11,7 @@ from countless.errors import CountlessError
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape, interval
 from countless.estimator.estimate import Estimate
 from countless.estimator.wanted import whole
+from countless.patience import carried
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import Where
@@ -24,6 +25,7 @@ def answers(
 ) -> list[tuple[Question, Density] | CountlessError]:
     """What each clause asks and its density, or its error: walked together, while the next ones are read."""
     threads = threads or os.cpu_count() or 1
+    walk = carried(walk)
     size = min(MANY, max(FEW, len(asked) // (2 * threads)))
     reader = Batch(compiler) if len(asked) > FEW else compiler
     read: list[Question | CountlessError] = []

@@ -15,25 +15,26 @@ from countless.arrays import FloatArray
 from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.engine.density import Density, densities
-from countless.errors import CountlessError, NoRowsError, QueryTypeError
+from countless.engine.memo import Memo
+from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.aggregate import answered
 from countless.estimator.anomalies import anomalies
-from countless.estimator.answering import answers, estimate_of, is_certain, known_queries, today
+from countless.estimator.answering import answers, estimate_of, known_queries, today
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.completed import Completed
 from countless.estimator.completion import CompletionOptions, complete
-from countless.estimator.distribution import BinsWanted, Distribution, distribution
-from countless.estimator.distributions import distributions
+from countless.estimator.distribution import BinsWanted, Distribution
 from countless.estimator.estimate import Estimate
-from countless.estimator.explain import Explanation, explanation
+from countless.estimator.explain import Explanation
 from countless.estimator.facts import held_facts, without_history
-from countless.estimator.joint import Joint, joint
+from countless.estimator.joint import Joint
 from countless.estimator.learning import Listener
 from countless.estimator.likelihood import Watch, log_prob
 from countless.estimator.parts import made_ready
 from countless.estimator.plugins import load_plugins
+from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
 from countless.estimator.result import QueryResult
-from countless.estimator.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.sampling import Sample
 from countless.estimator.wanted import names_of, whole
 from countless.query.compile import Compiler, Question
 from countless.query.outer import Outer
@@ -41,8 +42,6 @@ from countless.query.predicate import ColumnReference, Predicate, Where
 
 if TYPE_CHECKING:
     from countless.estimator.checking import Check
-
-DEFAULT_METHOD = "particles"
 
 
 class Estimator:
@@ -68,6 +67,8 @@ class Estimator:
         self._compiler = Compiler(schema)
         self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
+        self._model = AnsweringModel(schema, self._runtimes, self._compiler, self.calibration, self._seed)
+        self._questions: Memo | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Estimator:
@@ -118,6 +119,20 @@ class Estimator:
         """How many orders of its columns the model knows; they share a number of particles."""
         return len(self._runtimes.columns)
 
+    def prepare(self, where: Where) -> PreparedQuestion:
+        """A question about the rows that ``where`` keeps: compiled and counted once, however much is asked of it.
+
+        With parameters in the places of values, ``est.prepare("age > ? AND sex = $2")``, it is called with values
+        first, ``question(35, "Male")``; that reads no SQL.
+        """
+        if self._questions is None or not isinstance(where, str):
+            return PreparedQuestion.of(self._model, where)
+        return self._questions.once(where.strip(), lambda: PreparedQuestion.of(self._model, where))
+
+    def keep_questions(self, most: int) -> None:
+        """Keep the ``most`` latest questions in SQL: calls with the same condition share its compiling and counting."""
+        self._questions = Memo(whole(most, "the number of questions to keep", 1))
+
     def estimate(
         self,
         where: Where,
@@ -135,10 +150,7 @@ class Estimator:
         alone; only ``particles`` uses them. ``table_rows`` is how many rows the table has by now: the answer and its
         error bar are scaled to it, and none is exact then.
         """
-        started, now = time.perf_counter(), today(table_rows)
-        question = self._compiler.compile(where)
-        (found,) = self._densities([question], method, particles, summary)
-        return self._estimate(question, found, method, _since(started), now)
+        return self.prepare(where).estimate(method=method, particles=particles, summary=summary, table_rows=table_rows)
 
     def estimate_many(
         self,
@@ -188,25 +200,17 @@ class Estimator:
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
         started, now = time.perf_counter(), today(table_rows)
         found = self._answers(list(clauses), method, particles, summary, threads, seed)
-        share = _since(started) / max(1, len(found))
+        share = (time.perf_counter() - started) * 1e3 / max(1, len(found))
         return [
-            answer if isinstance(answer, CountlessError) else self._estimate(*answer, method, share, now)
+            answer
+            if isinstance(answer, CountlessError)
+            else estimate_of(*answer, self.calibration, self.rows, method, share, now)
             for answer in found
         ]
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
-        started = time.perf_counter()
-        question = self._compiler.compile(where)
-        compiled = time.perf_counter()
-        (found,) = self._densities([question], method, particles)
-        walked = time.perf_counter()
-        estimate = self._estimate(question, found, method, _since(started))
-        stages = {"parse": compiled - started, "engine": walked - compiled, "interval": time.perf_counter() - walked}
-        question = self._compiler.compile(where, detail=True)
-        return explanation(
-            self.schema, question, found, estimate, {stage: 1e3 * seconds for stage, seconds in stages.items()}
-        )
+        return self.prepare(where).explain(method=method, particles=particles)
 
     def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
         """How the rows that ``where`` keeps are spread over the values of ``columns``, which are not text.
@@ -214,12 +218,7 @@ class Estimator:
         The values of the first ``groups`` columns (all, if None) are told apart with the same care, however rare they
         are; those of the others as far as they matter within each.
         """
-        question, total = self._counted(where)
-        places = [self._compiler.column(name) for name in names_of(columns)]
-        if twice := [place for place in places if places.count(place) > 1]:
-            raise QueryTypeError(f'"{self.columns[twice[0]]}" is named twice: name each column once')
-        groups = len(places) if groups is None else groups
-        return joint(self.schema, self._runtimes, question.region, total, places, groups, self._seed)
+        return self._asked(where).joint(columns, groups=groups)
 
     def distribution(
         self,
@@ -237,19 +236,13 @@ class Estimator:
         Shares are of all rows of the condition, those outside given edges too. Values come by falling ``rows``, or by
         ``value``, as bins do.
         """
-        started = time.perf_counter()
-        found = self.joint(names_of(column), where)
-        return distribution(self.schema, found, self.calibration, bins, sort, started)
+        return self._asked(where).distribution(column, bins=bins, sort=sort)
 
     def distributions(
         self, columns: Sequence[str], where: Where | None = None, *, bins: BinsWanted | None = None
     ) -> list[Distribution]:
         """The :meth:`distribution` of each of ``columns``, one by one, under one condition, counted once."""
-        question, total = self._counted(where)
-        places = [self._compiler.column(name) for name in names_of(columns)]
-        return distributions(
-            self.schema, self._runtimes, question.region, total, places, self.calibration, bins, self._seed
-        )
+        return self._asked(where).distributions(columns, bins=bins)
 
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
@@ -257,15 +250,7 @@ class Estimator:
         Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
         ``seed`` gives the same rows.
         """
-        count, seed = whole(count, "the number of rows to draw", 1), self._checked(seed)
-        region = EVERY_ROW
-        if where is not None:
-            question = self._compiler.compile(where)
-            (found,) = self._densities([question], DEFAULT_METHOD, None)
-            if is_certain(question, found) and round(found.value * self.rows) == 0:
-                raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
-            region = question.region
-        return samples(self.schema, self._runtimes, region, count, seed)
+        return self._asked(where).sample(count, seed=seed)
 
     def query(self, sql: str, *, intervals: bool = False) -> QueryResult:
         """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
@@ -274,7 +259,7 @@ class Estimator:
         GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. With ``intervals``, the columns ``name_low`` and
         ``name_high`` after each aggregate are the ends of its error bar.
         """
-        return answered(self, self._compiler, self._outer, sql, self.calibration if intervals else None)
+        return answered(self._asked, self._compiler, self._outer, sql, self.calibration if intervals else None)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
@@ -301,7 +286,7 @@ class Estimator:
         list of dictionaries, a key that a row lacks is missing there too.
         """
         wanted = None if columns is None else tuple(names_of(columns))
-        options = CompletionOptions(wanted, draws, self._checked(seed))
+        options = CompletionOptions(wanted, draws, self._model.checked_seed(seed))
         return complete(self.schema, self._runtimes, rows, options, watch)
 
     def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
@@ -352,9 +337,8 @@ class Estimator:
         """
         from countless.estimator.checking import check
 
-        return check(
-            self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=self._checked(seed)
-        )
+        seed = self._model.checked_seed(seed)
+        return check(self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
@@ -364,10 +348,6 @@ class Estimator:
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
-
-    def _checked(self, seed: int | None) -> int:
-        """The seed that is asked for, or the model's own."""
-        return self._seed if seed is None else whole(seed, "the seed", 0)
 
     def _answers(
         self,
@@ -379,41 +359,20 @@ class Estimator:
         seed: int | None = None,
     ) -> list[tuple[Question, Density] | CountlessError]:
         """What each clause asks and its density, or its error."""
-        return answers(
-            self._compiler, lambda asked: self._densities(asked, method, particles, summary, seed), asked, threads
-        )
-
-    def _counted(self, where: Where | None) -> tuple[Question, Estimate]:
-        """What ``where`` asks, or that every row is asked for, and how many rows it keeps."""
-        started = time.perf_counter()
-        question = self._compiler.compile("TRUE" if where is None else where)
-        (found,) = self._densities([question], DEFAULT_METHOD, None)
-        return question, self._estimate(question, found, DEFAULT_METHOD, _since(started))
-
-    def _densities(
-        self,
-        questions: list[Question],
-        method: str,
-        particles: int | None,
-        summary: bool = True,
-        seed: int | None = None,
-    ) -> list[Density]:
         models = self._runtimes if summary else self._runtimes.without_summaries()
-        regions = [question.region for question in questions]
-        return densities(models, regions, method, particles, self._seed if seed is None else seed)
 
-    def _estimate(
-        self, question: Question, found: Density, method: str, ms: float, table_rows: int | None = None
-    ) -> Estimate:
-        return estimate_of(question, found, self.calibration, self.rows, method, ms, table_rows)
+        def walk(questions: list[Question]) -> list[Density]:
+            regions = [question.region for question in questions]
+            return densities(models, regions, method, particles, self._seed if seed is None else seed)
+
+        return answers(self._compiler, walk, asked, threads)
+
+    def _asked(self, where: Where | None) -> PreparedQuestion:
+        """The question that ``where`` asks; None is every row."""
+        return PreparedQuestion.of_every_row(self._model) if where is None else self.prepare(where)
 
 
 def _from_bytes(data: bytes) -> Estimator:
     """The estimator that was pickled as these bytes, perhaps in another process."""
     load_plugins()  # whose kinds of models it may have
     return Estimator._made(store.from_bytes(data))
-
-
-def _since(started: float) -> float:
-    """Milliseconds."""
-    return (time.perf_counter() - started) * 1e3

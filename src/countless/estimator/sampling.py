@@ -13,7 +13,6 @@ from countless.data.frame import Frame
 from countless.data.schema import Schema
 from countless.data.text import TextColumn
 from countless.engine.conditional import row_log_probabilities
-from countless.engine.density import densities
 from countless.engine.draw import draw_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime
@@ -53,12 +52,14 @@ class _Rows:
     exact: bool
 
 
-def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int) -> Sample:
-    """``count`` rows of ``region``, at least one."""
+def samples(
+    schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int, masses: Sequence[float] = ()
+) -> Sample:
+    """``count`` rows of ``region``, at least one. If it has several boxes, ``masses`` are their densities."""
     if not region.boxes:
         raise NoRowsError("no row matches: there is nothing to draw")
     rng = np.random.default_rng(seed)
-    shares = rng.multinomial(count, _chances(runtimes, region, seed))
+    shares = rng.multinomial(count, _chances(region, masses))
     parts = [
         _rows(schema, runtimes, box, int(share), rng) for box, share in zip(region.boxes, shares, strict=True) if share
     ]
@@ -85,12 +86,11 @@ def samples(schema: Schema, runtimes: Runtimes, region: Region, count: int, seed
     )
 
 
-def _chances(runtimes: Runtimes, region: Region, seed: int) -> FloatArray:
+def _chances(region: Region, masses: Sequence[float]) -> FloatArray:
     """How much of the region each of its disjoint boxes is."""
     if len(region.boxes) == 1:
         return np.ones(1)
-    (density,) = densities(runtimes, [region], "particles", None, seed)
-    found = np.array([answer.density for answer in density.answers])
+    found = np.array(masses)
     if not found.any():
         found = np.ones(len(found))
     chances: FloatArray = found / found.sum()

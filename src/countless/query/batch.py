@@ -63,7 +63,10 @@ class Batch:
     def compile(self, where: Where) -> Question:
         """The region of ``where``."""
         box = self._box(where) if isinstance(where, str) else None
-        return self._compiler.compile(where) if box is None else Question(str(where).strip(), Region((box,)), ())
+        if box is not None:
+            return Question(str(where).strip(), Region((box,)))
+        found = self._compiler.compile(where)
+        return Question(found.where, found.region, found.certain)  # what it was made from would fill the memory
 
     def _box(self, where: str) -> Box | None:
         pieces = conjuncts(where)

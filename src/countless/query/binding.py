@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from countless.data.schema import Schema
 from countless.query.names import resolve
+from countless.query.parameters import Clause
 from countless.query.pieces import Pieces
 from countless.query.sql import tokens_of
 
@@ -17,7 +18,7 @@ from countless.query.sql import tokens_of
 PLAIN: frozenset[type[exp.Expr]] = frozenset(
     {
         *(exp.And, exp.Or, exp.Not, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Boolean, exp.Null),
-        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Is, exp.Like, exp.ILike),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Is, exp.Like, exp.ILike, exp.Placeholder),
     }
 )
 PLAIN_TYPES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DOUBLE})
@@ -36,19 +37,24 @@ def _is_plain(node: exp.Expr) -> bool:
     return type(node) is exp.Cast and isinstance(node.this, exp.Literal)
 
 
-def as_written(schema: Schema, clause: str, condition: exp.Expr) -> str:
+def as_written(schema: Schema, clause: Clause) -> str:
     """The condition in the words of ``clause``, with the names that :func:`columns_of` gives to the columns.
 
-    It has the tokens that sqlglot found and nothing between them, so that DuckDB finds no other ones in comments.
+    Parameters become values of no consequence. It has the tokens that sqlglot found and nothing between them, so that
+    DuckDB finds no other ones in comments.
     """
-    text = clause
-    if isinstance(condition.parent, exp.Where):  # of a whole SELECT
-        text = Pieces(clause).where
+    text = source = clause.source or ""
+    if isinstance(clause.condition.parent, exp.Where):  # of a whole SELECT
+        text = Pieces(source).where
     names: dict[int, str] = {}
     dropped: set[int] = set()
-    for column in condition.find_all(exp.Column):
+    for parameter in clause.parameters:
+        start, end = parameter.span
+        names[start] = parameter.sample
+        dropped.update(range(start + 1, end))
+    for column in clause.condition.find_all(exp.Column):
         first, last = (part.meta["start"] for part in (column.parts[0], column.parts[-1]))
-        names[last] = _name(resolve(schema, column, clause))
+        names[last] = _name(resolve(schema, column, source))
         dropped.update(range(first, last))
     words, end = [], 0
     for number, token in enumerate(tokens_of(text)):

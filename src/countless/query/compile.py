@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from countless.data.schema import Column, Schema
 from countless.data.text import NAMELESS, TextColumn
-from countless.errors import (
-    QueryError,
-    QueryTooLargeError,
-    QueryTypeError,
-    UnsupportedQueryError,
-)
+from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.binding import as_written, is_plain
 from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.dictionary import Codes, Dictionary, Truth
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.gridded import Lines, Survey
 from countless.query.names import resolve
-from countless.query.parse import parse, span_of
-from countless.query.predicate import ColumnReference, Predicate, Where
+from countless.query.parameters import Clause
+from countless.query.parse import span_of
+from countless.query.predicate import Where
 from countless.query.search import Search
 from countless.query.sql import NESTED, written
 from countless.query.texts import Texts
@@ -46,12 +43,21 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Question:
-    """A clause that has been understood."""
+    """A clause that has been understood: its text, its region, and what it was made from.
+
+    It is not ``certain`` if something was judged by a grid's knots, letters nobody knows, or the sign of a zero.
+    """
 
     where: str
     region: Region
-    comparisons: tuple[Comparison, ...]
-    certain: bool = True  # not if something was judged by a grid's knots, letters nobody knows, or the sign of a zero
+    certain: bool = True
+    condition: exp.Expr | None = None
+    details: tuple[Callable[[], Comparison], ...] = ()
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons of the clause, as ``explain`` shows them: made when they are first asked for."""
+        return tuple(detail() for detail in self.details)
 
 
 class Compiler:
@@ -69,35 +75,39 @@ class Compiler:
         for index in range(len(self.schema.coded)):
             self.lines.line(index)
 
-    def compile(self, where: Where, *, detail: bool = False) -> Question:
-        """The region of ``where``; with ``detail``, also the comparisons it is made of."""
-        if isinstance(where, ColumnReference):
-            where = where.as_predicate()
-        if isinstance(where, Predicate):
-            text, condition, clause = str(where), where.expression, None
-        elif isinstance(where, str):
-            text, condition, clause = where.strip(), parse(where), where
-        else:
-            raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
-        descent = _Descent(self, clause, detail)
+    def compile(self, where: Where | Clause) -> Question:
+        """The region of ``where``."""
+        clause = where if isinstance(where, Clause) else Clause.read(where)
+        if clause.parameters:
+            raise clause.unbound()
+        descent = _Descent(self, clause.source)
         try:
-            descent.survey(condition)
-            boxes = cover(descent.formula(condition, Want.TRUE))
+            descent.survey(clause.condition)
+            boxes = cover(descent.formula(clause.condition, Want.TRUE))
             parts = disjoint(boxes)
-            self._check(clause, condition)
+            self._check(clause)
         except RecursionError:
-            raise QueryTooLargeError(NESTED, clause) from None
+            raise QueryTooLargeError(NESTED, clause.source) from None
         region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
-        return Question(text, region, tuple(descent.comparisons), descent.certain)
+        return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
 
-    def _check(self, clause: str | None, condition: exp.Expr) -> None:
+    def read(self, where: Where) -> Clause:
+        """``where`` parsed. If it has parameters, all is checked that can be without their values."""
+        clause = Clause.read(where)
+        if clause.parameters:
+            for column in clause.condition.find_all(exp.Column):
+                resolve(self.schema, column, clause.source)
+            self._check(clause)
+        return clause
+
+    def _check(self, clause: Clause) -> None:
         """Refuse what DuckDB does not read, though sqlglot does."""
-        if clause is None or is_plain(condition):
+        if clause.checked or is_plain(clause.condition):
             return
         try:
-            self.dictionary.check(as_written(self.schema, clause, condition))
+            self.dictionary.check(as_written(self.schema, clause))
         except QueryError as error:
-            error.clause = clause
+            error.clause = clause.source
             raise error from None
 
     def column(self, name: str) -> int:
@@ -113,12 +123,11 @@ class Compiler:
 class _Descent:
     """One descent through one clause."""
 
-    def __init__(self, compiler: Compiler, clause: str | None, detail: bool) -> None:
+    def __init__(self, compiler: Compiler, clause: str | None) -> None:
         self.compiler = compiler
         self.schema = compiler.schema
         self.clause = clause
-        self.detail = detail
-        self.comparisons: list[Comparison] = []
+        self.details: list[Callable[[], Comparison]] = []
         self.certain = True
         self.surveyed = Survey(compiler.lines, ())
 
@@ -183,11 +192,11 @@ class _Descent:
         truth, how = self._truth(index, node)
         self.certain &= truth.certain
         satisfied = want.codes(truth)
-        if self.detail:
-            unseen = self._unseen(index, node)
-            self.comparisons.append(
-                Comparison(column.name, written(node), int(satisfied.sum()), column.size, how, unseen)
+        self.details.append(
+            lambda: Comparison(
+                column.name, written(node), int(satisfied.sum()), column.size, how, self._unseen(index, node)
             )
+        )
         return leaf(index, satisfied)
 
     def _on_grid(self, node: exp.Expr, index: int, column: Column, want: Want) -> Formula:
@@ -195,21 +204,16 @@ class _Descent:
         self.certain &= at_knots is None
         judged = self.surveyed.judge(index, node, at_knots)
         satisfied = want.codes(judged.truth)
-        if self.detail:
+
+        def detail() -> Comparison:
             share = self.surveyed.share(index, satisfied)
             values = round(share * column.distinct) + int(column.has_null and satisfied[-1])
-            self.comparisons.append(
-                Comparison(
-                    column.name,
-                    written(node),
-                    values,
-                    column.distinct + column.has_null,
-                    judged.how,
-                    judged.unseen,
-                    column.null,
-                    judged.equality,
-                )
+            most, how = column.distinct + column.has_null, judged.how
+            return Comparison(
+                column.name, written(node), values, most, how, judged.unseen, column.null, judged.equality
             )
+
+        self.details.append(detail)
         return leaf(index, satisfied)
 
     def _on_text(self, node: exp.Expr, index: int, column: TextColumn, want: Want) -> Formula:
@@ -218,18 +222,12 @@ class _Descent:
         # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
         if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= satisfied.any() and not satisfied.all()
-        if self.detail:
-            self.comparisons.append(
-                Comparison(
-                    column.name,
-                    written(node),
-                    None,
-                    column.distinct + column.has_null,
-                    how,
-                    self._unseen(index, node),
-                    states=len(satisfied.strings.accepts),
-                )
-            )
+
+        def detail() -> Comparison:
+            most, states = column.distinct + column.has_null, len(satisfied.strings.accepts)
+            return Comparison(column.name, written(node), None, most, how, self._unseen(index, node), states=states)
+
+        self.details.append(detail)
         return leaf(index, satisfied)
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:

@@ -6,24 +6,23 @@ from sqlglot import exp
 
 from countless.query.cuts import Cut
 from countless.query.gridded import Lines
-from countless.query.parse import parse
 from countless.query.parts import conjuncts
 from countless.query.search import is_null_test
 
 Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which
 
 
-def cut_cells(lines: Lines, where: str | None, index: int) -> Parts:
-    """What the comparisons that ``where`` joins by AND leave of the cells that they cut, of the column at ``index``.
+def cut_cells(lines: Lines, condition: exp.Expr | None, index: int) -> Parts:
+    """What the comparisons that ``condition`` joins by AND leave of the cells of a column that they cut.
 
     Other clauses, such as those with OR, are taken to leave whole cells.
     """
     line = lines.line(index)
-    if line is None or where is None:
+    if line is None or condition is None:
         return {}
     low: Cut | None = None
     high: Cut | None = None
-    for node in conjuncts(parse(where)):
+    for node in conjuncts(condition):
         columns = {lines.schema.find(column.name) for column in node.find_all(exp.Column)}
         found = lines.ranges(index, node) if columns == {index} and not is_null_test(node) else None
         if found is not None and len(found.true) == 1:

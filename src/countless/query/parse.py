@@ -27,13 +27,15 @@ UNSUPPORTED_PARTS = {
     "sample": "a sample: Countless counts rows of the whole table",
     "pivots": "a pivot: Countless counts rows of the table as it is",
 }
+NO_VALUE = "a parameter has no value: write the literal instead, or call prepare(...) and then its result with values"
+BOUND = "bound"  # marks, among what is known of a node, the value of a parameter
 RANDOM = "a random function has no fixed set of rows"
 UNSUPPORTED_NODES: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the clause"),
     (exp.Window, "a window function has no value for a single row"),
     (exp.AggFunc, "an aggregate has no value for a single row: only filters on rows can be counted"),
-    (exp.Placeholder, "a parameter has no value: write the literal instead"),
-    (exp.Parameter, "a parameter has no value: write the literal instead"),
+    (exp.Placeholder, NO_VALUE),
+    (exp.Parameter, NO_VALUE),
     (exp.PositionalColumn, "a column is not known by its place: name the column to filter on"),
     (exp.Columns, "COLUMNS is not a column: name the column to filter on"),
     (exp.Star, "* is not a column: name the column to filter on"),
@@ -51,8 +53,10 @@ FUNCTIONS = {
 }
 
 
-def parse(clause: str) -> exp.Expr:
+def parse(clause: str, parameters: bool = False) -> exp.Expr:
     """The condition of ``clause``: a WHERE clause with or without its keyword, or a whole SELECT.
+
+    Without ``parameters``, one that has some is an error.
 
     >>> parse("WHERE age > 35").sql("duckdb")
     'age > 35'
@@ -69,7 +73,7 @@ def parse(clause: str) -> exp.Expr:
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
         condition = read_condition(" " * skipped + clause[skipped:], clause)
     _refuse_torn_shifts(condition, clause)
-    _refuse_unsupported(condition, clause)
+    _refuse_unsupported(condition, clause, parameters)
     check_functions(clause)
     return condition
 
@@ -81,11 +85,16 @@ def span_of(node: exp.Expr, clause: str | None) -> tuple[int, int] | None:
     """
     if clause is None:
         return None
-    metas = [item.meta for item in node.find_all(exp.Identifier, exp.Func) if "start" in item.meta]
+    metas = [
+        item.meta
+        for item in node.walk()
+        if (isinstance(item, exp.Identifier | exp.Func) or BOUND in item.meta) and "start" in item.meta
+    ]
     if not metas:
         return span_of(node.parent, clause) if node.parent is not None else None
     start, end = min(meta["start"] for meta in metas), max(meta["end"] for meta in metas) + 1
-    for item in islice(node.find_all(exp.Literal), MOST_UNDERLINED):
+    literals = (item for item in node.find_all(exp.Literal) if BOUND not in item.meta)
+    for item in islice(literals, MOST_UNDERLINED):
         text = written(item)
         found = clause.find(text, start)
         if found >= 0:
@@ -118,8 +127,10 @@ def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
             raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
 
 
-def _refuse_unsupported(condition: exp.Expr, clause: str) -> None:
+def _refuse_unsupported(condition: exp.Expr, clause: str, parameters: bool) -> None:
     for node in condition.walk():
+        if parameters and isinstance(node, exp.Placeholder):
+            continue
         if isinstance(node, UNSUPPORTED_KINDS):
             reason = next(reason for kind, reason in UNSUPPORTED_NODES if isinstance(node, kind))
             raise UnsupportedQueryError(reason, clause, span_of(node, clause))

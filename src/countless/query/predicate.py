@@ -185,17 +185,17 @@ def literal(value: Any) -> exp.Expr:
     if isinstance(value, str):
         return exp.Literal.string(value)
     if isinstance(value, float):
-        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
+        return exp.cast(exp.Literal.string(repr(value)), exp.DType.DOUBLE)
     if isinstance(value, int | decimal.Decimal):
         number = exp.Literal.number(format(abs(value), "f" if isinstance(value, decimal.Decimal) else "d"))
         return exp.Neg(this=number) if value < 0 else number
     if isinstance(value, datetime.datetime):
-        kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
-        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind, dialect=DIALECT)
+        kind = exp.DType.TIMESTAMPNTZ if value.tzinfo is None else exp.DType.TIMESTAMPTZ
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), kind)
     if isinstance(value, datetime.date):
-        return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+        return exp.cast(exp.Literal.string(value.isoformat()), exp.DType.DATE)
     if isinstance(value, datetime.time):
-        return exp.cast(exp.Literal.string(value.isoformat()), "TIME")
+        return exp.cast(exp.Literal.string(value.isoformat()), exp.DType.TIME)
     raise QueryTypeError(
         f"cannot use a {type(value).__name__} in a predicate: give a number, string, date, timestamp, bool or None"
     )

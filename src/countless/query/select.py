@@ -17,7 +17,7 @@ from countless.data.schema import Column, Schema
 from countless.data.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.aliases import expanded_size
-from countless.query.functions import check_functions
+from countless.query.functions import AGGREGATES, check_functions
 from countless.query.names import resolve
 from countless.query.parse import span_of
 from countless.query.pieces import Pieces
@@ -29,22 +29,6 @@ MOST_GROUPS = 3  # columns
 MOST_NODES = 10_000  # of a statement in which every name is written out
 MEDIAN = "0.5"
 COUNT, SUM, AVERAGE = "count", "sum", "avg"
-KINDS: dict[type[exp.Expr], str] = {
-    exp.Count: COUNT,
-    exp.Sum: SUM,
-    exp.Avg: AVERAGE,
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Median: "median",
-    exp.Quantile: "quantile_disc",
-    exp.PercentileCont: "quantile_cont",
-    exp.PercentileDisc: "quantile_disc",
-    exp.ApproxQuantile: "approx_quantile",
-}
-OTHER_NAMES = {"mean": AVERAGE, "count_star": COUNT}  # that sqlglot does not know
 QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})
 KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"
 
@@ -285,7 +269,7 @@ class _Reading:
         return isinstance(node, exp.Column) and not node.table and node.name.casefold() in self.aliases
 
     def _is_aggregate(self, node: exp.Expr) -> bool:
-        return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in OTHER_NAMES)
+        return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
 
     def _number(self, aggregate: Aggregate) -> int:
         return self.aggregates.setdefault(aggregate, len(self.aggregates))
@@ -295,7 +279,8 @@ class _Reading:
         return self._number(self._aggregate(node)) if self._is_aggregate(node) else None
 
     def _aggregate(self, node: exp.Expr) -> Aggregate:
-        kind = OTHER_NAMES.get(node.name.lower()) if isinstance(node, exp.Anonymous) else KINDS.get(type(node))
+        name = node.name if isinstance(node, exp.Anonymous) else written(node).partition("(")[0]
+        kind = AGGREGATES.get(name.lower())
         if isinstance(node, exp.Min | exp.Max):
             instead = f"quantile_cont({written(node.this)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
             raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)

@@ -14,4 +14,5 @@ RESULT_ROWS = 10_000  # of a query
 SEED = 2**63 - 1
 WAITING = 1_000  # requests that are worked on, or wait to be
 KEPT_ANSWERS = 10_000
+KEPT_QUESTIONS = 64  # of each model: conditions that are compiled and counted
 KEPT_BYTES = 64_000_000

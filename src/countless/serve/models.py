@@ -14,6 +14,7 @@ from countless.data.types import TEXT, TIMES
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.values import is_numeric
+from countless.serve import limits
 from countless.serve.tables import CheckedTable
 
 FEW = 12  # values of numbers and times that are told one by one, as categories are
@@ -76,6 +77,8 @@ def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, S
     served = {}
     for name, path in paths.items():
         estimator = _loaded(path)
+        estimator.keep_questions(limits.KEPT_QUESTIONS)
+        estimator.keep_questions(limits.KEPT_QUESTIONS)
         table = CheckedTable(sources[name], estimator.schema) if name in sources else None
         served[name] = Served(name, estimator, table)
     return served

@@ -299,7 +299,7 @@ class TestPlan:
         closed = all(
             strings.accepts_string(letter + text) for text in short if strings.accepts_string(text) for letter in "abx"
         )
-        assert strings.is_left_ideal() <= closed
+        assert strings.is_left_ideal <= closed
 
     def test_a_match_beyond_the_cut_counts(self) -> None:
         runtime = MODELS["one character"]

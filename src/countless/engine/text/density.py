@@ -67,7 +67,7 @@ def text_density(
 
 def by_the_others(strings: Automaton) -> bool:
     """Whether the other strings are better asked for, as of ``NOT ILIKE '%abc%'``: to these can be skipped."""
-    return not strings.is_left_ideal() and (~strings).is_left_ideal()
+    return not strings.is_left_ideal and (~strings).is_left_ideal
 
 
 def _null(runtime: TextRuntime, contexts: Contexts) -> float:

@@ -48,13 +48,13 @@ class Plan:
         self.rows = 0  # that reading the beginning took
         weights = np.ones(len(self.tree.starts)) if weights is None else weights
         starts: Starts | None = None
-        if strings.is_left_ideal():
+        if strings.is_left_ideal:
             each = spec.length + 1
             starts = Starts(np.arange(len(weights) * each), np.repeat(weights, each), self.tree.roots)
         elif spec.gaps:
             beginning = Machine(strings, spec).spelled(0)
             rest = strings.after(beginning.state)
-            if 0 < len(beginning.symbols) < spec.length and rest.is_left_ideal() and not rest.all():
+            if 0 < len(beginning.symbols) < spec.length and rest.is_left_ideal and not rest.all():
                 strings, starts = rest, self._read(beginning, spec, weights)
         self.skips = starts is not None
         self.machine = Machine(strings.last() if self.skips else strings, spec, lengths)

@@ -1,0 +1,58 @@
+"""Results that are made once and kept, also when several threads ask for one at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+A = TypeVar("A")
+
+
+@dataclass(eq=False)
+class _Slot:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    value: Any = None
+    made: bool = False
+
+
+class Memo:
+    """Results by key: all of them, or the ``most`` that were asked for last.
+
+    >>> memo = Memo(most=1)
+    >>> memo.once("a", lambda: 1), memo.once("a", lambda: 2), memo.once("b", lambda: 3), memo.once("a", lambda: 4)
+    (1, 1, 3, 4)
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def once(self, key: Hashable, make: Callable[[], A]) -> A:
+        """What ``make`` returned for ``key``. If it raises, nothing is kept: whoever asks next tries again."""
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            self._slots.move_to_end(key)
+            while self._most is not None and len(self._slots) > self._most:
+                self._slots.popitem(last=False)
+        with slot.lock:
+            if not slot.made:
+                try:
+                    slot.value = make()
+                except BaseException:
+                    self._drop(key, slot)
+                    raise
+                slot.made = True
+            value: A = slot.value
+        return value
+
+    def _drop(self, key: Hashable, slot: _Slot) -> None:
+        with self._lock:
+            if self._slots.get(key) is slot:
+                del self._slots[key]

@@ -1,0 +1,207 @@
+"""A condition that is compiled once and counted once, whatever is asked about the rows that it keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from countless.data.schema import Schema
+from countless.engine.density import Density, densities
+from countless.engine.memo import Memo
+from countless.engine.runtimes import Runtimes
+from countless.errors import NoRowsError, QueryTypeError
+from countless.estimator.answering import estimate_of, is_certain, today
+from countless.estimator.calibration import Calibration
+from countless.estimator.distribution import BinsWanted, Distribution, distribution
+from countless.estimator.distributions import distributions
+from countless.estimator.estimate import Estimate
+from countless.estimator.explain import Explanation, explanation
+from countless.estimator.joint import Joint, joint
+from countless.estimator.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.wanted import names_of, whole
+from countless.query.compile import Compiler, Question
+from countless.query.parameters import Clause
+from countless.query.predicate import Where
+
+DEFAULT_METHOD = "particles"
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweringModel:
+    """All that answers need of an estimator."""
+
+    schema: Schema
+    runtimes: Runtimes
+    compiler: Compiler
+    calibration: Calibration
+    seed: int
+
+    def checked_seed(self, seed: int | None) -> int:
+        """The ``seed`` that is asked for, or the model's own."""
+        return self.seed if seed is None else whole(seed, "the seed", 0)
+
+
+class PreparedQuestion:
+    """A condition on rows, made by :meth:`Estimator.prepare`, of which several things are asked.
+
+    It is compiled once, and counted once; what it took to find how its rows are spread is kept while it lives. Every
+    method answers as the estimator's own of the same name does. It may be shared by threads.
+
+    With parameters (``?``, ``$1`` or ``$name``) it is called with their values first, which reads no SQL:
+
+    >>> question = est.prepare("age > ? AND sex = ?")          # doctest: +SKIP
+    >>> question(35, "Male").estimate()                        # doctest: +SKIP
+    """
+
+    def __init__(self, model: AnsweringModel, clause: Clause | None, started: float) -> None:
+        """``clause`` None is every row; reading it was ``started`` at that time."""
+        self._model = model
+        self._clause = clause
+        self._question: Question | None = None
+        if clause is None:
+            self._question = Question("TRUE", EVERY_ROW)
+        elif not clause.parameters:
+            self._question = model.compiler.compile(clause)
+        self._runtimes = model.runtimes.remembering()
+        self._counted = Memo()
+        self._compile_ms = _since(started)
+
+    @classmethod
+    def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
+        """The question that ``where`` asks."""
+        started = time.perf_counter()
+        return cls(model, model.compiler.read(where), started)
+
+    @classmethod
+    def of_every_row(cls, model: AnsweringModel) -> PreparedQuestion:
+        """The question without a condition."""
+        return cls(model, None, time.perf_counter())
+
+    def __call__(self, *values: Any, **named: Any) -> PreparedQuestion:
+        """The question with ``values`` for its parameters: one for each ``?``, ``$1`` or, by name, ``$name``."""
+        if self._clause is None or not self._clause.parameters:
+            if values or named:
+                raise QueryTypeError(f"{self.where} has no parameters: write ? or $name in their places")
+            return self
+        started = time.perf_counter()
+        return PreparedQuestion(self._model, self._clause.bound(values, named), started)
+
+    @property
+    def where(self) -> str:
+        """The condition, with the values of its parameters if they are bound."""
+        return "TRUE" if self._clause is None else self._clause.text
+
+    @property
+    def question(self) -> Question:
+        """The condition as it was compiled; an error if its parameters have no values."""
+        if self._question is None:
+            assert self._clause is not None
+            raise self._clause.unbound()
+        return self._question
+
+    @property
+    def total(self) -> Estimate:
+        """How many rows the condition keeps, by the default method."""
+        return self.estimate()
+
+    def estimate(
+        self,
+        *,
+        method: str = DEFAULT_METHOD,
+        particles: int | None = None,
+        summary: bool = True,
+        table_rows: int | None = None,
+    ) -> Estimate:
+        """How many rows the condition keeps, as :meth:`Estimator.estimate`.
+
+        ``ms`` is the time that compiling and counting took, also if that was for an earlier call.
+        """
+        now = today(table_rows)
+        return self._counted.once(
+            (method, particles, summary, now),
+            lambda: self._estimate(*self._density(method, particles, summary), method, now),
+        )
+
+    def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
+        """How the condition is answered, as :meth:`Estimator.explain`."""
+        density, ms = self._density(method, particles)
+        started = time.perf_counter()
+        estimate = self._estimate(density, ms, method)
+        stages = {"parse": self._compile_ms, "engine": ms, "interval": _since(started)}
+        return explanation(self._model.schema, self.question, density, estimate, stages)
+
+    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
+        """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
+        region, total = self.question.region, self.total
+        places = self._places(columns)
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
+        groups = len(places) if groups is None else groups
+        return joint(self._model.schema, self._runtimes, region, total, places, groups, self._model.seed)
+
+    def distribution(
+        self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
+    ) -> Distribution:
+        """The values of ``column`` and the rows of each, as :meth:`Estimator.distribution`."""
+        started = self._started()
+        found = self.joint(names_of(column))
+        return distribution(self._model.schema, found, self._model.calibration, bins, sort, started)
+
+    def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
+        """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
+        model, region, total = self._model, self.question.region, self.total
+        places = self._places(columns)
+        return distributions(model.schema, self._runtimes, region, total, places, model.calibration, bins, model.seed)
+
+    def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
+        """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
+        count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
+        question = self.question
+        if question.region is not EVERY_ROW:
+            density, _ = self._density()
+            if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:
+                raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
+        boxes = self._density(seed=seed)[0].answers if len(question.region.boxes) > 1 else ()
+        masses = [answer.density for answer in boxes]
+        return samples(self._model.schema, self._runtimes, question.region, count, seed, masses)
+
+    def __repr__(self) -> str:
+        return f"<PreparedQuestion {self.where}>"
+
+    def _places(self, columns: Sequence[str]) -> list[int]:
+        return [self._model.compiler.column(name) for name in names_of(columns)]
+
+    def _density(
+        self,
+        method: str = DEFAULT_METHOD,
+        particles: int | None = None,
+        summary: bool = True,
+        seed: int | None = None,
+    ) -> tuple[Density, float]:
+        """The region's density, and how many milliseconds it took."""
+        region, seed = self.question.region, self._model.seed if seed is None else seed
+
+        def counted() -> tuple[Density, float]:
+            started = time.perf_counter()
+            (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
+            return found, _since(started)
+
+        return self._counted.once(("density", method, particles, summary, seed), counted)
+
+    def _estimate(self, density: Density, ms: float, method: str, table_rows: int | None = None) -> Estimate:
+        model, ms = self._model, self._compile_ms + ms
+        return estimate_of(self.question, density, model.calibration, model.schema.rows, method, ms, table_rows)
+
+    def _bare(self) -> Runtimes:
+        return self._counted.once("bare", lambda: self._model.runtimes.without_summaries().remembering())
+
+    def _started(self) -> float:
+        """When the question would have begun, had it been compiled just now."""
+        return time.perf_counter() - self._compile_ms / 1e3
+
+
+def _since(started: float) -> float:
+    """Milliseconds."""
+    return (time.perf_counter() - started) * 1e3
