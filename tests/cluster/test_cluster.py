@@ -120,6 +120,7 @@ SELECT
     DATE '2020-01-01' + (hash(range, 4) % 40)::INTEGER AS day,
     sqrt(hash(range, 5)) AS measure,
     (hash(range, 6)::HUGEINT * 1000000007) % 5 AS huge,
+    CASE WHEN range % 8 > 0 THEN {'kind': range % 4, 'geo': {'lat': range % 3}} END AS place,
     CASE WHEN range % 20 > 0 THEN 'https://example.org/' || hash(range, 7) END AS url,
     [range] AS nothing
 FROM range(9000)
@@ -176,6 +177,9 @@ def test_codes_are_those_of_one_machine(ray: str, tmp_path: Path, files: str, ki
         )
     assert table.schema == alone.schema
     assert [column.name for column in table.schema.coded if column.grid] == ["measure"]
+    assert {"place.kind", "place.geo.lat"} < set(table.schema.names)
+    copied = "copying rows to where all machines see them"
+    assert (copied in stages) == (kind == "relation")
     assert table.fingerprint == alone.fingerprint
     assert (table.matrix() == alone.matrix()).all()
     assert stages[-2:] == ["encoding rows", "shuffling rows"]

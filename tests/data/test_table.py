@@ -134,7 +134,7 @@ class TestLeavingOut:
         assert encode("SELECT range AS id FROM range(500)").schema.coded[0].grid is None
 
     def test_unsupported_types(self) -> None:
-        table = encode("SELECT [1, 2] AS list, {'a': 1} AS struct, 'x'::BLOB AS blob, range AS a FROM range(3)")
+        table = encode("SELECT [1, 2] AS list, MAP {'a': 1} AS map, 'x'::BLOB AS blob, range AS a FROM range(3)")
         assert [column.name for column in table.schema.coded] == ["a"]
         assert all("not supported" in column.reason for column in table.schema.left_out)
 

@@ -15,6 +15,7 @@ from countless.baselines.row_sample import RowSample
 from countless.baselines.sample_scan import SampleScan
 from countless.baselines.scan import Scan
 from countless.data.schema import Schema
+from countless.data.source import Source
 from countless.data.table import EncodeOptions, Table
 from countless.errors import CountlessError, DataError
 
@@ -38,7 +39,7 @@ class Material:
         """The model's columns as codes. Its text is known by name, and not read."""
         names = tuple(column.name for column in self.schema.coded)
         self.tell("encoding the table")
-        table = Table.encode(self.table, EncodeOptions(columns=names, no_text=names))
+        table = Table.encode(Source.open(self.table), EncodeOptions(columns=names, no_text=names))
         return Table(replace(table.schema, columns=(*table.schema.columns, *self.schema.texts)), table.codes)
 
     @cached_property

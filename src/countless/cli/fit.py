@@ -14,6 +14,7 @@ from countless.cli.locking import hold
 from countless.cli.options import Amount, Duration, Names
 from countless.cli.runs import REPORTED, Run
 from countless.data.codes import is_codes
+from countless.data.structs import DEFAULT_DEPTH
 from countless.data.table import MAX_DISTINCT, MOST_LENGTH
 from countless.estimator.learning import BY_ENTROPY, EVEN, TEXT_PRESETS, Network
 from countless.spec import RESMADE, TEXT_MASKINGS
@@ -38,8 +39,15 @@ from countless.store import DTYPES, is_model, read
 @click.option("--table", help="The table of a database: orders, or sales.orders; not needed if there is only one.")
 @click.option("--query", help="A SELECT, whose rows are learned instead of a table of the database.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
-@click.option("--columns", type=Names(), help="Fit only these columns.")
-@click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
+@click.option("--columns", type=Names(), help="Fit only these columns; a struct's name stands for all its fields.")
+@click.option("--exclude", type=Names(), default=(), help="Leave these columns out; likewise.")
+@click.option(
+    "--flatten",
+    type=click.IntRange(min=0),
+    default=DEFAULT_DEPTH,
+    show_default=True,
+    help="Make columns such as address.city of so many levels of structs; 0 leaves structs out.",
+)
 @click.option(
     "--epochs",
     type=click.IntRange(min=1),
@@ -177,6 +185,7 @@ def fit(
     output: Path,
     columns: tuple[str, ...] | None,
     exclude: tuple[str, ...],
+    flatten: int,
     epochs: int | None,
     budget: float | None,
     seed: int,
@@ -271,6 +280,7 @@ def fit(
         query=query,
         columns=columns,
         exclude=exclude,
+        flatten=flatten,
         epochs=epochs,
         budget=budget,
         seed=seed,

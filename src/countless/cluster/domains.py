@@ -7,7 +7,7 @@ instead, which stand for their neighbours: a grid, whose cells hold about as man
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -108,8 +108,14 @@ class Merged:
     A piece tells at most about ``most`` values of a column: more than are few.
     """
 
-    def __init__(self, columns: list[tuple[str, str]], passes: Passes, most: int) -> None:
-        self._columns, self._passes = columns, passes
+    def __init__(
+        self,
+        columns: list[tuple[str, str]],
+        passes: Passes,
+        most: int,
+        left_structs: Mapping[str, str] | None = None,
+    ) -> None:
+        self._columns, self._passes, self._left_structs = columns, passes, left_structs or {}
         kinds = ((name, stored_type(kind)) for name, kind in columns)
         self._types = {name: kind for name, kind in kinds if kind is not None}
         self._numbers = {name: at for at, name in enumerate(self._types)}
@@ -124,6 +130,9 @@ class Merged:
 
     def columns(self) -> list[tuple[str, str]]:
         return self._columns
+
+    def left_structs(self) -> Mapping[str, str]:
+        return self._left_structs
 
     def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")

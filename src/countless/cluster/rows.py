@@ -44,9 +44,13 @@ class Rows:
 
 
 def rows_of(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[str], None]) -> Rows:
-    """The files of ``source``, if they are Parquet and all machines see them; else its rows are written to ``copy``."""
+    """The files of ``source``, if they are Parquet and all machines see them; else its rows are written to ``copy``.
+
+    DuckDB renames columns whose names differ in case only: they are not found in the files, and are copied too.
+    """
     files = source.files
-    if not files or not all(file.endswith(PARQUET) for file in files) or not _seen(cluster, files):
+    parquet = bool(files) and all(file.endswith(PARQUET) for file in files)
+    if not parquet or not _have_columns(files[0], source) or not _seen(cluster, files):
         files = (str(copy),)
         if not copy.exists():
             on_stage("copying rows to where all machines see them")
@@ -65,9 +69,8 @@ def reader(pieces: Sequence[tuple[str, int, int]], columns: Sequence[str]) -> An
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(pieces[0][0])
-    schema = pa.schema([schema.field(name) for name in columns])
-    return pa.RecordBatchReader.from_batches(schema, _batches(pieces, list(columns)))
+    table = _flattened(pq.read_schema(pieces[0][0]).empty_table(), columns)
+    return pa.RecordBatchReader.from_batches(table.schema, _batches(pieces, list(columns)))
 
 
 def _batches(pieces: Sequence[tuple[str, int, int]], columns: list[str]) -> Iterator[Any]:
@@ -81,8 +84,30 @@ def _batches(pieces: Sequence[tuple[str, int, int]], columns: list[str]) -> Iter
                 low, high = max(first, begin) - begin, min(end, begin + count) - begin
                 if low < high:
                     table = parquet.read_row_group(group, columns=columns, use_threads=False)
-                    yield from table.slice(low, high - low).to_batches()
+                    yield from _flattened(table.slice(low, high - low), columns).to_batches()
                 begin += count
+
+
+def _flattened(table: Any, columns: Sequence[str]) -> Any:
+    """Some columns of an Arrow table, of which those that it lacks are fields of its structs: ``address.city``."""
+    while not set(columns) <= set(table.column_names):
+        deeper = table.flatten()
+        if deeper.num_columns == table.num_columns and deeper.column_names == table.column_names:
+            break  # there is nothing left to flatten, and Arrow says which column is missing
+        table = deeper
+    return table.select(list(columns))
+
+
+def _have_columns(file: str, source: Source) -> bool:
+    """Whether a Parquet file has all columns of ``source`` that can be modelled, or structs with these fields."""
+    import pyarrow.parquet as pq
+
+    wanted = [name for name, kind in source.columns() if stored_type(kind) is not None]
+    try:
+        _flattened(pq.read_schema(file).empty_table(), wanted)
+    except KeyError:
+        return False
+    return True
 
 
 def _seen(cluster: Cluster, files: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from countless.data.alphabet import read_text
@@ -21,6 +21,10 @@ class Finder(Protocol):
 
     def columns(self) -> list[tuple[str, str]]:
         """Name and DuckDB type of every column."""
+        ...
+
+    def left_structs(self) -> Mapping[str, str]:
+        """Why structs, by name, were not flattened."""
         ...
 
     def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
@@ -48,6 +52,9 @@ class Scans:
 
     def columns(self) -> list[tuple[str, str]]:
         return self.source.columns()
+
+    def left_structs(self) -> Mapping[str, str]:
+        return self.source.left_structs
 
     def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
         facts = []

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
 from countless.data.scan import quote_path, scan_file
+from countless.data.structs import flatten_structs, is_struct
 from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import SourceError
 
@@ -42,7 +43,8 @@ class Source:
     """A table that can be queried in SQL under the name :attr:`table`, without being copied, but from PostgreSQL.
 
     Of a table that is known, :attr:`advice` says how to fit it, and :attr:`notice` what is unusual about the file.
-    While there is a :attr:`watch`, it is told how far each statement is.
+    While there is a :attr:`watch`, it is told how far each statement is. Fields of structs are columns of their own,
+    such as ``address.city``; :attr:`left_structs` has the structs that were left as they are, and why.
 
     >>> import duckdb
     >>> source = Source.open(duckdb.sql("SELECT range AS n FROM range(3)"))
@@ -58,9 +60,11 @@ class Source:
         advice: Advice | None = None,
         notice: str | None = None,
         files: tuple[str, ...] = (),
+        left_structs: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.files = files
+        self.left_structs = left_structs or {}
         self.watch: Meter | None = None
         self.advice = advice or Advice()
         self.notice = notice
@@ -77,18 +81,24 @@ class Source:
         query: str | None = None,
         loading: Loading | None = None,
         limit: Limit | None = None,
+        flatten: int | None = None,
     ) -> Source:
         """A path or glob, a database, a pandas, polars or Arrow table, a DuckDB relation, or the name of a data set.
 
         A database is a DuckDB file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also
         follow the database after ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of
         DuckDB's, and ``loading`` is told how many rows there are so far. A file goes before a data set of the same
-        name. DuckDB keeps to ``limit``; a relation's own settings are left as they are.
+        name. DuckDB keeps to ``limit``; a relation's own settings are left as they are. So many levels of structs as
+        ``flatten`` says become columns, by default all; a source that is open already stays as it is.
         """
         found = cls._opened(source, table, query, loading, limit)
         if limit is not None and found._connection is not None:
             limit.keep(found._connection)
-        return found._in_stored_types()
+        columns = found.columns()
+        if found is not source and any(is_struct(kind) for _, kind in columns):
+            found = found._flattened(flatten)
+            columns = found.columns()
+        return found._in_stored_types(columns)
 
     @classmethod
     def _opened(
@@ -155,21 +165,42 @@ class Source:
         name = new_name()
         return cls(name, _viewed(name, select, str(path)), None, data.advice, notice, (str(path),))
 
-    def _in_stored_types(self) -> Source:
-        """The same rows, each column in the type that a model stores it in.
+    def _flattened(self, depth: int | None) -> Source:
+        """The same rows with columns in place of structs."""
+        with _told_errors():
+            whole = self._as_relation(f"SELECT * FROM {self.table}")
+            found = flatten_structs(list(zip(whole.columns, whole.types, strict=True)), depth)
+        return self._viewed_as(found.select(self.table), found.reasons)
+
+    def _in_stored_types(self, columns: Sequence[tuple[str, str]]) -> Source:
+        """The same rows, each of ``columns``, all there are, in the type that a model stores it in.
 
         A model knows a UUID as a string. Whoever asks the table and the model the same question must ask both about
         a string: LIKE has no meaning for a UUID, and a UUID does not compare with a part of one.
         """
-        columns = [(quote_identifier(name), kind, stored_type(kind)) for name, kind in self.columns()]
-        casts = [f"CAST({name} AS {stored}) AS {name}" for name, kind, stored in columns if stored not in (None, kind)]
+        types = [(quote_identifier(name), kind, stored_type(kind)) for name, kind in columns]
+        casts = [f"CAST({name} AS {stored}) AS {name}" for name, kind, stored in types if stored not in (None, kind)]
         if not casts:
             return self
-        name, select = new_name(), f"SELECT * REPLACE ({', '.join(casts)}) FROM {self.table}"
-        if self._relation is not None:
-            return Source(name, None, self._relation.query(self.name, select), self.advice, self.notice, self.files)
-        self.run(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
-        return Source(name, self._connection, None, self.advice, self.notice, self.files)
+        return self._viewed_as(f"SELECT * REPLACE ({', '.join(casts)}) FROM {self.table}", self.left_structs)
+
+    def _viewed_as(self, select: str, left_structs: Mapping[str, str]) -> Source:
+        """A view of the same table: what a SELECT in which it is named gives."""
+        name, connection, relation = new_name(), self._connection, None
+        if connection is not None:
+            self.run(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
+        else:
+            relation = self._as_relation(select)
+        return Source(name, connection, relation, self.advice, self.notice, self.files, left_structs)
+
+    def _as_relation(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """A statement in which :attr:`table` may be named, not yet run."""
+        if self._connection is not None:
+            relation: duckdb.DuckDBPyRelation | None = self._connection.sql(sql)
+        else:
+            relation = None if self._relation is None else self._relation.query(self.name, sql)
+        assert relation is not None
+        return relation
 
     def run(self, sql: str) -> None:
         """Run a statement that returns nothing."""
@@ -187,12 +218,7 @@ class Source:
         """The same by columns, so many rows at a time. Nothing else may be asked of the source in the meantime."""
 
         with _told_errors():
-            if self._connection is not None:
-                relation: duckdb.DuckDBPyRelation | None = self._connection.sql(sql)
-            else:
-                relation = None if self._relation is None else self._relation.query(self.name, sql)
-            assert relation is not None
-            yield from batches(relation, rows)
+            yield from batches(self._as_relation(sql), rows)
 
     def interrupt(self) -> None:
         """Stop what another thread asks of the source, which gets a KeyboardInterrupt."""

@@ -22,6 +22,7 @@ from countless.data.progress import Meter, Reading
 from countless.data.quantiles import CELLS
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
+from countless.data.structs import DEFAULT_DEPTH
 from countless.data.text import Strings, symbol_type
 from countless.data.types import TEXT, sql_value, stored_type
 from countless.errors import DataError, EmptyTableError
@@ -41,7 +42,8 @@ class EncodeOptions:
     """Which columns to encode; one with more values than ``max_distinct`` becomes a grid, or text.
 
     ``text`` names columns to be modelled character by character, ``no_text`` such as must not be. Of text no more than
-    ``max_length`` characters are read.
+    ``max_length`` characters are read. ``flatten`` levels of structs become columns; a struct's name among ``columns``
+    or ``exclude`` means all of its fields.
     """
 
     columns: tuple[str, ...] | None = None
@@ -50,8 +52,11 @@ class EncodeOptions:
     text: tuple[str, ...] = ()
     no_text: tuple[str, ...] = ()
     max_length: int | None = None
+    flatten: int = DEFAULT_DEPTH
 
     def __post_init__(self) -> None:
+        if self.flatten < 0:
+            raise DataError(f"--flatten must be at least 0, not {self.flatten}")
         others = {name.casefold() for name in self.no_text}
         both = [name for name in self.text if name.casefold() in others]
         if both:
@@ -172,7 +177,8 @@ class Table:
         DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
         few batches.
         """
-        source = Source.open(source)
+        options = options or EncodeOptions()
+        source = Source.open(source, flatten=options.flatten)
         return cls.encode_rows(source, read_schema(source, options, on_stage, on_reading), on_stage, on_reading)
 
     @classmethod
@@ -320,7 +326,8 @@ def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Cand
         if name not in wanted:
             left_out.append(LeftOut(name, kind, EXCLUDED))
         elif modelled is None:
-            left_out.append(LeftOut(name, kind, f"columns of type {kind} are not supported"))
+            reason = finder.left_structs().get(name, f"columns of type {kind} are not supported")
+            left_out.append(LeftOut(name, kind, reason))
         else:
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
             if forced.get(name) and modelled != TEXT:
@@ -341,17 +348,23 @@ def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
 
 
 def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str]:
-    """The columns that ``option`` names, as the table spells them."""
+    """The columns that ``option`` names, as the table spells them; a struct's name stands for all of its fields."""
     folded = {name.casefold(): name for name in reversed(available)} | {name: name for name in available}
     found = set()
     for name in names:
         match = folded.get(name, folded.get(name.casefold()))
-        if match is None:
+        matches = [match] if match is not None else _fields_of(name, available)
+        if not matches:
             close = difflib.get_close_matches(name, available, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(available)}"
             raise DataError(f'{option} names an unknown column "{name}": {hint}')
-        found.add(match)
+        found.update(matches)
     return found
+
+
+def _fields_of(struct: str, available: list[str]) -> list[str]:
+    """The columns that are fields of ``struct``, at any depth."""
+    return [name for name in available if name.casefold().startswith(f"{struct.casefold()}.")]
 
 
 def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bool:
@@ -363,8 +376,9 @@ def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bo
 
 def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
-    source = Source.open(source)
-    options = (options or EncodeOptions()).advised(source.advice)
+    options = options or EncodeOptions()
+    source = Source.open(source, flatten=options.flatten)
+    options = options.advised(source.advice)
     rows, candidates, _ = _candidates(Scans(source), options)
     columns: list[str] = []
     texts: list[str] = []

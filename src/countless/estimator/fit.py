@@ -17,6 +17,7 @@ from countless.data.memory import Memory
 from countless.data.progress import Meter
 from countless.data.schema import Schema
 from countless.data.source import Source
+from countless.data.structs import DEFAULT_DEPTH
 from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, bytes_in_memory
 from countless.errors import MissingExtraError, TrainingError
 from countless.estimator.calibration import Calibration, CalibrationQuery
@@ -72,6 +73,7 @@ def fit(
     query: str | None = None,
     columns: Iterable[str] | None = None,
     exclude: Iterable[str] = (),
+    flatten: int = DEFAULT_DEPTH,
     epochs: int | None = None,
     budget: float | None = None,
     seed: int = 0,
@@ -115,6 +117,10 @@ def fit(
     then. Ctrl-C ends training early and keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no
     more accuracy that we could see. ``training`` has further options of
     :class:`~countless.train.options.TrainOptions` by name, for experiments.
+
+    A struct ``address`` becomes the columns ``address.city``, ``address.zip`` and so on; its name among ``columns`` or
+    ``exclude`` stands for all of them. ``flatten`` is how many levels of structs become columns; with 0, structs are
+    left out, as lists and maps always are.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
     seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
@@ -176,6 +182,7 @@ def fit(
         _names(text),
         _names(no_text),
         max_length,
+        whole(flatten, "flatten", 0),
     )
     kept = None if checkpoint is None else Path(checkpoint)
     digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
@@ -185,7 +192,9 @@ def fit(
         place.bounded(limit, None if codes is None else Path(codes), _has_checkpoint(kept)) as bounds,
     ):
         kept_to = None if bounds is None else bounds.duckdb
-        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to)
+        source = Source.open(
+            source, table=table, query=query, loading=listener.loading, limit=kept_to, flatten=encode.flatten
+        )
         learned = place.encoded(source, encode, bounds, seed, resume, listener)
         schema = learned.schema
         listener.table(schema)
