@@ -116,6 +116,21 @@ class TestFit:
         assert f"wrote {model}" in done.err
         assert "[red]a[/]" in run("info", model).out
 
+    def test_structs(self, run: Run, tmp_path: Path) -> None:
+        table, model = tmp_path / "t.jsonl", tmp_path / "m.countless"
+        row = '{"n": %d, "address": {"city": "Oslo", "zip": %d, "geo": {"lat": %d}}}\n'
+        table.write_text("".join(row % (number, number % 3, number % 2) for number in range(50)))
+        done = run("fit", table, "-o", model, "--exclude", "address.city", *FAST)
+        assert done.code == 0, done.err
+        assert "excluded: address.city" in done.err
+        assert "left out address.geo: it is a struct: --flatten 2 makes columns of its fields" in done.err
+        assert run("estimate", model, "address.zip = 1").out.startswith("17 ")
+        done = run("fit", table, "-o", model, "--columns", "address", "--flatten", 2, *FAST)
+        assert done.code == 0, done.err
+        assert Estimator.load(model).columns == ("address.city", "address.zip", "address.geo.lat")
+        assert run("estimate", model, "address.geo.lat = 1").out.startswith("25 ")
+        assert run("evaluate", model, table, "--queries", 5, "--baselines", "independence,scan").code == 0
+
     def test_chosen_columns_and_a_budget(self, run: Run, people: Path, tmp_path: Path) -> None:
         done = run(
             "fit", people, "-o", tmp_path / "m", "--columns", 'age,"since when"', "--budget", "1s", "--hidden", 16

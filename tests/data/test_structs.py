@@ -166,7 +166,7 @@ class TestNamesThatCollide:
         sql = """SELECT {'City': range, 'zip': 5} AS address, 10 + range AS "address.city" FROM range(9)"""
         table = Table.encode(duckdb.sql(sql))
         assert names(table.schema) == ["address.city"]
-        assert table.schema.columns[0].values[0] == "10"
+        assert table.schema.coded[0].values[0] == "10"
         assert reasons(table.schema) == {
             "address": 'its field "City" would be called "address.City", as another column is: rename one of them'
         }

@@ -75,7 +75,7 @@ def question(where: str, schema: Schema) -> Question:
     """
     names = {name.casefold(): name for name in schema.names}
     parts: dict[str, Part] = {}
-    for node in _conjuncts(parse(where)):
+    for node in _conjuncts(parse(where, schema)):
         columns = {names.get(column.name.casefold()) for column in node.find_all(exp.Column)}
         name = columns.pop() if len(columns) == 1 else None
         if name is None:

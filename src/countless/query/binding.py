@@ -53,9 +53,9 @@ def as_written(schema: Schema, clause: Clause) -> str:
         names[start] = parameter.sample
         dropped.update(range(start + 1, end))
     for column in clause.condition.find_all(exp.Column):
-        first, last = (part.meta["start"] for part in (column.parts[0], column.parts[-1]))
-        names[last] = _name(resolve(schema, column, source))
-        dropped.update(range(first, last))
+        first, last = column.parts[0].meta["start"], column.parts[-1].meta["end"]
+        names[first] = _name(resolve(schema, column, source))
+        dropped.update(range(first + 1, last + 1))
     words, end = [], 0
     for number, token in enumerate(tokens_of(text)):
         word = text[token.start : token.end + 1]

@@ -77,7 +77,7 @@ class Compiler:
 
     def compile(self, where: Where | Clause) -> Question:
         """The region of ``where``."""
-        clause = where if isinstance(where, Clause) else Clause.read(where)
+        clause = where if isinstance(where, Clause) else Clause.read(where, self.schema)
         if clause.parameters:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
@@ -93,7 +93,7 @@ class Compiler:
 
     def read(self, where: Where) -> Clause:
         """``where`` parsed. If it has parameters, all is checked that can be without their values."""
-        clause = Clause.read(where)
+        clause = Clause.read(where, self.schema)
         if clause.parameters:
             for column in clause.condition.find_all(exp.Column):
                 resolve(self.schema, column, clause.source)

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from countless.data.schema import Schema
 from countless.errors import ColumnLeftOutError, UnknownColumnError
+from countless.query.fields import fields_of, structs_with
 from countless.query.parse import span_of
 
 MOST_LISTED = 20
@@ -30,7 +31,11 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
         )
     close = difflib.get_close_matches(column.name.casefold(), [name.casefold() for name in schema.names], 1, CLOSE)
     match = next((name for name in schema.names if close and name.casefold() == close[0]), None)
-    if match:
+    fields = fields_of(schema, column.name)
+    match = match or next(iter(structs_with(schema, column.name)), None)
+    if fields:
+        hint = f"it is a struct: name one of its fields, {_listed(tuple(fields))}"
+    elif match:
         hint = f'did you mean "{match}"?'
     elif column.this.quoted and clause is not None:
         hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(schema.names)}"

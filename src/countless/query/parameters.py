@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import TokenType, exp
 
+from countless.data.schema import Schema
 from countless.errors import QueryTypeError, UnsupportedQueryError
 from countless.query.parse import BOUND, NO_VALUE, parse
 from countless.query.predicate import ColumnReference, Predicate, Where, literal
@@ -53,8 +54,8 @@ class Clause:
     checked: bool = False
 
     @classmethod
-    def read(cls, where: Where) -> Clause:
-        """The clause that ``where`` is.
+    def read(cls, where: Where, schema: Schema | None = None) -> Clause:
+        """The clause that ``where`` is; with a ``schema``, fields of structs are its columns.
 
         >>> Clause.read("age > ? AND city = 'Oslo'").parameters
         (Parameter(name='1', span=(6, 7), text=False),)
@@ -65,7 +66,7 @@ class Clause:
             return cls(str(where), where.expression, None, checked=True)
         if not isinstance(where, str):
             raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
-        condition = parse(where, parameters=True)
+        condition = parse(where, schema, parameters=True)
         found = _parameters(where, condition) if any(sign in where for sign in SIGNS) else ()
         return cls(where.strip(), condition, where, found)
 

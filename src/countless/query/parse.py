@@ -7,7 +7,9 @@ from itertools import islice, pairwise
 
 from sqlglot import exp
 
+from countless.data.schema import Schema
 from countless.errors import QuerySyntaxError, UnsupportedQueryError
+from countless.query.fields import join_fields
 from countless.query.functions import check_functions
 from countless.query.sql import read_condition, read_statement, tokens_of, written
 
@@ -53,10 +55,11 @@ FUNCTIONS = {
 }
 
 
-def parse(clause: str, parameters: bool = False) -> exp.Expr:
+def parse(clause: str, schema: Schema | None = None, *, parameters: bool = False) -> exp.Expr:
     """The condition of ``clause``: a WHERE clause with or without its keyword, or a whole SELECT.
 
-    Without ``parameters``, one that has some is an error.
+    With a ``schema``, a field of a struct is the column that the model knows it by, ``address.city`` in one name.
+    Without ``parameters``, a clause that has some is an error.
 
     >>> parse("WHERE age > 35").sql("duckdb")
     'age > 35'
@@ -72,6 +75,8 @@ def parse(clause: str, parameters: bool = False) -> exp.Expr:
         skipped = keyword.end() if keyword else 0
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
         condition = read_condition(" " * skipped + clause[skipped:], clause)
+    if schema is not None and "." in clause:
+        condition = join_fields(condition, schema)
     _refuse_torn_shifts(condition, clause)
     _refuse_unsupported(condition, clause, parameters)
     check_functions(clause)

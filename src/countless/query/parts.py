@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from countless.data.schema import Schema
 from countless.query.parse import parse
 from countless.query.sql import written
 
@@ -19,8 +20,8 @@ class Part:
     columns: tuple[str, ...]
 
 
-def parts(clause: str) -> tuple[Part, ...]:
-    """The filters of ``clause``, in turn; TRUE is none. Names lose their table.
+def parts(clause: str, schema: Schema | None = None) -> tuple[Part, ...]:
+    """The filters of ``clause``, in turn; TRUE is none. Names lose their table, but not a struct of the ``schema``.
 
     >>> for part in parts("a = 'x AND y' AND (t.b BETWEEN 1 AND 2 AND (c OR NOT d)) AND TRUE"):
     ...     print(part.sql, part.columns)
@@ -28,7 +29,7 @@ def parts(clause: str) -> tuple[Part, ...]:
     b BETWEEN 1 AND 2 ('b',)
     (c OR NOT d) ('c', 'd')
     """
-    condition = parse(clause)
+    condition = parse(clause, schema)
     for column in condition.find_all(exp.Column):
         for qualifier in ("table", "db", "catalog"):
             column.set(qualifier, None)

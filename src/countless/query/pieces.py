@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from sqlglot import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
+from countless.query.fields import quote_fields
 from countless.query.sql import tokens_of
 
 OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
@@ -30,7 +32,7 @@ class Pieces:
     """Where the parts of the statement ``sql`` are, which sqlglot has parsed.
 
     >>> pieces = Pieces("SELECT count(*), avg(n) FROM t WHERE n > 3 LIMIT 1")
-    >>> pieces.selected, pieces.where.lstrip()
+    >>> pieces.selected(), pieces.where.lstrip()
     ('count(*), avg(n)', 'n > 3')
     """
 
@@ -38,13 +40,13 @@ class Pieces:
         self._sql = sql
         self._parts = _parts(tokens_of(sql))
 
-    @property
-    def selected(self) -> str:
-        """What stands after SELECT, without a last comma that DuckDB allows."""
+    def selected(self, columns: Iterable[exp.Expr] = ()) -> str:
+        """What stands after SELECT, without a last comma that DuckDB allows; fields of structs in it are quoted."""
         tokens = self._parts[TokenType.SELECT]
         if tokens[-1].token_type is TokenType.COMMA:
             tokens = tokens[:-1]
-        return self._sql[tokens[0].start : tokens[-1].end + 1]
+        text = self._sql[tokens[0].start : tokens[-1].end + 1]
+        return quote_fields(text, tokens[0].start, columns)
 
     @property
     def where(self) -> str:

@@ -17,6 +17,7 @@ from countless.data.schema import Column, Schema
 from countless.data.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.aliases import expanded_size
+from countless.query.fields import join_fields
 from countless.query.functions import AGGREGATES, check_functions
 from countless.query.names import resolve
 from countless.query.parse import span_of
@@ -149,6 +150,7 @@ class _Reading:
         self.sql = sql
         self.schema = schema
         self.statement = self._checked(read_statement(sql))
+        join_fields(self.statement, schema)
         self.selected: list[exp.Expr] = self.statement.expressions
         self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
         self.aggregates: dict[Aggregate, int] = {}
@@ -181,7 +183,7 @@ class _Reading:
             tuple(self.aggregates),
             tuple(map(self._plain, self.selected)),
             outer,
-            pieces.selected,
+            pieces.selected(self.selected),
             self._source(),
         )
 

@@ -44,11 +44,12 @@ class CheckedTable:
             )
         self._lock(place)
         self._compiler = Compiler(schema)
+        self._schema = schema
 
     def count(self, where: str) -> int:
         """How many rows match ``where``; what a model would refuse is refused with the same error."""
         self._compiler.compile(where)
-        condition = parse(where)
+        condition = parse(where, self._schema)
         check_condition(condition, where)
         sql = written(condition.transform(_unqualified))
         try:

@@ -61,7 +61,7 @@ def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) ->
 
 def filters_of(schema: Schema, where: str) -> tuple[Part, ...]:
     """The filters of a clause, with the model's names for the columns; a name it does not know stays as it is."""
-    return tuple(replace(part, columns=tuple(_names(schema, part.columns))) for part in parts(where))
+    return tuple(replace(part, columns=tuple(_names(schema, part.columns))) for part in parts(where, schema))
 
 
 def _names(schema: Schema, written: Iterable[str]) -> Iterable[str]:
