@@ -15,6 +15,7 @@ import pytest
 from countless.cluster.rows import Rows, reader
 from countless.data.mapped import codes_fingerprint, encode_mapped
 from countless.data.memory import Memory
+from countless.data.recode import Recoded, opened
 from countless.data.source import Source, connect
 from countless.data.table import EXCLUDED, EncodeOptions, Table
 from countless.errors import DataError
@@ -220,3 +221,31 @@ def test_machines_of_a_cluster_read_the_same(columns: list[str], tmp_path: Path)
     selected = ", ".join(f'"{name}"' for name in columns)
     truth = source.rows(f"SELECT {selected} FROM {source.table} LIMIT 140 OFFSET 60")
     assert [tuple(row.values()) for row in found.to_pylist()] == truth
+
+
+class TestRowsAsDictionaries:
+    def codes(self, rows: Any) -> list[list[int]]:
+        schema = Table.encode(duckdb.sql(ROWS), EncodeOptions(flatten=2)).schema
+        with Recoded(opened(rows, schema), schema) as recoded:
+            (chunk,) = recoded.chunks()
+        codes: list[list[int]] = chunk.codes.tolist()
+        return codes
+
+    def test_structs_are_dictionaries(self) -> None:
+        nested = {"n": 1, "address": {"city": "Oslo", "zip": 3, "geo": {"lat": 0.5, "lon": 1}}}
+        flat = {"n": 1, "address.city": "Oslo", "address.zip": 3, "address.geo.lat": 0.5, "address.geo.lon": 1}
+        assert self.codes([nested]) == self.codes([flat])
+
+    def test_a_struct_that_is_none(self) -> None:
+        rows: list[dict[str, Any]] = [
+            {"n": 1, "address": None},
+            {"n": 1, "address": {"city": "Oslo", "zip": 3, "geo": None}},
+        ]
+        flat = [dict.fromkeys(FLAT[:5]) | row for row in ({"n": 1}, {"n": 1, "address.city": "Oslo", "address.zip": 3})]
+        assert self.codes(rows) == self.codes(flat)
+        assert self.codes([rows[0] | {"address": float("nan")}]) == self.codes(flat[:1])  # as pandas has it
+
+    def test_a_field_that_is_missing(self) -> None:
+        rows = [{"n": 1, "address": {"city": "Oslo", "zip": 3}}, {"n": 1, "address": {"city": "Oslo"}}]
+        with pytest.raises(DataError, match=r'row 1 has no "address.zip": give every row the same keys'):
+            self.codes(rows)

@@ -92,6 +92,13 @@ def _as_structs(where: str) -> str:
     return where.replace('"address.city"', "address.city").replace('"address.zip"', "address.zip")
 
 
+def test_rows_as_dictionaries(fitted: Estimator) -> None:
+    nested = fitted.log_prob([{"n": 1, "address": {"city": "Oslo", "zip": 3}}])
+    assert nested == fitted.log_prob([{"n": 1, "address.city": "Oslo", "address.zip": 3}])
+    assert set(fitted.complete([{"address": {"city": "Oslo"}}]).frame.names) == set(FIELDS)
+    assert fitted.sample(5).names == FIELDS
+
+
 @pytest.mark.parametrize("where", CLAUSES)
 def test_the_service_counts_the_same(fitted: Estimator, table: Path, where: str) -> None:
     assert CheckedTable(str(table), fitted.schema).count(where) == truth(where)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -49,7 +50,7 @@ class Rows:
 
 
 def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
-    """What :meth:`Source.open` takes, or one row or several as dictionaries.
+    """What :meth:`Source.open` takes, or one row or several as dictionaries, in which structs are dictionaries too.
 
     These must have the same keys, of the columns that the model holds, unless ``holes`` are welcome: then a key that
     some lack is NULL there.
@@ -57,6 +58,8 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
     if isinstance(rows, Mapping):
         rows = [rows]
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        fields = _fields_by_struct(schema)
+        rows = [dict(_flat_items(row, fields)) for row in rows]
         if not holes:
             _check_keys(rows, schema)
         return _records(rows, schema)
@@ -244,6 +247,27 @@ def _checked_cell(column: Column, value: str, code: str) -> str:
     else:
         cases.append(f"ELSE {code}")
     return f"CASE {' '.join(cases)} END"
+
+
+def _fields_by_struct(schema: Schema) -> dict[str, list[str]]:
+    """The columns that are fields of each struct, by its name in lower case."""
+    found = defaultdict(list)
+    for name in schema.names:
+        for dot in (place for place, letter in enumerate(name) if letter == "."):
+            found[name[:dot].casefold()].append(name)
+    return dict(found)
+
+
+def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a row by the name of its column: ``address.city`` for a struct's field, NULL if the struct is."""
+    for key, value in row.items():
+        name = f"{within}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat_items(value, fields, f"{name}.")
+        elif name.casefold() in fields and _plain(value, nan=False) is None:
+            yield from dict.fromkeys(fields[name.casefold()]).items()
+        else:
+            yield name, value
 
 
 def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
