@@ -82,16 +82,57 @@ def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArra
     first, kind = same_columns(following)
     order, table = explore(0, following[:, first].tolist().__getitem__)
     ends = accepts[order]
+    backward = _backward(table)
+    block = _refined(table, ends) if backward is None else _merged(table, ends, backward)
+    chosen = np.zeros(block.max() + 1, dtype=np.int64)
+    chosen[block[::-1]] = np.arange(len(block))[::-1]
+    return block[table[chosen]][:, kind], ends[chosen]
+
+
+def _refined(table: IntArray, ends: BoolArray) -> IntArray:
+    """Which states nothing tells apart, by equal numbers."""
     # Moore's refinement, from a partition that is fine already: equivalent states are equally far from either end.
     block = _numbered(np.stack([distance(table, ends), distance(table, ~ends)], axis=1))
     while True:
         finer = _numbered(np.concatenate([block[:, None], block[table]], axis=1))
         if finer.max() == block.max():
-            break
+            return block
         block = finer
-    chosen = np.zeros(block.max() + 1, dtype=np.int64)
-    chosen[block[::-1]] = np.arange(len(block))[::-1]
-    return block[table[chosen]][:, kind], ends[chosen]
+
+
+def _merged(table: IntArray, ends: BoolArray, backward: Sequence[int]) -> IntArray:
+    """The same as :func:`_refined` for a machine without loops, in one pass; refinement takes one for each letter."""
+    same = np.arange(len(table))  # as each state: one that nothing tells from it
+    known: dict[tuple[bool, bytes], int] = {}
+    sinks: dict[bool, int] = {}
+    for state in backward:
+        accepted = bool(ends[state])
+        if (table[state] == state).all():
+            same[state] = sinks.setdefault(accepted, state)
+        same[state] = known.setdefault((accepted, same[table[state]].tobytes()), same[state])
+    return _numbered(same[:, None])
+
+
+def _backward(table: IntArray) -> list[int] | None:
+    """The states, each after all that follow on it; None if there is a loop, but from a state to itself by any letter.
+
+    >>> _backward(np.array([[1, 2], [2, 2], [2, 2]])), _backward(np.array([[0, 1], [1, 1]]))
+    ([2, 1, 0], None)
+    """
+    left: list[int] = []
+    before: list[list[int]] = [[] for _ in table]
+    for state, row in enumerate(table.tolist()):
+        others = set(row) if set(row) != {state} else set()
+        left.append(len(others))
+        for after in others:
+            before[after].append(state)
+    order = [state for state, count in enumerate(left) if not count]
+    for state in order:  # grows while it is walked
+        for previous in before[state]:
+            left[previous] -= 1
+            if not left[previous]:
+                order.append(previous)
+    return order if len(order) == len(table) else None
 
 
 def _numbered(rows: IntArray) -> IntArray:

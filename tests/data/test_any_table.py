@@ -14,81 +14,10 @@ from countless.data.structs import is_struct
 from countless.data.table import EncodeOptions, Table
 from countless.data.types import quote_identifier, stored_type
 from countless.errors import DataError, SourceError
+from countless_lab.fuzz.fitting import excluded_by
+from countless_lab.fuzz.tables import RELATION, draw_column, draw_table
+from countless_lab.fuzz.values import VALUES
 from tests.exact import column_codes
-
-# Values of every type, as SQL that DuckDB casts to it.
-VALUES = {
-    "BOOLEAN": ["true", "false"],
-    "TINYINT": ["-128", "0", "127"],
-    "SMALLINT": ["-32768", "32767"],
-    "INTEGER": ["-2147483648", "0", "2147483647"],
-    "BIGINT": ["-9223372036854775808", "-1", "9223372036854775807"],
-    "HUGEINT": ["'-170141183460469231731687303715884105728'", "0", "'170141183460469231731687303715884105727'"],
-    "UTINYINT": ["0", "255"],
-    "USMALLINT": ["0", "65535"],
-    "UINTEGER": ["0", "4294967295"],
-    "UBIGINT": ["0", "9223372036854775808", "18446744073709551615"],
-    "UHUGEINT": ["0", "'340282366920938463463374607431768211455'"],
-    "BIGNUM": ["0", "'123456789012345678901234567890123456789012345678901234567890'"],
-    "FLOAT": ["'-inf'", "'-0.0'", "'0.0'", "'1e-45'", "'3.4028235e38'", "'inf'", "'nan'", "0.1"],
-    "DOUBLE": ["'-inf'", "'-0.0'", "'0.0'", "'5e-324'", "'1.7976931348623157e308'", "'inf'", "'nan'", "0.1"],
-    "DECIMAL(4,1)": ["'-999.9'", "'0.0'", "'999.9'"],
-    "DECIMAL(9,9)": ["'-0.999999999'", "'0.000000001'"],
-    "DECIMAL(18,18)": ["'-0.999999999999999999'", "'0.000000000000000001'"],
-    "DECIMAL(19,3)": ["'-9999999999999999.999'", "'1.5'"],
-    "DECIMAL(38,0)": ["'-99999999999999999999999999999999999999'", "0", "'99999999999999999999999999999999999999'"],
-    "DECIMAL(38,37)": ["'-9.9999999999999999999999999999999999999'", "'0.1'"],
-    "VARCHAR": [
-        "''",
-        "' '",
-        "chr(0)",
-        "'a' || chr(0) || 'b'",
-        "'a' || chr(0) || 'c'",
-        "chr(0) || chr(0)",
-        "'é'",
-        "'e' || chr(769)",
-        "chr(65279) || 'x'",
-        "chr(1114111)",
-        "'O''Hara \"\" \\n \\u0000 %_'",
-        "chr(10) || chr(13) || chr(9)",
-        "'Order 159 of customer 10'",
-        "'Order 179 of customer 12'",
-        "repeat('long ', 2000)",
-        "'NULL'",
-        "'nan'",
-    ],
-    "BLOB": ["'\\x00\\xFF'::BLOB", "''::BLOB"],
-    "BIT": ["'0'::BIT", "'0101'::BIT"],
-    "DATE": ["'-infinity'", "'5877642-06-25 (BC)'", "'1970-01-01'", "'5881580-07-10'", "'infinity'"],
-    "TIME": ["'00:00:00'", "'23:59:59.999999'", "'24:00:00'"],
-    "TIME WITH TIME ZONE": ["'00:00:00+15:59'", "'24:00:00-15:59'"],
-    "TIME_NS": ["'00:00:00'", "'23:59:59.999999999'"],
-    "TIMESTAMP": ["'-infinity'", "'290309-12-22 (BC) 00:00:00'", "'1969-12-31 23:59:59.999999'", "'infinity'"],
-    "TIMESTAMP_S": ["'-infinity'", "'1969-12-31 23:59:59'", "'2262-05-01 00:00:00'", "'infinity'"],
-    "TIMESTAMP_MS": ["'-infinity'", "'1969-12-31 23:59:59.999'", "'2262-05-01 00:00:00'", "'infinity'"],
-    "TIMESTAMP_NS": ["'-infinity'", "'1969-12-31 23:59:59.999999999'", "'2262-04-11 23:47:16.8'", "'infinity'"],
-    "TIMESTAMP WITH TIME ZONE": ["'-infinity'", "'1883-11-18 12:00:00+00:53:28'", "'infinity'"],
-    "INTERVAL": ["INTERVAL 30 DAY", "INTERVAL 1 MONTH"],
-    "UUID": ["'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'"],
-    "ENUM('b', 'a', '', 'é')": ["'a'", "'b'", "''", "'é'"],
-    "JSON": ["'{\"a\": 1}'", "'null'"],
-    "INTEGER[]": ["[1, NULL]", "[]"],
-    "INTEGER[2]": ["[1, 2]", "[3, NULL]"],
-    "STRUCT(a INTEGER, b VARCHAR)": ["{'a': 1, 'b': 'x'}", "{'a': NULL, 'b': NULL}"],
-    "MAP(VARCHAR, INTEGER)": ["MAP {'a': 1}", "MAP {}"],
-    "UNION(n INTEGER, s VARCHAR)": ["union_value(n := 1)", "union_value(s := 'x')"],
-}  # fmt: skip
-NAMES = ["a", 'say "when"', "naïve ☃", "select", "'", " ", "a\tb", "e\u0301", "é", "{x}", "$1", "%s", "x" * 200]
-
-
-def column_of(kind: str, rng: random.Random) -> str:
-    """SQL for a value of this type in row ``range``: some of its awkward values, or many, with NULLs, some or all."""
-    values = VALUES[kind]
-    chosen = rng.sample(values, rng.randint(1, len(values)))
-    listed = ", ".join(f"CAST({one} AS {kind})" for one in chosen)
-    value = f"[{listed}][1 + (hash(range, {rng.random()}) % {len(chosen)})::BIGINT]"
-    nulls = rng.choice([0, 0, 1, 50, 100])
-    return f"CASE WHEN hash(range, {rng.random()}) % 100 >= {nulls} THEN {value} END"
 
 
 def made(select: str) -> Source:
@@ -130,28 +59,17 @@ def test_every_type(kind: str, limit: int) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_random_tables(seed: int) -> None:
-    rng = random.Random(seed)
-    rows = rng.choice([1, 2, 30, 400, 3_000])
-    names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
-    kinds = [rng.choice(list(VALUES)) for _ in names]
-    selected = ", ".join(
-        f"{column_of(kind, rng)} AS {quote_identifier(name)}" for name, kind in zip(names, kinds, strict=True)
-    )
-    source = made(f"SELECT {selected} FROM range({rows})")
-    strings = [name for name, kind in zip(names, kinds, strict=True) if stored_type(kind) == "VARCHAR"]
-    text = tuple(rng.sample(strings, rng.randint(0, len(strings))))
-    limit = rng.choice([2, 5, 100_000])
-    excluded: set[str] = set()
-    while (
-        told := refused(source, EncodeOptions(None, tuple(excluded), limit, tuple(set(text) - excluded)))
-    ) is not None:
+    drawn = draw_table(seed, RELATION)
+    source = made(drawn.select)
+    excluded: tuple[str, ...] = ()
+    while (told := refused(source, EncodeOptions(None, excluded, drawn.max_distinct, drawn.text))) is not None:
         if "no column is left to model" in told:
             return
-        named = [name for name in names if f'"{name}"' in told]
+        named = excluded_by(told)
         assert named, told
-        assert "--exclude" in told
-        assert not excluded & set(named)  # to leave it out helps
-        excluded.add(named[0])
+        assert f'"{named[0]}"' in told
+        assert not set(excluded) & set(named)  # to leave it out helps
+        excluded += named
 
 
 def refused(source: Source, options: EncodeOptions) -> str | None:
@@ -167,7 +85,8 @@ def refused(source: Source, options: EncodeOptions) -> str | None:
 def test_many_columns() -> None:
     kinds = [kind for kind in VALUES if stored_type(kind) is not None]
     rng = random.Random(0)
-    selected = ", ".join(f"{column_of(kinds[index % len(kinds)], rng)} AS c{index}" for index in range(300))
+    columns = [draw_column(f"c{index}", kinds[index % len(kinds)], rng, 50) for index in range(300)]
+    selected = ", ".join(f"{column.value} AS {column.name}" for column in columns)
     table = Table.encode(made(f"SELECT {selected} FROM range(50)"))
     assert len(table.schema.coded) == 300
     assert [counts.sum() for counts in table.counts()] == [50] * 300

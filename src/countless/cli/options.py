@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from countless.data.memory import Memory
+from countless.data.names import split_names
 from countless.engine.methods import METHODS
 from countless.errors import DataError
 
@@ -51,14 +51,12 @@ class Amount(click.ParamType[int]):
 
 
 class Names(click.ParamType[tuple[str, ...]]):
-    """Column names between commas; a name with a comma stands in double quotes."""
+    """Column names between commas; a name with a comma, or a space at an end, stands in double quotes."""
 
     name = "a,b"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        return tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []) if name.strip())
+        return value if isinstance(value, tuple) else split_names(value)
 
 
 class Among(Names):

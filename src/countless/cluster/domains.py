@@ -7,7 +7,7 @@ instead, which stand for their neighbours: a grid, whose cells hold about as man
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import numpy as np
 from countless.cluster.rows import Rows, reader
 from countless.data.alphabet import POINTS, Tally, length_of
 from countless.data.finder import Few
+from countless.data.names import exclude_option
 from countless.data.quantiles import ROWS_PER_CELL, cut_into_cells
 from countless.data.schema import Column
 from countless.data.source import Source, connect, new_name
@@ -134,14 +135,15 @@ class Merged:
     def left_structs(self) -> Mapping[str, str]:
         return self._left_structs
 
-    def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
+    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
         found: list[tuple[int, float | None]] = []
+        known = self._types.keys() & set(wanted)
         for name, _ in self._columns:
-            lengths = self._lengths(name) if name in self._types else {}
+            lengths = self._lengths(name) if name in known else {}
             strings = sum(lengths.values())
             mean = sum(length * count for length, count in lengths.items()) / strings if strings else None
-            found.append((self._distinct(name) if name in self._types else 0, mean))
+            found.append((self._distinct(name) if name in known else 0, mean))
         return int(rows), found
 
     def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
@@ -168,7 +170,7 @@ class Merged:
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
         lengths = self._lengths(name)
         if not lengths:
-            raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+            raise DataError(f'the text column "{name}" holds only NULLs: leave it out with {exclude_option(name)}')
         found = Tally(length_of(lengths, length))
         for table in self._passes.tallies(name, found.length):
             points, counts = table["point"].to_numpy(), table["n"].to_numpy()

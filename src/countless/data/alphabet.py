@@ -6,6 +6,7 @@ import numpy as np
 
 from countless.data.arrow import Vector, rows_at_once
 from countless.data.characters import Characters
+from countless.data.names import exclude_option
 from countless.data.source import Source
 from countless.data.text import TextColumn
 from countless.data.types import TEXT, sql_value
@@ -25,7 +26,7 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
     counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
     lengths = dict(source.rows(counted))
     if not lengths:
-        raise DataError(f'the text column "{name}" holds only NULLs: leave it out with --exclude')
+        raise DataError(f'the text column "{name}" holds only NULLs: leave it out with {exclude_option(name)}')
     distinct, estimated = _count_distinct(source, value, rows)
     length = length_of(lengths, length)
     tally = Tally(length)

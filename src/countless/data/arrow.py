@@ -17,6 +17,7 @@ from countless.errors import MissingExtraError, SourceError
 
 STRINGS = {"string": "i4", "large_string": "i8"}  # the type of their offsets
 INTEGERS = {"date32": "i4", "timestamp": "i8", "time64": "i8", "decimal32": "i4", "decimal64": "i8"}  # by what they are
+UNREADABLE = "DuckDB could not read the table: "  # before DuckDB's own words
 
 
 BATCH_ROWS = (1 << 10, 1 << 16)  # of a batch, at least and at most; between them
@@ -53,7 +54,7 @@ def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
         line = (str(error).strip().splitlines() or ["it gave no reason"])[0]
         if "INTERRUPT" in line.upper():
             raise KeyboardInterrupt from None
-        raise SourceError(f"DuckDB could not read the table: {line}") from None
+        raise SourceError(UNREADABLE + line) from None
 
 
 def rows_at_once(row_bytes: float) -> int:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
+from itertools import takewhile
 from uuid import uuid4
 
 import duckdb
 
 from countless.data.scan import quote_path
 
-TO_UTF8 = "Convert it from what it is, often CP1252 or UTF-16: iconv -f CP1252 -t UTF-8 old.csv > new.csv"
+TO_UTF8 = (
+    "Convert it from what it is, often CP1252 or UTF-16: iconv -f CP1252 -t UTF-8 old.csv > new.csv. "
+    "If it is UTF-8 with damaged bytes, drop them: iconv -c -f UTF-8 -t UTF-8 old.csv > new.csv"
+)
+AFTER_REASON = re.compile(
+    r"Possible [Ss]olution|Column .* is being converted|  file = "
+)  # in a message about a CSV file
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -42,12 +50,13 @@ class Limit:
 def first_line(error: BaseException) -> str:
     """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
 
-    What is wrong in a line of a CSV file comes only after that line, if it can be shown.
+    What is wrong in a line of a CSV file comes only after that line, which may itself have line breaks in its values.
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = lines[0]
     if "CSV Error on Line" in line:
-        line = ": ".join([line, *[other for other in lines[1:] if not other.startswith("Original Line:")][:1]])
+        told = list(takewhile(lambda other: not AFTER_REASON.match(other), lines[1:]))
+        line = ": ".join([line, *[other for other in told if other.strip()][-1:]])
     return f"{line} {TO_UTF8}" if "not utf-8" in line else line
 
 

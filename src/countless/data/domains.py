@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
+
 from countless.data.schema import Column
 from countless.data.source import Source
 from countless.data.types import quote_identifier, sql_value
+from countless.errors import SourceError
 
 
 class Domains:
@@ -22,8 +25,9 @@ class Domains:
         self.source.run(f"CREATE TEMP TABLE {self.table} AS SELECT {lists} FROM {self.source.table}")
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.source.run(f"DROP TABLE {self.table}")
+    def __exit__(self, kind: object, *_: object) -> None:
+        with nullcontext() if kind is None else suppress(SourceError):  # a first error is the one to tell
+            self.source.run(f"DROP TABLE {self.table}")
 
     def counts(self) -> dict[str, int]:
         """How many values every column has, NULL not counted."""

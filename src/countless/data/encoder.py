@@ -17,6 +17,7 @@ from countless.data.characters import Characters
 from countless.data.dictionary import Dictionary
 from countless.data.digits import to_digits
 from countless.data.lookup import Lookup, ordered
+from countless.data.names import exclude_option
 from countless.data.quantiles import cell_code
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
@@ -129,7 +130,8 @@ class _ByNumber(_Coder):
         texts = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
         keys = _numbers(source, texts, kind)
         if len(keys) != len(texts) or (keys[1:] <= keys[:-1]).any():
-            raise DataError(f'the values of "{column.name}" cannot be told apart: leave it out with --exclude')
+            remedy = f"leave it out with {exclude_option(column.name)}"
+            raise DataError(f'the values of "{column.name}" cannot be told apart: {remedy}')
         self._lookup = Lookup(keys)
 
     def _codes(self, vector: Vector) -> NDArray[Any]:

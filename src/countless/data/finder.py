@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from countless.data.alphabet import read_text
@@ -27,8 +27,11 @@ class Finder(Protocol):
         """Why structs, by name, were not flattened."""
         ...
 
-    def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
-        """The number of rows; of every column about how many values it has, and the mean length of its strings."""
+    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
+        """The number of rows; of every column about how many values it has, and the mean length of its strings.
+
+        Of columns that are not ``wanted`` nothing is read.
+        """
         ...
 
     def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
@@ -56,10 +59,13 @@ class Scans:
     def left_structs(self) -> Mapping[str, str]:
         return self.source.left_structs
 
-    def facts(self) -> tuple[int, list[tuple[int, float | None]]]:
+    def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         facts = []
         for name, kind in self.columns():
             column = quote_identifier(name)
+            if name not in wanted:
+                facts.append("0, NULL")
+                continue
             length = f"avg(length(CAST({column} AS VARCHAR)))" if stored_type(kind) == TEXT else "NULL"
             facts.append(f"approx_count_distinct({column}), {length}")
         rows, *found = self.source.rows(f"SELECT count(*), {', '.join(facts)} FROM {self.source.table}")[0]

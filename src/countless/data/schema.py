@@ -156,17 +156,28 @@ class Schema:
         return next(index for index in range(len(self.coded)) if position < self._starts[index + 1])
 
     @cached_property
+    def _spelled(self) -> frozenset[str]:
+        """Every column's name as the table spells it: who writes one of them means no other column."""
+        return frozenset(column.name for column in (*self.columns, *self.left_out))
+
+    @cached_property
     def _index(self) -> dict[str, int]:
-        folded = {column.name.casefold(): index for index, column in reversed(list(enumerate(self.columns)))}
-        return folded | {column.name: index for index, column in enumerate(self.columns)}
+        return {column.name: index for index, column in enumerate(self.columns)}
+
+    @cached_property
+    def _folded(self) -> dict[str, int]:
+        return {column.name.casefold(): index for index, column in reversed(list(enumerate(self.columns)))}
 
     def find(self, name: str) -> int | None:
         """The index of the column called ``name``: exactly, or else without regard to case, as in DuckDB."""
-        return self._index.get(name, self._index.get(name.casefold()))
+        if name in self._spelled:
+            return self._index.get(name)
+        return self._folded.get(name.casefold())
 
     def find_left_out(self, name: str) -> LeftOut | None:
         """The column called ``name`` among those left out."""
-        return next((column for column in self.left_out if column.name.casefold() == name.casefold()), None)
+        found = [column for column in self.left_out if column.name.casefold() == name.casefold()]
+        return next((column for column in found if column.name == name), found[0] if found else None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""

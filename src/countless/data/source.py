@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 from numpy.typing import NDArray
 
-from countless.data.arrow import BATCH_ROWS, Vector, batches
+from countless.data.arrow import BATCH_ROWS, UNREADABLE, Vector, batches
 from countless.data.connection import Limit
 from countless.data.connection import connect as connect
 from countless.data.connection import first_line as first_line
@@ -314,7 +314,7 @@ def _told_errors() -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise SourceError("DuckDB has too little memory for this table: give more, or fewer columns") from None
     except duckdb.Error as error:
-        raise SourceError(f"DuckDB could not read the table: {first_line(error)}") from None
+        raise SourceError(UNREADABLE + first_line(error)) from None
     except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
         if "interrupted" not in str(error):
             raise

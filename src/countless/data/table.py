@@ -316,7 +316,7 @@ def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Cand
     available = finder.columns()
     wanted = _wanted([name for name, _ in available], options)
     forced = _forced([name for name, _ in available], options)
-    rows, facts = finder.facts()
+    rows, facts = finder.facts(wanted)
     if rows == 0:
         raise EmptyTableError("the table has no rows: there is nothing to learn from")
     candidates: list[_Candidate] = []

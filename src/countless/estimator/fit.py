@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from countless.data.blame import ColumnBlame
 from countless.data.fingerprints import table_digest
 from countless.data.memory import Memory
 from countless.data.progress import Meter
@@ -192,10 +193,10 @@ def fit(
         place.bounded(limit, None if codes is None else Path(codes), _has_checkpoint(kept)) as bounds,
     ):
         kept_to = None if bounds is None else bounds.duckdb
-        source = Source.open(
-            source, table=table, query=query, loading=listener.loading, limit=kept_to, flatten=encode.flatten
-        )
-        learned = place.encoded(source, encode, bounds, seed, resume, listener)
+        given, flatten = source, encode.flatten
+        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to, flatten=flatten)
+        with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=kept_to, flatten=flatten), encode):
+            learned = place.encoded(source, encode, bounds, seed, resume, listener)
         schema = learned.schema
         listener.table(schema)
         if calibrate:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from countless.data.names import exclude_option
 from countless.data.schema import Schema
 from countless.data.source import Source
 from countless.data.types import quote_identifier
@@ -72,5 +73,5 @@ class _Named:
             column = self._column
             raise DataError(
                 f'random questions about "{column}" fail, so the model could not be calibrated ({reason}): '
-                f"leave the column out with --exclude '{column}'"
+                f"leave the column out with {exclude_option(column)}"
             ) from error

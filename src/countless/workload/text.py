@@ -14,6 +14,8 @@ from countless.errors import DataError
 from countless.workload.profile import ColumnProfile, draw_rows
 
 PIECE = (3, 5)  # characters of the paper's pieces
+LONGEST_ASKED = 1_000  # characters of a string that a question has: an automaton has a state for each
+LONGEST_COMPARED = 9_000  # that a length is compared with
 KINDS = (
     "contains",
     "prefix",
@@ -93,6 +95,8 @@ def _drawable(column: TextColumn, texts: Sequence[str]) -> Sequence[str]:
 def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np.random.Generator) -> str:
     """A question of this kind about a column, with pieces of ``text``, and of ``other`` where it takes two."""
     name = quote_identifier(column.name)
+    lengths = sorted(min(len(string), LONGEST_COMPARED) for string in (text, other))
+    text, other = text[:LONGEST_ASKED], other[:LONGEST_ASKED]
     length = int(rng.integers(2, 7))
     piece = _piece(text, length, rng)
     match kind:
@@ -119,8 +123,7 @@ def pattern_clause(column: TextColumn, kind: str, text: str, other: str, rng: np
         case "regex":
             return f"regexp_matches({name}, {sql_literal(_regex(piece, rng), 'VARCHAR')})"
         case "length":
-            shorter, longer = sorted((len(text), len(other)))
-            return f"length({name}) BETWEEN {shorter} AND {longer}"
+            return f"length({name}) BETWEEN {lengths[0]} AND {lengths[1]}"
         case _:  # absent: characters of the alphabet in an order of their own
             letters = rng.choice(list(column.characters or text), size=6)
             return f"{name} LIKE {like_literal(ANY, ''.join(letters), ANY)}"

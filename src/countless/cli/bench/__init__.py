@@ -12,6 +12,7 @@ BENCHMARKS = {
     "ablation": "Which ways to train make better models in equal time.",
     "workload": "What it is worth that a fit knows what will be asked.",
     "serve": "How many requests a service answers, how soon, and whether they are right.",
+    "fuzz": "Random inputs of every kind: what breaks?",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 

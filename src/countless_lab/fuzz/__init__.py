@@ -1,0 +1,1 @@
+"""Fuzzing: random inputs for the product, checked against what it promises."""

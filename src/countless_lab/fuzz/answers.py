@@ -1,0 +1,63 @@
+"""Simple questions about the values of a table, whose answers are held to DuckDB's counts."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+from countless import Estimator
+from countless.data.source import Source
+from countless.data.types import quote_identifier, sql_literal
+from countless.errors import CountlessError
+from countless.estimator.estimate import Estimate
+
+COLUMNS = 12  # that are asked about
+VALUES = 3  # of each
+SHOWN = 200  # characters of a clause
+
+
+def wrong_answers(model: Estimator, source: Source, seed: int) -> list[str]:
+    """What is wrong with the model's answers about the table that it was fitted to, a sentence each."""
+    if model.rows != source.count():
+        return [f"the model has {model.rows} rows, the table {source.count()}"]
+    clauses = list(simple_clauses(model, source, seed))
+    defects = []
+    counts = source.counts(clauses)
+    for clause, count, answer in zip(clauses, counts, model.answer_many(clauses, threads=1), strict=True):
+        wrong = _wrong(answer, count, model.rows)
+        if wrong:
+            shown = clause if len(clause) <= SHOWN else f"{clause[:SHOWN]}..."
+            defects.append(f"WHERE {shown}: {wrong}")
+    return defects
+
+
+def simple_clauses(model: Estimator, source: Source, seed: int) -> Iterator[str]:
+    """``IS NULL``, ``=``, ``<`` and ``IN`` about some columns and some of their values."""
+    rng = random.Random(seed)
+    schema = model.schema
+    columns = [(column.name, column.type) for column in (*schema.columns, *schema.texts)]
+    for name, kind in rng.sample(columns, min(COLUMNS, len(columns))):
+        quoted = quote_identifier(name)
+        yield f"{quoted} IS NULL"
+        sql = f"SELECT DISTINCT CAST({quoted} AS VARCHAR) AS text FROM {source.table} WHERE {quoted} IS NOT NULL"
+        texts = source.rows(f"SELECT text FROM ({sql}) ORDER BY hash(text, {seed}), text LIMIT {VALUES}")
+        literals = [sql_literal(str(text), kind) for (text,) in texts]
+        for literal in literals:
+            yield f"{quoted} = {literal}"
+            yield f"{quoted} < {literal}"
+        if literals:
+            yield f"{quoted} IN ({', '.join(literals)})"
+
+
+def _wrong(answer: Estimate | CountlessError, count: int, rows: int) -> str | None:
+    if isinstance(answer, CountlessError):
+        return f"refused, though DuckDB counts {count}: {str(answer).splitlines()[0]}"
+    numbers = (answer.low, answer.rows, answer.high)
+    if not all(math.isfinite(number) and 0 <= number <= rows for number in numbers):
+        return f"{answer.rows} rows, from {answer.low} to {answer.high}, of {rows}"
+    if answer.low > answer.high:
+        return f"the error bar begins at {answer.low} and ends at {answer.high}"
+    if answer.exact and round(answer.rows) != count:
+        return f"exactly {answer.rows}, but DuckDB counts {count}"
+    return None

@@ -1,0 +1,95 @@
+"""One case in a process of its own, with limits of time and memory: a crash or a hang ends the case, not the run."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from countless.bench.child import LIMITS
+
+PRELOADED = [  # by a fit, and slow to load
+    *("countless", "countless.estimator.encoding", "countless.train.columns", "countless_lab.fuzz.run"),
+    *("torch._dynamo", "torch._inductor.config", "pandas", "polars", "pyarrow.parquet"),
+]
+LOG_BYTES = 2_000  # of what a process wrote to standard error, at its end
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a case may take."""
+
+    seconds: float = 300.0
+    memory: int = 6 * 1024**3
+
+
+class Children:
+    """Starts processes from one that has loaded the product already, so that a case does not wait for imports."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)
+        for name in LIMITS:  # the process that is forked inherits them
+            os.environ.setdefault(name, "1")
+
+    def run(self, job: Callable[..., Any], *arguments: Any) -> tuple[Any, str | None]:
+        """What ``job`` returns; or None, and how its process ended instead: by a crash, or because of a limit."""
+        receiver, sender = self._context.Pipe(duplex=False)
+        with tempfile.NamedTemporaryFile(prefix="countless-fuzz-", suffix=".log") as log:
+            process = self._context.Process(target=_run, args=(sender, log.name, self._limits.memory, job, *arguments))
+            process.start()
+            sender.close()
+            try:
+                if not receiver.poll(self._limits.seconds):
+                    return None, f"hangs: it was ended after {self._limits.seconds:g} s{_tail(log.name)}"
+                return receiver.recv(), None
+            except EOFError:
+                process.join()
+                return None, f"crashed, {_fate(process.exitcode)}{_tail(log.name)}"
+            finally:
+                _end(process.pid)
+                process.join()
+                receiver.close()
+
+
+def _run(sender: Connection, log: str, memory: int, job: Callable[..., Any], *arguments: Any) -> None:
+    """The child: Ctrl-C is for the parent alone, and what a crash prints goes to a file."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    faulthandler.enable()
+    logging.disable(logging.WARNING)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sender.send(job(*arguments))
+
+
+def _end(pid: int | None) -> None:
+    """End a process and those that it started."""
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _fate(code: int | None) -> str:
+    return f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit code {code}"
+
+
+def _tail(log: str) -> str:
+    text = Path(log).read_text(encoding="utf-8", errors="replace")[-LOG_BYTES:].strip()
+    return f":\n{text}" if text else ""

@@ -1,0 +1,188 @@
+"""Fit a random table: it ends with a model that answers, or with an error whose remedy works. All else is a defect."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from countless import Estimator, Network, fit
+from countless.data.names import split_names
+from countless.data.source import Source
+from countless.data.types import stored_type
+from countless.errors import CountlessError, EmptyTableError
+from countless.estimator.salvage import missing_parts
+from countless_lab.fuzz.answers import wrong_answers
+from countless_lab.fuzz.forms import given
+from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable
+
+BUDGET = 1.0  # seconds of a fit
+EPOCHS = 2
+NETWORK = Network(hidden=16, blocks=1, embedding=4)
+EXCLUDE = re.compile(r"--exclude\s.*\Z", re.DOTALL)
+ICONV = re.compile(r"iconv (?P<drops>-c )?-f (?P<old>[\w-]+) -t UTF-8")
+MODEL, REFUSED = "model", "refused"
+IGNORED_WARNING = "invalid value encountered in matmul"  # BLAS may leave the flag behind, of no number of ours
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case ended: with a model or refused; ``message`` is the first error; ``defects`` are sentences."""
+
+    result: str
+    message: str = ""
+    defects: tuple[str, ...] = ()
+
+
+@dataclass
+class _Case:
+    """A table on its way to a model. ``source`` changes if a file is converted, as a message may ask for."""
+
+    table: RandomTable
+    source: Any
+    folder: Path
+    excluded: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    converted: bool = False
+
+    def fitted(self) -> Estimator:
+        """One attempt."""
+        return fit(
+            self.source,
+            exclude=self.excluded,
+            max_distinct=self.table.max_distinct,
+            text=self.table.text,
+            network=NETWORK,
+            epochs=EPOCHS,
+            budget=BUDGET,
+            keep_rows=3,
+            seed=self.table.seed % 2**31,
+        )
+
+    def columns(self) -> dict[str, str]:
+        """Names and types of the columns of the source."""
+        return dict(Source.open(self.source).columns())
+
+
+def check_fit(table: RandomTable, folder: Path) -> Outcome:
+    """Fit the table, follow the remedies of errors, and ask the model. Files are written to ``folder``."""
+    case = _Case(table, given(table, folder), folder)
+    with _strict_warnings():
+        try:
+            model = _model_after_remedies(case)
+            defects = [] if model is None else _model_defects(case, model)
+        except _Defect as defect:
+            return Outcome(REFUSED, case.messages[0] if case.messages else "", (str(defect),))
+        except Exception as error:
+            return Outcome(REFUSED, "", (_unexpected(error),))
+    return Outcome(REFUSED if model is None else MODEL, (case.messages or [""])[0], tuple(defects))
+
+
+class _Defect(Exception):  # noqa: N818 - what is found, not what went wrong
+    """A promise that was not kept."""
+
+
+def _model_after_remedies(case: _Case) -> Estimator | None:
+    """The model; None if there is nothing to model, which the message says truly."""
+    for _ in range(len(case.table.columns) + 3):
+        try:
+            return case.fitted()
+        except EmptyTableError as error:
+            case.messages.append(str(error))
+            _require_nothing_left(case, str(error))
+            return None
+        except CountlessError as error:
+            case.messages.append(str(error))
+            _follow(case, str(error))
+    raise _Defect(f"no end of errors: {case.messages[-1]}")
+
+
+def _require_nothing_left(case: _Case, message: str) -> None:
+    left = [name for name, kind in case.columns().items() if name not in case.excluded and stored_type(kind)]
+    if left:
+        raise _Defect(f'refused as empty, but "{left[0]}" can be modelled: {message}')
+
+
+def _follow(case: _Case, message: str) -> None:
+    """Do what the message says: leave a column out, or convert the file."""
+    named = excluded_by(message)
+    if named:
+        unknown = [name for name in named if name not in case.columns()]
+        if unknown or set(named) & set(case.excluded):
+            raise _Defect(f"the remedy does not work, {unknown or named} is no column that is left: {message}")
+        if not any(f'"{name}"' in message for name in named):
+            raise _Defect(f"the error names no column: {message}")
+        case.excluded += named
+    elif INVALID_UTF8 in case.table.features and not case.converted and ICONV.search(message):
+        case.source, case.converted = _converted(Path(case.source), message), True
+    else:
+        raise _Defect(f"the error names neither a column nor a remedy: {message}")
+
+
+def excluded_by(message: str) -> tuple[str, ...]:
+    """The columns that the remedy of a message leaves out, as a shell and the command line would read it.
+
+    >>> excluded_by('"a,b" cannot be asked about: leave it out with --exclude \\'"a,b"\\'')
+    ('a,b',)
+    >>> excluded_by("no such file"), excluded_by("leave it out with --exclude")
+    ((), ())
+    """
+    found = EXCLUDE.search(message)
+    try:
+        words = shlex.split(found.group()) if found else []
+    except ValueError:  # a quote without its end
+        return ()
+    return split_names(words[1]) if len(words) > 1 else ()
+
+
+def _converted(path: Path, message: str) -> str:
+    """The file as ``iconv`` would write it, by the first of the message's commands that works."""
+    new = path.with_name(f"new{path.suffix}")
+    for command in ICONV.finditer(message):
+        errors = "ignore" if command["drops"] else "strict"
+        try:
+            text = path.read_bytes().decode(command["old"], errors)
+        except UnicodeDecodeError:
+            continue
+        new.write_bytes(text.encode())
+        return str(new)
+    raise _Defect(f"the remedy does not work, no command converts the file: {message}")
+
+
+def _model_defects(case: _Case, model: Estimator) -> list[str]:
+    """What is wrong with a model, once it is written and loaded again."""
+    defects = [f"making the {part} failed: {reason}" for part, reason in missing_parts(model.report).items()]
+    path = case.folder / "made.countless"
+    model.save(path)
+    try:
+        loaded = Estimator.load(path)
+    except CountlessError as error:
+        return [*defects, f"the model cannot be loaded: {error}"]
+    source = Source.open(case.source)
+    expected = {name for name, kind in source.columns() if stored_type(kind) and name not in case.excluded}
+    if set(loaded.columns) != expected:
+        defects.append(f"the model has the columns {loaded.columns}, not {sorted(expected)}")
+    return defects + wrong_answers(loaded, source, case.table.seed)
+
+
+def _unexpected(error: Exception) -> str:
+    """An exception that is none of ours, and where it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
+    place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-3:]))
+    return f"{type(error).__name__}: {str(error)[:500]} ({place})"
+
+
+@contextmanager
+def _strict_warnings() -> Iterator[None]:
+    """Warnings are errors, as in the tests: a user of the library would see them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=IGNORED_WARNING)
+        yield

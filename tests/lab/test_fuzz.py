@@ -1,0 +1,128 @@
+"""Random tables end with a model or with an honest error; crashes and hangs are reported, not suffered."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from countless.cli.bench.fuzz import tables as command
+from countless.errors import DataError
+from countless_lab.fuzz import fitting
+from countless_lab.fuzz.child import Children, Limits
+from countless_lab.fuzz.fitting import check_fit
+from countless_lab.fuzz.run import Case, Findings, fuzz_tables
+from countless_lab.fuzz.tables import draw_table, every_feature
+from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
+
+# Chosen so that every type, form and kind of content occurs.
+SEEDS = (140, 2007, 231, 605, 795, 957, 2818, 958, 8, 12, 29, 1067, 1088, 1026, 20061)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_tables(tmp_path: Path, seed: int) -> None:
+    assert check_fit(draw_table(seed), tmp_path).defects == ()
+
+
+def test_every_feature_occurs() -> None:
+    assert frozenset().union(*(draw_table(seed).features for seed in SEEDS)) == every_feature()
+
+
+class TestDefects:
+    """What a promise that is broken looks like."""
+
+    @pytest.mark.parametrize(
+        ("error", "defect"),
+        [
+            (ValueError("cannot reshape"), "ValueError: cannot reshape"),
+            (DataError("this cannot be"), "names neither a column nor a remedy: this cannot be"),
+            (DataError("too odd: leave it out with --exclude 'no such'"), r"the remedy does not work, \['no such'\]"),
+            (DataError("too odd: leave it out with --exclude 'it's'"), "names neither a column nor a remedy"),
+        ],
+    )
+    def test_errors(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, defect: str) -> None:
+        def failing(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(fitting, "fit", failing)
+        outcome = check_fit(draw_table(6), tmp_path)
+        assert outcome.result == fitting.REFUSED
+        with pytest.raises(AssertionError, match=defect):
+            assert outcome.defects == (), outcome.defects[0]
+
+    def test_a_remedy_that_does_not_help(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (name,) = draw_table(6).names
+
+        def failing(*_: object, **__: object) -> None:
+            raise DataError(f'"{name}" is too odd: leave it out with --exclude \'"{name}"\'')
+
+        monkeypatch.setattr(fitting, "fit", failing)
+        (defect,) = check_fit(draw_table(6), tmp_path).defects
+        assert "the remedy does not work" in defect
+
+
+class TestChildren:
+    """A case in a process of its own."""
+
+    def test_a_crash(self) -> None:
+        result, ended = Children().run(os.kill, os.getpid(), 0)
+        assert (result, ended) == (None, None)
+        _, ended = Children().run(os._exit, 3)
+        assert ended == "crashed, with exit code 3"
+        _, ended = Children().run(os.abort)
+        assert ended is not None
+        assert "crashed, by SIGABRT" in ended
+
+    def test_a_hang(self) -> None:
+        started = time.monotonic()
+        _, ended = Children(Limits(seconds=1.0)).run(time.sleep, 60)
+        assert ended == "hangs: it was ended after 1 s"
+        assert time.monotonic() - started < 50
+
+    def test_memory(self) -> None:
+        _, ended = Children(Limits(memory=2 * 1024**3)).run(bytearray, 3 * 1024**3)
+        assert ended is not None
+        assert "MemoryError" in ended
+
+
+class TestCommand:
+    """``countless bench fuzz tables``."""
+
+    def test_no_defect(self, run: Run) -> None:  # noqa: F811
+        code, out, err = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
+        assert code == 0, out + err
+        assert "1 table: 1 model, 0 refused with a remedy that works, 0 cases with a defect" in out
+        assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in err
+
+    def test_a_defect(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
+        monkeypatch.setattr("countless_lab.fuzz.run.fit_table", _crashing)
+        code, out, _ = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", str(tmp_path / "kept"))
+        assert code == 1
+        assert "defect: crashed, by SIGKILL" in out
+        assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in out
+        assert "2 cases with a defect" in out
+        assert len((tmp_path / "kept" / "defects.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+
+    def test_interrupted(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+        def stopped(
+            seed: int, cases: int | None, seconds: float, output: Path | None, findings: Findings, watch: object
+        ) -> None:
+            findings.add(Case(seed, "a table", fitting.Outcome(fitting.MODEL), 1.0))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(command, "fuzz_tables", stopped)
+        code, out, err = run("bench", "fuzz", "tables")
+        assert (code, "interrupted" in err) == (0, True)
+        assert "1 table: 1 model" in out
+
+    def test_time_is_a_limit(self) -> None:
+        findings = Findings()
+        fuzz_tables(0, None, 0.0, None, findings, lambda case: None)
+        assert findings.cases == 0
+
+
+def _crashing(seed: int, folder: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
