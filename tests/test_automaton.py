@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countless import machines
 from countless.automaton import Automaton, Language, Letters
 from countless.errors import QueryTooLargeError
 
@@ -70,6 +71,23 @@ def test_a_minimal_automaton_is_the_least_of_its_strings(automaton: Automaton) -
     for one in range(len(least.accepts)):  # no two states accept the same strings
         for two in range(one):
             assert words(started(least, one)) != words(started(least, two))
+
+
+@given(automata(), st.integers(0, 3))
+def test_merging_backward_is_the_same_as_refinement(automaton: Automaton, sinks: int) -> None:
+    """Of a machine whose letters lead to later states, and at last to sinks."""
+    count = len(automaton.accepts)
+    later = np.arange(count)[:, None] + 1 + automaton.next  # a state may skip some
+    table = np.concatenate(
+        [np.minimum(later, count + sinks), np.arange(count, count + sinks + 1)[:, None].repeat(3, 1)]
+    )
+    accepts = np.resize(automaton.accepts, len(table))
+    _, reached = machines.explore(0, table.tolist().__getitem__)
+    accepts = accepts[: len(reached)]
+    backward = machines._backward(reached)
+    assert backward is not None
+    merged, refined = machines._merged(reached, accepts, backward), machines._refined(reached, accepts)
+    assert merged.tolist() == refined.tolist()
 
 
 def started(automaton: Automaton, state: int) -> Automaton:

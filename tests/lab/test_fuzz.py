@@ -19,7 +19,7 @@ from countless_lab.fuzz.tables import draw_table, every_feature
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
 
 # Chosen so that every type, form and kind of content occurs.
-SEEDS = (140, 2007, 231, 605, 795, 957, 2818, 958, 8, 12, 29, 1067, 1088, 1026, 20061)
+SEEDS = (294, 2007, 231, 605, 795, 957, 2818, 958, 12, 1088, 20061, 1, 2, 3, 13, 17, 20, 24, 32, 38)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -92,18 +92,18 @@ class TestCommand:
     """``countless bench fuzz tables``."""
 
     def test_no_defect(self, run: Run) -> None:  # noqa: F811
-        code, out, err = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
-        assert code == 0, out + err
-        assert "1 table: 1 model, 0 refused with a remedy that works, 0 cases with a defect" in out
-        assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in err
+        done = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
+        assert done.code == 0, done
+        assert "1 table: 1 model, 0 refused with a remedy that works, 0 cases with a defect" in done.out
+        assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in done.err
 
     def test_a_defect(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
         monkeypatch.setattr("countless_lab.fuzz.run.fit_table", _crashing)
-        code, out, _ = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", str(tmp_path / "kept"))
-        assert code == 1
-        assert "defect: crashed, by SIGKILL" in out
-        assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in out
-        assert "2 cases with a defect" in out
+        done = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", tmp_path / "kept")
+        assert done.code == 1
+        assert "defect: crashed, by SIGKILL" in done.out
+        assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in done.out
+        assert "2 cases with a defect" in done.out
         assert len((tmp_path / "kept" / "defects.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
     def test_interrupted(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
@@ -114,9 +114,9 @@ class TestCommand:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(command, "fuzz_tables", stopped)
-        code, out, err = run("bench", "fuzz", "tables")
-        assert (code, "interrupted" in err) == (0, True)
-        assert "1 table: 1 model" in out
+        done = run("bench", "fuzz", "tables")
+        assert (done.code, "interrupted" in done.err) == (130, True)
+        assert "1 table: 1 model" in done.out
 
     def test_time_is_a_limit(self) -> None:
         findings = Findings()

@@ -158,7 +158,7 @@ class Schema:
     @cached_property
     def _spelled(self) -> frozenset[str]:
         """Every column's name as the table spells it: who writes one of them means no other column."""
-        return frozenset(column.name for column in (*self.columns, *self.left_out))
+        return frozenset({*self.names, *(column.name for column in self.left_out)})
 
     @cached_property
     def _index(self) -> dict[str, int]:

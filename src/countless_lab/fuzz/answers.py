@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from countless import Estimator
 from countless.data.source import Source
 from countless.data.types import quote_identifier, sql_literal
-from countless.errors import CountlessError
+from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.estimate import Estimate
 
 COLUMNS = 12  # that are asked about
@@ -36,7 +36,8 @@ def simple_clauses(model: Estimator, source: Source, seed: int) -> Iterator[str]
     """``IS NULL``, ``=``, ``<`` and ``IN`` about some columns and some of their values."""
     rng = random.Random(seed)
     schema = model.schema
-    columns = [(column.name, column.type) for column in (*schema.columns, *schema.texts)]
+    columns = [(column.name, column.type) for column in schema.columns]
+    columns += [(column.name, column.type) for column in schema.texts]
     for name, kind in rng.sample(columns, min(COLUMNS, len(columns))):
         quoted = quote_identifier(name)
         yield f"{quoted} IS NULL"
@@ -51,6 +52,8 @@ def simple_clauses(model: Estimator, source: Source, seed: int) -> Iterator[str]
 
 
 def _wrong(answer: Estimate | CountlessError, count: int, rows: int) -> str | None:
+    if isinstance(answer, QueryTooLargeError):  # a string of ten thousand characters, of a text column
+        return None
     if isinstance(answer, CountlessError):
         return f"refused, though DuckDB counts {count}: {str(answer).splitlines()[0]}"
     numbers = (answer.low, answer.rows, answer.high)

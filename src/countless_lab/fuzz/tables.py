@@ -9,7 +9,7 @@ from functools import cached_property
 from countless.data.types import quote_identifier, stored_type
 from countless_lab.fuzz.values import EQUAL_HASHES, MANY, NAMES, SAME_BUT_FOR_CASE, VALUES
 
-DUCKDB, RELATION, PARQUET, CSV, JSON = "a DuckDB file", "a DuckDB relation", "Parquet", "CSV", "JSON"
+DUCKDB, RELATION, PARQUET, CSV, JSON = "a DuckDB file", "a DuckDB relation", "Parquet", "CSV", "JSON lines"
 PANDAS, POLARS, ARROW = "pandas", "polars", "Arrow"
 FORMS = (DUCKDB, RELATION, PARQUET, CSV, JSON, PANDAS, POLARS, ARROW)
 # Types that a form cannot hold: what writes it refuses them.

@@ -35,15 +35,16 @@ def tables(seconds: float, seed: int, cases: int | None, output: Path | None) ->
     """
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-    findings, console = Findings(), show.progress()
+    findings, console, interrupted = Findings(), show.progress(), False
     try:
         fuzz_tables(seed, cases, seconds, output, findings, lambda case: _print_case(console, findings, case))
     except KeyboardInterrupt:
         console.print("interrupted")
+        interrupted = True
     found = show.plural(len(findings.defective), "case") + " with a defect"
     summary = f"{show.plural(findings.cases, 'table')}: {show.plural(findings.models, 'model')}, "
     show.results().print(f"{summary}{findings.refused} refused with a remedy that works, {found}", soft_wrap=True)
-    return 1 if findings.defective else 0
+    return 1 if findings.defective else 130 if interrupted else 0
 
 
 def _print_case(console: Console, findings: Findings, case: Case) -> None:
