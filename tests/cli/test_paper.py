@@ -16,8 +16,9 @@ from countless.bench.paper.scale import SCALES
 from countless.bench.paper.tables import data_sets
 from countless.bench.sweep import Outcome
 from countless.cli.paper import COMMANDS
-from countless.data.table import EncodeOptions, columns_and_texts
+from countless.data.table import columns_and_texts
 from countless.errors import DataError
+from countless.options import EncodeOptions
 from tests.bench.fabricated import Pretended
 from tests.cli.test_cli import Run, run
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.data.types import quote_identifier, stored_type
 from countless.errors import DataError, SourceError
+from countless.options import EncodeOptions
 from tests.exact import column_codes
 
 # Values of every type, as SQL that DuckDB casts to it.
@@ -169,7 +170,7 @@ def test_many_columns() -> None:
     selected = ", ".join(f"{column_of(kinds[index % len(kinds)], rng)} AS c{index}" for index in range(300))
     table = Table.encode(made(f"SELECT {selected} FROM range(50)"))
     assert len(table.schema.columns) == 300
-    assert [counts.sum() for counts in table.counts()] == [50] * 300
+    assert [counts.sum() for counts in table.counts] == [50] * 300
 
 
 def test_names_that_differ_in_case() -> None:

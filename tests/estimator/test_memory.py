@@ -13,11 +13,12 @@ import pytest
 
 from countless.data.memory import Memory
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table, bytes_in_memory
-from countless.errors import DataError, TrainingError
+from countless.data.table import Table, bytes_in_memory
+from countless.errors import DataError, OptionError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network, TextNetwork
+from countless.estimator.learning import Listener
+from countless.options import EncodeOptions, Network, TextNetwork
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -166,9 +167,9 @@ def test_what_a_row_takes_in_memory() -> None:
 
 
 def test_what_cannot_be(people: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="--sample-rows must be at least 1"):
+    with pytest.raises(OptionError, match=r"^sample_rows must be at least 1"):
         fit(people, sample_rows=0)
-    with pytest.raises(DataError, match="such as 2GB"):
+    with pytest.raises(OptionError, match=r"^memory .* such as 2GB"):
         fit(people, memory="2")
     with pytest.raises(DataError, match=r"cannot make the folder .*codes: No such file or directory"):
         fit(people, memory="2GB", codes=tmp_path / "nowhere" / "codes")
