@@ -131,7 +131,7 @@ class TestExhibits:
             (("main", "adult", "npm_urls"), 1, "npm_urls is text only"),
             (("main", "nothing.parquet"), 1, "no such file: nothing.parquet"),
             (("main", "adult", "--exclude", "nope"), 1, "which no table has"),
-            (("main", "adult", "--kind", "tree"), 1, "unknown kind of model 'tree': choose resmade"),
+            (("main", "adult", "--kind", "tree"), 1, "--kind must be resmade"),
             (("main",), 2, "TABLE"),
             (("main", "adult", "--scale", "huge"), 2, "huge"),
             (("main", "adult", "-o", "/proc/paper"), 1, "cannot write in /proc/paper"),

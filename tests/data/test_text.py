@@ -78,8 +78,8 @@ class TestRecognition:
 
     @pytest.mark.parametrize("option", ["text", "no_text"])
     def test_an_unknown_column(self, option: str) -> None:
-        phrase = f'--{option.replace("_", "-")} names an unknown column "colour": did you mean "color"'
-        with pytest.raises(DataError, match=phrase):
+        phrase = f'{option} names an unknown column "colour": did you mean "color"'
+        with pytest.raises(OptionError, match=phrase):
             read("SELECT 'red' AS color", **{option: ("colour",)})
 
     def test_enumerations_and_uuids_are_strings(self) -> None:

@@ -21,13 +21,13 @@ from countless.data.fingerprints import table_digest
 from countless.data.output import write_whole
 from countless.errors import ModelFileError, TrainingError
 from countless.estimator.fit import TABLE
-from countless.options import FitOptions
+from countless.options import FitOptions, ResourceOptions, StorageOptions
+from countless.settings import names
 from countless.store import read
 
 REPORTED = "fit"  # in the report of a model: the record of the fit that made it
-SOURCE = ("table", "query")
-PLACE = ("resume", "memory", "ray", "workers", "threads", "shared")  # where and how, not what
-AFTERWARDS = ("summary", "keep_rows", "dtype")  # what is made beside training: a fit may go on with others
+UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest tells the table; resources do not change a model
+AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may go on with others
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Run:
         """The fit of ``source`` with these options."""
         reading, workload = options.reading, options.training.workload
         plain = {"text_preset": text_preset, **plain_options(options)}
-        plain = {name: value for name, value in plain.items() if name not in (*SOURCE, *PLACE)}
+        plain = {name: value for name, value in plain.items() if name not in UNRECORDED}
         if workload is not None:
             plain["workload"] = _file_digest(workload)
         return cls(place, table_digest(source, reading.table, reading.query), plain)
