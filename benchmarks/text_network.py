@@ -15,7 +15,7 @@ from functools import partial
 from countless.data.source import Source
 from countless.estimator.evaluate import evaluate, random_workload
 from countless.estimator.fit import fit
-from countless.estimator.learning import TEXT_PRESETS
+from countless.options import TEXT_PRESETS
 
 QUERIES, SEED = 200, 3
 DEFAULT = TEXT_PRESETS["default"]

@@ -20,9 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.models.fast import FastLoss
 from countless.models.resmade import ResMADE
+from countless.options import EncodeOptions
 from countless.spec import ModelSpec
 from countless.train.allocator import keep_freed_memory
 from countless.train.masking import UniformMasking

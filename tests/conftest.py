@@ -11,8 +11,8 @@ from countless.baselines.postgres.server import Server
 from countless.data.source import connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
 from countless.estimator.plugins import load_plugins
+from countless.options import Network
 from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
 from tests.baselines.servers import need_postgres
 

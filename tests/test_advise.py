@@ -24,7 +24,7 @@ from countless.cli.main import main
 from countless.errors import CountlessError, QueryError, SourceError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
+from countless.options import Network
 
 ROWS = """
 CREATE SCHEMA "Far away";

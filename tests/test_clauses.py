@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from countless import col, workload
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import DataError, QueryError, QuerySyntaxError, UnknownColumnError
+from countless.options import EncodeOptions
 from countless.workload import Asked, Query, asked_columns, read_clauses, template_clauses
 from countless.workload.clauses import _statements
 

@@ -27,7 +27,7 @@ from countless.data.source import connect
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network, TextNetwork
+from countless.options import Network, TextNetwork
 from countless.store import archive
 from tests.mutations import archived, members_of, mutated
 

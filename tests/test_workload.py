@@ -14,8 +14,9 @@ from sqlglot import exp
 from countless import workload
 from countless.data.schema import Column, Schema
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import DataError
+from countless.options import EncodeOptions
 from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.region import Box, Filter, Region

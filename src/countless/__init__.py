@@ -14,6 +14,7 @@ from countless.errors import (
     MissingExtraError,
     ModelFileError,
     NoRowsError,
+    OptionError,
     QueryError,
     QuerySyntaxError,
     QueryTooLargeError,
@@ -29,10 +30,18 @@ from countless.estimator.distribution import Distribution
 from countless.estimator.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network, TextNetwork
+from countless.estimator.learning import Listener
 from countless.estimator.prepared import PreparedQuestion
 from countless.estimator.result import QueryResult
 from countless.estimator.sampling import Sample
+from countless.options import (
+    Network,
+    ReadingOptions,
+    ResourceOptions,
+    StorageOptions,
+    TextNetwork,
+    TrainingOptions,
+)
 from countless.query.predicate import Predicate, col
 
 load = Estimator.load
@@ -52,6 +61,7 @@ __all__ = [
     "ModelFileError",
     "Network",
     "NoRowsError",
+    "OptionError",
     "Predicate",
     "PreparedQuestion",
     "QueryError",
@@ -59,10 +69,14 @@ __all__ = [
     "QuerySyntaxError",
     "QueryTooLargeError",
     "QueryTypeError",
+    "ReadingOptions",
+    "ResourceOptions",
     "Sample",
     "SourceError",
+    "StorageOptions",
     "TextNetwork",
     "TrainingError",
+    "TrainingOptions",
     "UnknownColumnError",
     "UnsupportedQueryError",
     "__version__",

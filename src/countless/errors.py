@@ -15,7 +15,8 @@
     │   ├── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
     │   └── NoRowsError               rows are to be drawn where none matches
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
-    ├── TrainingError             options or a checkpoint that training cannot use
+    ├── OptionError               an option has a wrong type or value; names the argument
+    ├── TrainingError             a checkpoint, or a model, that training cannot use
     ├── ClusterError              no cluster there, or one on which training cannot go on
     ├── ServerError               PostgreSQL cannot be started here
     └── MissingExtraError         an optional dependency is not installed
@@ -24,6 +25,9 @@ Every message says what is wrong and how to mend it.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
 
 LONG_LINE = 400  # characters of a clause that an error shows at most
 
@@ -95,8 +99,30 @@ class ModelFileError(CountlessError):
     """The model file is missing, damaged, hostile, or written by a newer Countless."""
 
 
+class OptionError(CountlessError):
+    """An option has a wrong type or value, or two options do not go together.
+
+    ``message`` has the names of options in braces, so that a command can show its own flags instead.
+
+    >>> error = OptionError("{workers} must be at least 1, not 0")
+    >>> str(error), error.shown(lambda name: "--" + name)
+    ('workers must be at least 1, not 0', '--workers must be at least 1, not 0')
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.shown(lambda name: name)
+
+    def shown(self, label: Callable[[str], str]) -> str:
+        """The message, with each option called by its ``label``."""
+        return re.sub(r"\{([a-z_.]+)\}", lambda name: label(name[1]), self.message)
+
+
 class TrainingError(CountlessError):
-    """Training cannot start or continue with these options or this checkpoint."""
+    """Training cannot start or continue with this checkpoint, or for this kind of model."""
 
 
 class ClusterError(CountlessError):

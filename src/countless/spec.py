@@ -144,7 +144,6 @@ class ModelSpec:
         )
 
 
-TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
 SHARED_TEXT = "transformer"
 AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL
 

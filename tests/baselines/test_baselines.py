@@ -14,7 +14,8 @@ from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
 from countless.baselines.sample_scan import SampleScan
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
+from countless.options import EncodeOptions
 
 CLAUSES = ["age > 40", "city IS NULL", "married AND age <= 30", "city = 'Oslo' OR age = 20", "city = 'Paris'", "TRUE"]
 

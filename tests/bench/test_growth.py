@@ -15,7 +15,7 @@ from countless.bench.dimensions import DIMENSIONS, Growth, Point
 from countless.bench.kept import Kept
 from countless.bench.plot import draw
 from countless.errors import CountlessError, DataError, MissingExtraError
-from countless.estimator.learning import Network
+from countless.options import Network
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from countless.bench.workload import ASKED, PLAIN, RANDOM, WORKLOAD, Options, contest, draw_templates
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
+from countless.options import EncodeOptions
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]

@@ -147,7 +147,10 @@ class TestFit:
             (("{people}", "-o", "{people}"), "exists and is not a Countless model"),
             (("{people}", "-o", "/proc/m"), "cannot write in /proc"),
             (("{people}", "-o", "{tmp}/m", "--columns", "agee"), 'unknown column "agee": did you mean "age"?'),
-            (("{people}", "-o", "{tmp}/m", "--masking", "often"), "unknown masking 'often'"),
+            (
+                ("{people}", "-o", "{tmp}/m", "--masking", "often"),
+                "--masking must be uniform, none, or a probability such as 0.5, from 0 to 1, not 'often'",
+            ),
         ],
     )
     def test_errors_are_one_line(

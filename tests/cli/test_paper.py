@@ -16,8 +16,9 @@ from countless.bench.paper.scale import SCALES
 from countless.bench.paper.tables import data_sets
 from countless.bench.sweep import Outcome
 from countless.cli.paper import COMMANDS
-from countless.data.table import EncodeOptions, columns_and_texts
+from countless.data.table import columns_and_texts
 from countless.errors import DataError
+from countless.options import EncodeOptions
 from tests.bench.fabricated import Pretended
 from tests.cli.test_cli import Run, run
 
@@ -130,7 +131,7 @@ class TestExhibits:
             (("main", "adult", "npm_urls"), 1, "npm_urls is text only"),
             (("main", "nothing.parquet"), 1, "no such file: nothing.parquet"),
             (("main", "adult", "--exclude", "nope"), 1, "which no table has"),
-            (("main", "adult", "--kind", "tree"), 1, "unknown kind of model 'tree': choose resmade"),
+            (("main", "adult", "--kind", "tree"), 1, "--kind must be resmade"),
             (("main",), 2, "TABLE"),
             (("main", "adult", "--scale", "huge"), 2, "huge"),
             (("main", "adult", "-o", "/proc/paper"), 1, "cannot write in /proc/paper"),

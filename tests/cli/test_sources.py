@@ -16,7 +16,8 @@ from countless.data.source import Source
 from countless.errors import DataError, SourceError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network
+from countless.estimator.learning import Listener
+from countless.options import Network
 from countless.serve.models import load_models
 from countless.serve.tables import CheckedTable
 

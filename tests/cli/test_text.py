@@ -14,7 +14,7 @@ import pytest
 from countless.cli.fitting import FitView
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import TEXT_PRESETS, TextNetwork
+from countless.options import TEXT_PRESETS, TextNetwork
 from countless.train.loop import Progress
 from tests.cli.test_cli import Run, run
 

@@ -19,10 +19,11 @@ from countless.data.mapped import encode_mapped
 from countless.data.memory import Memory
 from countless.data.progress import Reading
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network
+from countless.estimator.learning import Listener
 from countless.models.resmade import ResMADE
+from countless.options import EncodeOptions, Network
 from countless.spec import ModelSpec
 from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions

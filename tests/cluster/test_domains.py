@@ -13,8 +13,9 @@ from countless.cluster import domains
 from countless.cluster.domains import Merged, OnCluster, pieces
 from countless.cluster.rows import Rows
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, find_schema, read_schema
+from countless.data.table import find_schema, read_schema
 from countless.errors import DataError
+from countless.options import EncodeOptions
 
 TABLE = """
 SELECT

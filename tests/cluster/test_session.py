@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from countless.cli.main import main
+from countless.cluster.backend import own_folder
 from countless.cluster.session import Cluster, Machine
 from countless.cluster.shared import require_shared, sees
 from countless.cluster.training import Workers
-from countless.cluster.workplace import _own_folder
-from countless.errors import ClusterError, CountlessError, MissingExtraError, TrainingError
+from countless.errors import ClusterError, CountlessError, MissingExtraError, OptionError
 from countless.estimator.fit import fit
 
 
@@ -27,13 +27,13 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workers": 2}, "give its address with --ray"),
+        ({"workers": 2}, "give its address with ray"),
         ({"ray": "auto"}, "a folder that all its machines see"),
-        ({"ray": "auto", "shared": ".", "workers": 0}, "at least 1"),
+        ({"ray": "auto", "shared": ".", "workers": 0}, "workers must be at least 1"),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(OptionError, match=message):
         fit("adult", **options)
 
 
@@ -111,7 +111,7 @@ class TestSharedFolder:
         with pytest.raises(CountlessError, match=r"cannot write in .*; give a folder"):
             require_shared(Elsewhere(), tmp_path / "file" / "folder")  # type: ignore[arg-type]
         with pytest.raises(ClusterError, match=r"cannot write in .*; give a folder"):
-            _own_folder(tmp_path / "nowhere")
+            own_folder(tmp_path / "nowhere")
 
 
 class TestWorkers:

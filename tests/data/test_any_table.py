@@ -11,9 +11,10 @@ import pytest
 
 from countless.data.source import Source, connect
 from countless.data.structs import is_struct
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.data.types import quote_identifier, stored_type
 from countless.errors import DataError, SourceError
+from countless.options import EncodeOptions
 from countless_lab.fuzz.fitting import excluded_by
 from countless_lab.fuzz.tables import RELATION, draw_column, draw_table
 from countless_lab.fuzz.values import VALUES
@@ -89,7 +90,7 @@ def test_many_columns() -> None:
     selected = ", ".join(f"{column.value} AS {column.name}" for column in columns)
     table = Table.encode(made(f"SELECT {selected} FROM range(50)"))
     assert len(table.schema.coded) == 300
-    assert [counts.sum() for counts in table.counts()] == [50] * 300
+    assert [counts.sum() for counts in table.counts] == [50] * 300
 
 
 def test_names_that_differ_in_case() -> None:

@@ -13,8 +13,9 @@ from countless.cli.options import Names
 from countless.data.connection import first_line
 from countless.data.names import exclude_option, split_names
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import CountlessError, DataError, SourceError
+from countless.options import EncodeOptions
 from countless_lab.fuzz.values import NAMES
 
 TINY = countless.Network(hidden=8, blocks=0, embedding=4)

@@ -20,8 +20,9 @@ from countless.data.encoder import Encoder
 from countless.data.mapped import encode_mapped, mapped_table
 from countless.data.memory import Memory
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table, find_schema, read_schema
+from countless.data.table import Table, find_schema, read_schema
 from countless.errors import DataError
+from countless.options import EncodeOptions
 from tests.exact import column_codes
 
 # Of these strings DuckDB's hash gives many the same number.

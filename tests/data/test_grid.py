@@ -14,8 +14,9 @@ from countless.data.digits import from_digits
 from countless.data.grid import Grid
 from countless.data.schema import Column, Schema
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import ModelFileError
+from countless.options import EncodeOptions
 
 KINDS = {
     "BIGINT": "(hash(range) % 100000)::BIGINT - 50000",

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from countless.data.growth import MOST_SYMBOLS, NEW, conformed, encoded, grown
 from countless.data.schema import Schema
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import DataError, EmptyTableError
+from countless.options import EncodeOptions
 from tests.exact import column_codes
 
 values = st.lists(st.one_of(st.none(), st.integers(-9, 9)), min_size=1, max_size=30)

@@ -17,10 +17,10 @@ import pytest
 from countless.data.headers import CENSUS, DMV, KDD
 from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table, with_advice
 from countless.errors import SourceError
 from countless.estimator.fit import fit
-from countless.estimator.learning import TextNetwork
+from countless.options import EncodeOptions, TextNetwork
 
 REGISTRATIONS = "Vehicle__Snowmobile__and_Boat_Registrations.csv"
 DROPPED = ["NOEXCH", "ZIP", "POP901", "POP902", "POP903", "AVGGIFT", "CONTROLN", "HV1", "HV2", "IC5"]
@@ -306,5 +306,5 @@ def test_the_advice_is_only_taken_where_nothing_was_chosen() -> None:
         ({"no_text": ("url",)}, EncodeOptions(no_text=("url",), max_length=100)),
     ]
     for chosen, expected in cases:
-        assert EncodeOptions(**chosen).advised(advice) == expected
-        assert EncodeOptions(**chosen).advised(Advice()) == EncodeOptions(**chosen)
+        assert with_advice(EncodeOptions(**chosen), advice) == expected
+        assert with_advice(EncodeOptions(**chosen), Advice()) == EncodeOptions(**chosen)

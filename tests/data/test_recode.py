@@ -17,9 +17,10 @@ from countless.data.grid import Grid
 from countless.data.recode import MISSING, UNSEEN, Recoded, Rows, opened
 from countless.data.schema import Column, Schema
 from countless.data.source import connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.data.text import TextColumn
 from countless.errors import DataError
+from countless.options import EncodeOptions
 from tests.conftest import PEOPLE
 from tests.exact import column_codes
 

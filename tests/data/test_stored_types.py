@@ -11,7 +11,7 @@ import pytest
 
 from countless.data.source import Source, connect
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
+from countless.options import Network
 
 ROWS = """
 SELECT

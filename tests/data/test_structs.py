@@ -17,8 +17,9 @@ from countless.data.mapped import codes_fingerprint, encode_mapped
 from countless.data.memory import Memory
 from countless.data.recode import Recoded, opened
 from countless.data.source import Source, connect
-from countless.data.table import EXCLUDED, EncodeOptions, Table
+from countless.data.table import EXCLUDED, Table
 from countless.errors import DataError
+from countless.options import EncodeOptions
 
 ROWS = """
 SELECT

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.data.types import sql_literal
-from countless.errors import DataError, EmptyTableError, SourceError
+from countless.errors import EmptyTableError, OptionError, SourceError
+from countless.options import EncodeOptions
 from tests.exact import column_codes
 
 
@@ -146,7 +147,7 @@ class TestLeavingOut:
         assert "excluded" in table.schema.left_out[0].reason
 
     def test_an_unknown_chosen_column(self) -> None:
-        with pytest.raises(DataError, match=r'--exclude names an unknown column "colour": did you mean "color"\?'):
+        with pytest.raises(OptionError, match=r'exclude names an unknown column "colour": did you mean "color"\?'):
             encode("SELECT 1 AS color", exclude=("colour",))
 
     def test_nothing_left(self) -> None:
@@ -264,3 +265,13 @@ def test_rows_of_a_large_file_keep_their_order(tmp_path: Path) -> None:
     assert (column_codes(table)[0] == np.arange(rows) * 7919 % 283).all()
     digits = np.array([int(symbol) for symbol in table.schema.texts[0].characters])
     assert (digits[table.strings[0].symbols[:, 0]] == [int(str(row % 101)[0]) for row in range(rows)]).all()
+
+
+def test_rows_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = encode("SELECT range % 3000 AS a, range % 7 AS b FROM range(9000)")
+    expected = [np.bincount(table.matrix()[:, position]).tolist() for position in range(len(table.schema.sizes))]
+    assert [counts[: len(own)].tolist() for counts, own in zip(table.symbol_counts, expected, strict=True)] == expected
+    assert [counts.sum() for counts in table.counts] == [9000, 9000]
+    monkeypatch.setattr(Table, "blocks", None)
+    assert table.counts[1].tolist() == [1286, 1286, 1286, 1286, 1286, 1285, 1285]
+    assert len(table.symbol_counts) == len(table.schema.sizes) == 3

@@ -17,10 +17,11 @@ from countless.data import alphabet
 from countless.data.alphabet import LONGEST, MOST_CHARACTERS
 from countless.data.schema import Schema
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.data.text import AFTER_CHARACTERS, MOST_RARE, NAMELESS, TextColumn, encode
 from countless.data.textual import grown_text
-from countless.errors import DataError, ModelFileError, SourceError
+from countless.errors import DataError, ModelFileError, OptionError, SourceError
+from countless.options import EncodeOptions
 
 LONG, SHORT, FEW = "'user-' || md5(range::VARCHAR)", "'u' || range", "'a long name, number ' || range % 9"
 
@@ -67,18 +68,18 @@ class TestRecognition:
 
     @pytest.mark.parametrize("other", ["a", "A"])
     def test_a_column_cannot_be_both(self, other: str) -> None:
-        with pytest.raises(DataError, match='"a" is named by --text and by --no-text: it can be only one'):
+        with pytest.raises(OptionError, match='"a" is named by text and by no_text: it can be only one'):
             read("SELECT 'x' AS a", text=("a", "b"), no_text=(other, "c"))
 
     def test_a_number_is_no_text(self) -> None:
-        with pytest.raises(DataError, match='--text names "n", which is INTEGER: only strings can be modelled'):
+        with pytest.raises(OptionError, match='text names "n", which is INTEGER: only strings can be modelled'):
             read("SELECT 1 AS n", text=("n",))
         assert stored_as("SELECT 1 AS n", no_text=("n",)) == {"n": "codes"}
 
     @pytest.mark.parametrize("option", ["text", "no_text"])
     def test_an_unknown_column(self, option: str) -> None:
-        phrase = f'--{option.replace("_", "-")} names an unknown column "colour": did you mean "color"'
-        with pytest.raises(DataError, match=phrase):
+        phrase = f'{option} names an unknown column "colour": did you mean "color"'
+        with pytest.raises(OptionError, match=phrase):
             read("SELECT 'red' AS color", **{option: ("colour",)})
 
     def test_enumerations_and_uuids_are_strings(self) -> None:
@@ -174,7 +175,7 @@ class TestLength:
 
     @pytest.mark.parametrize("length", [0, -1, 10_001])
     def test_lengths_that_cannot_be(self, length: int) -> None:
-        with pytest.raises(DataError, match="--max-length must be between 1 and 10000"):
+        with pytest.raises(OptionError, match="max_length must be at least 1 and at most 10000"):
             EncodeOptions(max_length=length)
 
 

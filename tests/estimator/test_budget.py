@@ -12,8 +12,9 @@ from countless.estimator import fit as fitting
 from countless.estimator import learning
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network
+from countless.estimator.learning import Listener
 from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
+from countless.options import Network
 
 SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=16, blocks=1, embedding=8)}
 

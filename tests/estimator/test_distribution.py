@@ -15,8 +15,8 @@ from countless.data.source import Source, connect
 from countless.errors import CountlessError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator.bins import bins_of
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
 from countless.estimator.values import Values
+from countless.options import Network
 
 WHERE = "age > 30 AND married AND score < 1.3"
 

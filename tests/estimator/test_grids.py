@@ -10,10 +10,11 @@ from countless import Estimator, Network
 from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.estimator.estimate import q_error
 from countless.estimator.evaluate import evaluate, random_workload
 from countless.estimator.fit import fit
+from countless.options import EncodeOptions
 
 # A measurement that depends on a kind, a time without NULL, and a key that nothing depends on.
 ROWS = """

@@ -22,7 +22,7 @@ from countless.engine.methods import for_columns
 from countless.engine.paper import draw
 from countless.engine.runtime import softmax
 from countless.engine.walk import States, walk
-from countless.errors import CountlessError, ModelFileError, TrainingError
+from countless.errors import CountlessError, ModelFileError, OptionError
 from countless.estimator.kinds import KINDS, runtimes
 from countless.estimator.plugins import PLUGINS, fingerprint, load_plugins
 from countless.models.network import ColumnsNetwork
@@ -169,8 +169,8 @@ def test_the_sampler_that_the_documentation_walks_through() -> None:
 
 
 def test_a_kind_that_nobody_brought(people: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="unknown kind of model 'magic': choose resmade"):
-        countless.Network(kind="magic")
+    with pytest.raises(OptionError, match=r"kind must be resmade.* not 'magic'"):
+        countless.fit(people, network=countless.Network(kind="magic"))
     with pytest.raises(ModelFileError, match="unknown kind of model 'magic': upgrade Countless, or name the module"):
         runtimes(ModelSpec((2, 2), kind="magic"), {})
 

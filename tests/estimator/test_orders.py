@@ -9,13 +9,14 @@ import pytest
 
 import countless
 from countless.data.schema import Schema
-from countless.data.table import EncodeOptions, Table
-from countless.errors import TrainingError, UnsupportedQueryError
+from countless.data.table import Table
+from countless.errors import OptionError, UnsupportedQueryError
 from countless.estimator.estimator import Estimator
-from countless.estimator.orders import Orders, entropy
+from countless.estimator.orders import entropy, orders_of
+from countless.options import EncodeOptions, Network
 from countless.spec import ModelSpec
 
-SMALL = countless.Network(hidden=24, blocks=1, embedding=8)
+SMALL = Network(hidden=24, blocks=1, embedding=8)
 
 
 def columns(schema: Schema, order: tuple[int, ...]) -> list[str]:
@@ -36,21 +37,21 @@ def several(people: Path) -> Estimator:
 
 
 def test_the_tables_own_order(table: Table) -> None:
-    (order,) = Orders.read(None, 1).positions(table)
+    (order,) = orders_of(Network(), table)
     assert order == tuple(range(len(table.schema.sizes)))
-    assert Orders.read("natural", 1) == Orders.read(None, 1)
+    assert orders_of(Network(order="natural"), table) == (order,)
 
 
 def test_named_columns_come_first(table: Table) -> None:
-    for given in ("score, AGE", ["score", "age"]):
-        (order,) = Orders.read(given, 1).positions(table)
+    for given in ("score, AGE", ("score", "age")):
+        (order,) = orders_of(Network(order=given), table)
         assert columns(table.schema, order) == ["score", "age", "city", "married", "since when"]
 
 
 def test_columns_by_their_entropy(table: Table) -> None:
-    (falling,), (rising,) = (Orders.read(text, 1).positions(table) for text in ("falling", "rising"))
+    (falling,), (rising,) = (orders_of(Network(order=text), table) for text in ("falling", "rising"))
     names = [column.name for column in table.schema.coded]
-    bits = dict(zip(names, (map(entropy, table.counts())), strict=True))
+    bits = dict(zip(names, (map(entropy, table.counts)), strict=True))
     assert columns(table.schema, falling) == sorted(bits, key=lambda name: -bits[name])
     assert columns(table.schema, rising) == sorted(bits, key=lambda name: bits[name])
 
@@ -62,7 +63,7 @@ def test_entropy() -> None:
 
 def test_random_orders_follow_from_their_seed(table: Table) -> None:
     schema = table.schema
-    one, again, other = (Orders.read(text, 4).positions(table) for text in ("random", "random:0", "random:1"))
+    one, again, other = (orders_of(Network(order=text, orders=4), table) for text in ("random", "random:0", "random:1"))
     assert one == again != other
     assert len(set(one)) == 4
     assert all(sorted(order) == list(range(len(schema.sizes))) for order in one)
@@ -77,20 +78,20 @@ def test_there_are_no_more_orders_than_permutations(people: Path) -> None:
     ("order", "count", "phrase"),
     [
         ("natural", 2, "several orders are drawn at random"),
-        (["age"], 3, "several orders are drawn at random"),
-        (None, 0, "at least 1 order"),
-        ("random:x", 1, "seed of a random order is a number"),
+        (("age",), 3, "several orders are drawn at random"),
+        (None, 0, "orders must be at least 1, not 0"),
+        ("random:x", 1, "seed of a random order must be a number"),
     ],
 )
-def test_orders_that_cannot_be(order: str | list[str] | None, count: int, phrase: str) -> None:
-    with pytest.raises(TrainingError, match=phrase):
-        Orders.read(order, count)
+def test_orders_that_cannot_be(order: str | tuple[str, ...] | None, count: int, phrase: str) -> None:
+    with pytest.raises(OptionError, match=phrase):
+        Network(order=order, orders=count)
 
 
 @pytest.mark.parametrize(("order", "phrase"), [("age,age", "twice"), ("agee", "no fitted column"), ("", "names ''")])
 def test_orders_that_do_not_fit_the_table(table: Table, order: str, phrase: str) -> None:
-    with pytest.raises(TrainingError, match=phrase):
-        Orders.read(order, 1).positions(table)
+    with pytest.raises(OptionError, match=phrase):
+        orders_of(Network(order=order), table)
 
 
 def test_a_model_of_several_orders_answers_by_their_mean(several: Estimator, people: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from countless.data.source import connect
 from countless.errors import QueryError, UnknownColumnError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import TextNetwork
+from countless.options import TextNetwork
 
 PATIENCE = 60.0  # seconds; a child that hangs would not be done after hours
 BY_DUCKDB = "lower(city) LIKE '%o%' AND age % 7 = 3"  # what DuckDB must judge

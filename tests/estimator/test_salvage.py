@@ -14,8 +14,9 @@ from countless.data.types import quote_identifier
 from countless.errors import DataError, EmptyTableError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network
+from countless.estimator.learning import Listener
 from countless.estimator.preflight import preflight
+from countless.options import Network
 from countless.workload import every_filter, every_pattern, pattern_clauses
 from countless.workload.columns import KINDS
 from countless.workload.text import KINDS as TEXT_KINDS

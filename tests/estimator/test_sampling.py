@@ -15,7 +15,7 @@ from countless.data.source import Source, connect
 from countless.errors import CountlessError, DataError, NoRowsError, QueryTypeError, UnknownColumnError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
+from countless.options import Network
 from countless.query.predicate import col
 from tests.texts import NOTE, URL, random_estimator
 

@@ -12,7 +12,7 @@ from countless.errors import ColumnLeftOutError, QueryTypeError
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import random_workload
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network
+from countless.options import Network
 from countless.query.predicate import col
 from countless.serve.tables import CheckedTable
 

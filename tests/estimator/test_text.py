@@ -15,11 +15,12 @@ import pytest
 
 from countless import Estimator, Network, col, store
 from countless.data.source import Source
-from countless.errors import CountlessError, DataError, ModelFileError, TrainingError
+from countless.errors import CountlessError, DataError, ModelFileError, OptionError
 from countless.estimator.estimate import q_error
 from countless.estimator.evaluate import evaluate, random_workload
 from countless.estimator.fit import fit
-from countless.estimator.learning import TEXT_PRESETS, Listener, TextNetwork
+from countless.estimator.learning import Listener
+from countless.options import TEXT_PRESETS, TextNetwork
 from countless.store import Contents, StoredTensors
 from countless.train.loop import Progress
 
@@ -261,7 +262,7 @@ class TestNetworks:
         assert TextNetwork().blocks < TEXT_PRESETS["paper"].blocks
 
     def test_what_cannot_be(self) -> None:
-        with pytest.raises(TrainingError, match="unknown preset 'huge' for text: choose default or paper"):
+        with pytest.raises(OptionError, match="text_network must be default or paper or a TextNetwork, not 'huge'"):
             quick(table(60), text_network="huge")
         with pytest.raises(CountlessError, match="unknown masking of text 'half'"):
             replace(SMALL, masking="half")
@@ -349,7 +350,7 @@ def test_a_stopped_fit_goes_on_to_the_same_model(tmp_path: Path) -> None:
 
 
 def test_wrong_options_are_told_before_the_table_is_read(tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="--epochs must be at least 1"):
+    with pytest.raises(OptionError, match=r"^epochs must be at least 1"):
         fit(tmp_path / "nothing.parquet", epochs=0)
 
 

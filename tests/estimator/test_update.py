@@ -18,9 +18,9 @@ from countless.data.digits import to_digits
 from countless.data.growth import NEW, Growth
 from countless.data.schema import Column, Schema
 from countless.data.source import Source, connect
-from countless.errors import DataError, EmptyTableError, TrainingError
+from countless.data.table import position_counts
+from countless.errors import DataError, EmptyTableError, OptionError
 from countless.estimator.inherit import heritages, inherited
-from countless.estimator.relearning import position_counts
 from countless.estimator.replay import Old, mixed
 from countless.models.resmade import ResMADE
 from countless.spec import ModelSpec
@@ -186,7 +186,7 @@ def test_what_cannot_be_updated_says_so(estimator: Estimator, newcomers: Path) -
         estimator.update([{"age": 3}])
     with pytest.raises(EmptyTableError, match="no new rows"):
         estimator.update(connect().sql(f"SELECT * FROM '{newcomers}' WHERE FALSE"))
-    with pytest.raises(TrainingError, match="--budget"):
+    with pytest.raises(OptionError, match="budget must be more than 0"):
         estimator.update(newcomers, budget=-1.0)
     others = connect().sql(
         "SELECT 1 AS age, 'Nowhere' AS city, TRUE AS married, DATE '2020-01-01' AS \"since when\", 1 AS score"
@@ -235,7 +235,7 @@ def test_an_old_value_keeps_its_embedding(news: list[bool], null: bool, kind: st
     arrays = ResMADE(ModelSpec(growth.old.sizes, 4, 0, 3)).arrays()
     arrays["bias"] = np.random.default_rng(0).normal(size=len(arrays["bias"])).astype(np.float32)
     counted = (np.arange(after.size), np.array([3, 4]))
-    found = inherited(arrays, heritages(growth, None), position_counts(growth, counted))
+    found = inherited(arrays, heritages(growth, None), position_counts(growth.schema.coded, counted))
     assert found["embedding"].shape == (after.size + 1 + 3, 3)
     for code, old in enumerate(origin):
         if old != NEW:

@@ -10,7 +10,8 @@ import pytest
 from countless.errors import TrainingError, UnknownColumnError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Listener, Network, TextNetwork
+from countless.estimator.learning import Listener
+from countless.options import Network, TextNetwork
 from countless.workload import Asked
 
 SMALL = Network(hidden=16, blocks=1, embedding=8)

@@ -18,7 +18,7 @@ from countless.data.source import Source, connect
 from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
-from countless.estimator.learning import Network, TextNetwork
+from countless.options import Network, TextNetwork
 from countless.store import COLUMNS, TEXT, StoredNetwork, StoredTensors
 
 # A category with NULLs, a boolean, a number in digits, a grid with NULLs, a date and a decimal.

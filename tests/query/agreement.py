@@ -13,7 +13,8 @@ import numpy as np
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
+from countless.options import EncodeOptions
 from countless.query.compile import Compiler, Question
 from countless.region import Box
 from tests.exact import column_codes

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from countless.data.grid import Grid
 from countless.data.schema import Column, Schema
 from countless.data.source import Source, connect
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import ModelFileError, QueryTypeError, UnsupportedQueryError
+from countless.options import EncodeOptions
 from countless.query.compile import Compiler, Question
 from countless.region import Region
 from countless.workload import accepted, count_codes

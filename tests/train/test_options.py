@@ -1,33 +1,14 @@
-"""Options check themselves, and defaults follow from the table's size."""
+"""What follows from the options for one network: epochs, batch and learning rate."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from countless.errors import TrainingError
+from countless.errors import OptionError
+from countless.options import TrainingOptions
 from countless.train.options import TrainOptions
-
-
-@pytest.mark.parametrize(
-    ("options", "phrase"),
-    [
-        ({"epochs": 0}, "--epochs"),
-        ({"budget": 0.0}, "--budget"),
-        ({"batch": 0}, "batch size"),
-        ({"learning_rate": 0.0}, "learning rate"),
-        ({"warmup": 1.0}, "warm-up"),
-        ({"clip": 0.0}, "clipping"),
-        ({"seed": -1}, "seed"),
-        ({"held_out": 0.5}, "held-out"),
-        ({"masking": "half"}, "unknown masking"),
-    ],
-)
-def test_bad_options(options: dict[str, Any], phrase: str) -> None:
-    with pytest.raises(TrainingError, match=phrase):
-        TrainOptions(**options)
 
 
 def test_the_learning_rate_climbs_then_falls_to_zero() -> None:
@@ -53,13 +34,10 @@ def test_defaults_by_size() -> None:
     assert TrainOptions(epochs=3, batch=7).batch_for(100) == 7
 
 
-@pytest.mark.parametrize(("options", "phrase"), [({"clock": "sun"}, "clock"), ({"smooth": 2.0}, "smoothness")])
-def test_options_of_experiments(options: dict[str, Any], phrase: str) -> None:
-    with pytest.raises(TrainingError, match=phrase):
-        TrainOptions(**options)
-
-
-def test_options_by_name() -> None:
-    assert TrainOptions(epochs=2).changed({"smooth": 0.5}) == TrainOptions(epochs=2, smooth=0.5)
-    with pytest.raises(TrainingError, match="unknown training options: magic"):
-        TrainOptions().changed({"magic": 1})
+def test_options_of_one_network() -> None:
+    fit = TrainingOptions(epochs=2, smooth=0.5, workload=["a > 1"])
+    assert TrainOptions.of(fit, 0.003, 9.0) == TrainOptions(epochs=2, smooth=0.5, learning_rate=0.003, share=9.0)
+    assert TrainOptions.of(TrainingOptions(learning_rate=0.1), 0.003, None).learning_rate == 0.1
+    assert "workload" not in TrainOptions.of(fit, 0.003, None).to_json()
+    with pytest.raises(OptionError, match="share must be more than 0, not 0"):
+        TrainOptions(share=0.0)

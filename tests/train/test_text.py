@@ -235,11 +235,6 @@ def test_progress_is_told_in_characters() -> None:
     assert len(seen) == 24
 
 
-def test_an_unknown_masking() -> None:
-    with pytest.raises(TrainingError, match="unknown masking of text 'half': choose one of prefix, spans, none"):
-        task(["ab"], masking="half")
-
-
 class TestHowLong:
     def test_a_step_reads_about_as_many_tokens_however_long_the_strings(self) -> None:
         assert task(["ab" * 10] * 5).batch == round(1024 / 21)

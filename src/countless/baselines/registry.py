@@ -16,8 +16,9 @@ from countless.baselines.sample_scan import SampleScan
 from countless.baselines.scan import Scan
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.errors import CountlessError, DataError
+from countless.options import EncodeOptions
 
 if TYPE_CHECKING:
     from countless.baselines.postgres.planner import LoadedTable

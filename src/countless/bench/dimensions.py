@@ -9,8 +9,7 @@ from typing import Any
 
 from countless._version import __version__
 from countless.bench.synthetic import Synthetic, small_columns
-from countless.data.table import MAX_DISTINCT
-from countless.estimator.learning import Network
+from countless.options import MAX_DISTINCT, Network
 
 DIMENSIONS = ("columns", "distinct", "filters", "rows", "batch")
 REPEATS = 3  # a query's latency is the least of so many

@@ -17,7 +17,7 @@ from countless.baselines.independence import Independence
 from countless.baselines.row_sample import RowSample
 from countless.baselines.sample_scan import SampleScan
 from countless.cli import show
-from countless.cli.fitting import checkpoints_left, fit_and_save
+from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save
 from countless.cli.locking import hold
 from countless.data.datasets import adult, npm_urls
 from countless.data.source import Source
@@ -26,6 +26,7 @@ from countless.errors import ModelFileError, TrainingError
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import evaluate, random_workload
+from countless.options import FitOptions
 
 QUERIES = (
     "age > 35 AND income = '>50K'",
@@ -132,7 +133,8 @@ def _fitted(model: Path, console: Console, refit: bool, table: Path, **options: 
         return estimator
     hold("demo", model)
     try:
-        return fit_and_save(console, table, model, resume=not refit, **options)
+        kept = {"resume": not refit, "checkpoint": checkpoint_of(model), "codes": codes_of(model)}
+        return fit_and_save(console, table, model, FitOptions.of(kept | options))
     except TrainingError as error:
         raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
 

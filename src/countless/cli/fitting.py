@@ -6,6 +6,7 @@ import glob
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import fit
 from countless.estimator.learning import Listener
+from countless.options import FitOptions
 from countless.store import is_model
 from countless.workload import Asked
 
@@ -163,27 +165,28 @@ def fit_and_save(
     console: Console,
     source: Any,
     output: Path,
+    options: FitOptions,
     *,
-    resume: bool,
     beside: Path | None = None,
     on_training: Callable[[], None] = lambda: None,
     facts: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> Estimator:
     """Fit ``source``, shown on ``console``, and write ``output``.
 
-    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, and stay
-    only if the fit was stopped. ``on_training`` is called when the table is read and training begins. ``facts`` are
-    added to the report.
+    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
+    options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
+    begins. ``facts`` are added to the report.
     """
     require_writable(output)
     beside = beside or output
-    checkpoint, codes = checkpoint_of(beside), codes_of(beside)
+    codes = codes_of(beside)
     remove_spills(codes)
     view = FitView(console, on_training)
     try:
         with view:
-            estimator = fit(source, checkpoint=checkpoint, codes=codes, resume=resume, listener=view, **options)
+            estimator = fit(
+                source, **{part.name: getattr(options, part.name) for part in fields(options)}, listener=view
+            )
     except KeyboardInterrupt:
         told = _stopped(view, beside)
         if told is None:

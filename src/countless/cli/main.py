@@ -11,7 +11,7 @@ import click
 
 from countless._version import __version__
 from countless.cli.lazy import Commands
-from countless.errors import CountlessError
+from countless.errors import CountlessError, OptionError
 from countless.estimator.plugins import load_plugins
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a full or broken disk answers to a write
@@ -67,6 +67,11 @@ def main(arguments: list[str] | None = None) -> None:
         result: Any = cli.main(arguments, standalone_mode=False)
         code = result if isinstance(result, int) else 0
         flush_output()
+    except OptionError as error:
+        from countless.cli.settings import with_flags
+
+        tell(f"error: {with_flags(error)}")
+        code = 1
     except CountlessError as error:
         tell(f"error: {error}")
         code = 1

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from countless.data.memory import Memory
 from countless.data.names import split_names
 from countless.engine.methods import METHODS
-from countless.errors import DataError
+from countless.errors import OptionError
+from countless.settings import memory_size
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE)
@@ -45,9 +45,9 @@ class Amount(click.ParamType[int]):
         if isinstance(value, int):
             return value
         try:
-            return Memory.read(str(value)).total
-        except DataError as error:
-            self.fail(str(error), param, ctx)
+            return memory_size("memory", str(value))
+        except OptionError as error:
+            self.fail(error.shown(lambda name: f"--{name}"), param, ctx)
 
 
 class Names(click.ParamType[tuple[str, ...]]):

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from countless.cli.fitting import checkpoint_files, checkpoints_left, codes_of
+from countless.cli.settings import plain_options
 from countless.data.codes import is_codes
 from countless.data.files import open_regular
 from countless.data.fingerprints import table_digest
 from countless.data.output import write_whole
 from countless.errors import DataError, ModelFileError, TrainingError
 from countless.estimator.fit import TABLE
+from countless.options import FitOptions, ResourceOptions, StorageOptions
+from countless.settings import names
 from countless.store import read
 
 REPORTED = "fit"  # in the report of a model: the record of the fit that made it
-SOURCE = ("source", "table", "query")
-PLACE = ("output", "resume", "memory", "ray", "workers", "threads", "shared")  # where and how, not what
-AFTERWARDS = ("summary", "keep_rows", "dtype")  # what is made beside training: a fit may go on with others
+UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest tells the table; resources do not change a model
+AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may go on with others
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,14 @@ class Run:
     options: Mapping[str, Any]
 
     @classmethod
-    def of_command(cls, place: Path) -> Run:
-        """The fit that the current command was asked for."""
-        given = click.get_current_context().params
-        options = {name: _plain(value) for name, value in given.items() if name not in (*SOURCE, *PLACE)}
-        if given["workload"] is not None:
-            options["workload"] = _file_digest(given["workload"])
-        return cls(place, table_digest(*(given[name] for name in SOURCE)), options)
+    def of(cls, place: Path, source: str, options: FitOptions, text_preset: str) -> Run:
+        """The fit of ``source`` with these options."""
+        reading, workload = options.reading, options.training.workload
+        plain = {"text_preset": text_preset, **plain_options(options)}
+        plain = {name: value for name, value in plain.items() if name not in UNRECORDED}
+        if workload is not None:
+            plain["workload"] = _file_digest(workload)
+        return cls(place, table_digest(source, reading.table, reading.query), plain)
 
     @property
     def path(self) -> Path:
@@ -59,7 +60,7 @@ class Run:
 
     def was_killed(self) -> bool:
         """Whether an earlier fit was killed before it had anything to go on from."""
-        return self.path.exists() and not self._left
+        return self.path.exists() and not self.left
 
     def require_same_options(self) -> None:
         """Refuse to go on from checkpoints of a fit that had other options, if there is a record of it.
@@ -74,7 +75,7 @@ class Run:
             return  # whoever reads the checkpoint compares what is in there
         if told := self._other_options(facts, AFTERWARDS):
             raise TrainingError(
-                f"cannot go on from {' and '.join(map(str, self._left))}: {told}; "
+                f"cannot go on from {' and '.join(map(str, self.left))}: {told}; "
                 "give the same options, or fit again without --resume"
             )
 
@@ -107,7 +108,7 @@ class Run:
         try:
             yield
         finally:
-            if not self._left:
+            if not self.left:
                 self.path.unlink(missing_ok=True)
 
     def replace_earlier(self) -> None:
@@ -117,7 +118,8 @@ class Run:
         self._write()
 
     @property
-    def _left(self) -> list[Path]:
+    def left(self) -> list[Path]:
+        """What an earlier fit left to go on from: checkpoints, and the folder of codes."""
         codes = codes_of(self.place)
         return [*checkpoints_left(self.place), *([codes] if is_codes(codes) else [])]
 
@@ -139,11 +141,6 @@ class Run:
             f"--{name.replace('_', '-')} was {_told(before.get(name))}, now {_told(self.options[name])}"
             for name in differing
         )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON gives it back."""
-    return json.loads(json.dumps(value, default=str))
 
 
 def _told(value: Any) -> str:

@@ -11,16 +11,19 @@ from countless.cli import show
 from countless.cli.calibrate import require_whole
 from countless.cli.fitting import FitView, require_writable
 from countless.cli.locking import hold
-from countless.cli.options import Duration, model_argument
+from countless.cli.options import model_argument
+from countless.cli.settings import GroupedCommand, options_from
 from countless.data.source import require_file
 from countless.estimator.estimator import Estimator
+from countless.options import UpdateOptions
 
 
 @click.command(
+    cls=GroupedCommand,
     epilog="\b\nExamples:\n"
     "  countless update people.countless today.parquet\n"
     "  countless update people.countless 'logs/2024-*.csv' -o newer.countless --budget 2m\n"
-    "  countless update people.countless today.parquet --replay people.parquet"
+    "  countless update people.countless today.parquet --replay people.parquet",
 )
 @model_argument
 @click.argument("rows")
@@ -33,24 +36,8 @@ from countless.estimator.estimator import Estimator
     help="Where old rows come from, to be learned along with the new ones: model, kept (fit --keep-rows), or the old "
     "table.  [default: kept, if the file keeps any; else model]",
 )
-@click.option("--epochs", type=click.IntRange(min=1), help="Passes over old and new rows  [default: by --budget]")
-@click.option(
-    "--budget", type=Duration(), help="Time to train for, such as 90s or 5m  [default: an eighth of the fit's time]"
-)
-@click.option("--learning-rate", type=float, help="Adam's peak learning rate  [default: half of the fit's]")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of everything random."
-)
-def update(
-    model: Path,
-    rows: str,
-    output: Path | None,
-    replay: str | None,
-    epochs: int | None,
-    budget: float | None,
-    learning_rate: float | None,
-    seed: int,
-) -> int:
+@options_from(UpdateOptions)
+def update(model: Path, rows: str, output: Path | None, replay: str | None, **given: Any) -> int:
     """Add ROWS to what MODEL knows, without fitting it again.
 
     ROWS is a table of only the new rows, as countless fit takes one, with every column of the model. They are learned
@@ -66,15 +53,7 @@ def update(
     estimator = Estimator.load(model)
     try:
         with FitView(console) as view:
-            updated = estimator.update(
-                rows,
-                replay=replay,
-                epochs=epochs,
-                budget=budget,
-                learning_rate=learning_rate,
-                seed=seed,
-                listener=view,
-            )
+            updated = estimator.update(rows, replay=replay, listener=view, **given)
     except KeyboardInterrupt:
         told = f"\nstopped, and nothing is written: {model} is as it was"
         console.print(told, style="yellow", soft_wrap=True)

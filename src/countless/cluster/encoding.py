@@ -24,8 +24,9 @@ from countless.data.mapped import codes_fingerprint, fill_records, mapped_table
 from countless.data.memory import Memory
 from countless.data.progress import Meter, Reading
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table, find_schema
+from countless.data.table import Table, find_schema, with_advice
 from countless.errors import CountlessError, DataError
+from countless.options import EncodeOptions
 
 LEAST_TOLD = 1 << 16  # values of a column that a piece of a table tells, if it has as many
 
@@ -47,7 +48,7 @@ def encode_on(
     With ``resume``, what an earlier pass has left there is used, as in :func:`~countless.data.mapped.encode_mapped`.
     """
     require_replaceable(path)  # before the table is read, which may take long
-    options = options.advised(source.advice)
+    options = with_advice(options, source.advice)
     fingerprint = codes_fingerprint(source, options, seed)
     copy = path.with_name(path.name + "-rows.parquet")
     if not resume:

@@ -10,8 +10,9 @@ from countless.data.arrow import UNREADABLE
 from countless.data.encoder import Encoder
 from countless.data.names import exclude_option
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, read_schema
+from countless.data.table import read_schema
 from countless.errors import DataError, SourceError
+from countless.options import EncodeOptions
 
 # Errors about values, by what DuckDB's messages begin with. Others are about files, memory or permissions.
 OF_VALUES = re.compile(r"(?:Conversion|Out of Range|Invalid Input|Not implemented|Mismatch Type|INTERNAL|FATAL) Error")

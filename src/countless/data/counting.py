@@ -27,7 +27,7 @@ def count_pairs(
     ``tell`` hears how much of the work is done.
     """
     schema = table.schema
-    counts = table.counts()
+    counts = table.counts
     members = _members(counts)
     starts = _starts([counts[index] for index in members], [schema.coded[index] for index in members])
     buckets = [
@@ -46,7 +46,7 @@ def count_pairs(
         tell(done / table.rows)
     tables = {(one, two): smallest(cells[one, two].reshape(-1, len(starts[two]))) for one, two in pairs}
     chosen = _chosen(tables, most_bytes)
-    return Pairs(schema.rows, tuple(counts), tuple(members), tuple(starts), chosen)
+    return Pairs(schema.rows, counts, tuple(members), tuple(starts), chosen)
 
 
 def bucket_starts(counts: IntArray, most: int, has_null: bool) -> IntArray:

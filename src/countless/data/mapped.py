@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,10 @@ from countless.data.memory import Memory
 from countless.data.progress import Meter, Reading
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Mapped, Table, read_schema
+from countless.data.table import Mapped, Table, read_schema, with_advice
 from countless.errors import DataError
+from countless.options import EncodeOptions
+from countless.settings import names
 
 LEAST_WINDOW = 1 << 12  # rows
 
@@ -43,7 +44,7 @@ def encode_mapped(
     domains, and the chunks and parts that are whole.
     """
     require_replaceable(path)  # before the table is read, which may take long
-    options = options.advised(source.advice)
+    options = with_advice(options, source.advice)
     fingerprint = codes_fingerprint(source, options, seed)
     if resume and not is_empty(path):
         folder = CodesFolder.open(path, fingerprint)
@@ -65,7 +66,8 @@ def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
 
 def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
     """What tells the codes of this table under these options from others: a digest of each in JSON."""
-    facts = {"version": __version__, "table": source.fingerprint(), **asdict(options), "seed": seed}
+    encoding = {name: getattr(options, name) for name in names(EncodeOptions)}
+    facts = {"version": __version__, "table": source.fingerprint(), **encoding, "seed": seed}
     digests = {name: hashlib.blake2b(json.dumps(fact).encode(), digest_size=16) for name, fact in facts.items()}
     return json.dumps({name: digest.hexdigest() for name, digest in digests.items()})
 

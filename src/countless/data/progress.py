@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 EVERY = 0.25  # seconds between two looks
 LEAST_SECONDS, LEAST_DONE = 0.5, 0.002  # of a pass, before its speed is told
@@ -21,6 +22,22 @@ class Reading:
     fraction: float
     rows_per_second: float | None
     seconds_left: float | None
+
+
+class Events(Protocol):
+    """Hears how reading a table goes on."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+        ...
+
+    def reading(self, reading: Reading) -> None:
+        """A pass over the table has gone on."""
+        ...
+
+    def notice(self, message: str) -> None:
+        """Something was decided that the user should know of."""
+        ...
 
 
 class Meter:

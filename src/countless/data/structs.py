@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from countless.data.types import TEXT, quote_identifier, sql_literal
 
-DEFAULT_DEPTH = 1  # levels of structs that a fit flattens
 STRUCT = "STRUCT("
 
 

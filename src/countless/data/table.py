@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,54 +22,17 @@ from countless.data.progress import Meter, Reading
 from countless.data.quantiles import CELLS
 from countless.data.schema import Column, LeftOut, Schema
 from countless.data.source import Source
-from countless.data.structs import DEFAULT_DEPTH
 from countless.data.text import Strings, symbol_type
 from countless.data.types import TEXT, sql_value, stored_type
-from countless.errors import DataError, EmptyTableError
+from countless.errors import DataError, EmptyTableError, OptionError
+from countless.options import EncodeOptions
 
-MAX_DISTINCT = 100_000
 LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column with too many values is text
-MOST_LENGTH = 10_000
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
 VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
 LENGTH_BYTES, ORDER_BYTES = 4, 12  # of a row: the length of its string, and its place in a shuffled epoch
 FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
-
-
-@dataclass(frozen=True)
-class EncodeOptions:
-    """Which columns to encode; one with more values than ``max_distinct`` becomes a grid, or text.
-
-    ``text`` names columns to be modelled character by character, ``no_text`` such as must not be. Of text no more than
-    ``max_length`` characters are read. ``flatten`` levels of structs become columns; a struct's name among ``columns``
-    or ``exclude`` means all of its fields.
-    """
-
-    columns: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    max_distinct: int = MAX_DISTINCT
-    text: tuple[str, ...] = ()
-    no_text: tuple[str, ...] = ()
-    max_length: int | None = None
-    flatten: int = DEFAULT_DEPTH
-
-    def __post_init__(self) -> None:
-        if self.flatten < 0:
-            raise DataError(f"--flatten must be at least 0, not {self.flatten}")
-        others = {name.casefold() for name in self.no_text}
-        both = [name for name in self.text if name.casefold() in others]
-        if both:
-            raise DataError(f'"{both[0]}" is named by --text and by --no-text: it can be only one of them')
-        if self.max_length is not None and not 1 <= self.max_length <= MOST_LENGTH:
-            raise DataError(f"--max-length must be between 1 and {MOST_LENGTH}, not {self.max_length}")
-
-    def advised(self, advice: Advice) -> EncodeOptions:
-        """The same with what ``advice`` adds where nothing was chosen."""
-        decided = {name.casefold() for name in (*self.text, *self.no_text)}
-        added = tuple(name for name in advice.text if name.casefold() not in decided)
-        length = advice.max_length if self.max_length is None else self.max_length
-        return replace(self, text=self.text + added, max_length=length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +96,19 @@ class Table:
                 for own, column in zip(positions, self.schema.coded, strict=True)
             ]
 
-    def counts(self) -> list[IntArray]:
-        """How many rows have each code of every column."""
-        found = [np.zeros(column.size, dtype=np.int64) for column in self.schema.coded]
+    @cached_property
+    def counts(self) -> tuple[IntArray, ...]:
+        """How many rows have each code of every column; they are counted once."""
+        found = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.coded)
         for block in self.blocks():
             for counts, codes in zip(found, block, strict=True):
                 counts += np.bincount(codes, minlength=len(counts))
         return found
+
+    @cached_property
+    def symbol_counts(self) -> list[IntArray]:
+        """How many rows have each symbol of every position; they follow from the counts of codes."""
+        return position_counts(self.schema.coded, self.counts)
 
     def sampled(self, rows: int, seed: int) -> Table:
         """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
@@ -215,6 +184,27 @@ class Table:
         return cls(schema, codes, strings)
 
 
+def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
+    """The options with what ``advice`` adds where nothing was chosen."""
+    decided = {name.casefold() for name in (*options.text, *options.no_text)}
+    added = tuple(name for name in advice.text if name.casefold() not in decided)
+    length = advice.max_length if options.max_length is None else options.max_length
+    return replace(options, text=options.text + added, max_length=length)
+
+
+def position_counts(columns: Sequence[Column], counts: Sequence[IntArray]) -> list[IntArray]:
+    """The rows that have each symbol of each position, given those of each code of each column."""
+    found: list[IntArray] = []
+    for column, own in zip(columns, counts, strict=True):
+        whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
+        whole[: len(own)] = own
+        cube = whole.reshape(column.radices)
+        for place in range(len(column.radices)):
+            others = tuple(axis for axis in range(len(column.radices)) if axis != place)
+            found.append(cube.sum(axis=others))
+    return found
+
+
 def bytes_in_memory(schema: Schema) -> int:
     """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows."""
     codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
@@ -236,7 +226,7 @@ def read_schema(
         on_stage(stage)
         source.watch = Meter(on_reading, rows)
 
-    options = (options or EncodeOptions()).advised(source.advice)
+    options = with_advice(options or EncodeOptions(), source.advice)
     try:
         return find_schema(Scans(source), options, tell)
     finally:
@@ -331,19 +321,19 @@ def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Cand
         else:
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
             if forced.get(name) and modelled != TEXT:
-                raise DataError(f'--text names "{name}", which is {kind}: only strings can be modelled as text')
+                raise OptionError(f'{{text}} names "{name}", which is {kind}: only strings can be modelled as text')
             candidates.append(_Candidate(name, modelled, count, count > limit, mean_length, forced.get(name)))
     return rows, candidates, left_out
 
 
 def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
-    wanted = set(available) if options.columns is None else _resolve(options.columns, available, "--columns")
-    return wanted - _resolve(options.exclude, available, "--exclude")
+    wanted = set(available) if options.columns is None else _resolve(options.columns, available, "columns")
+    return wanted - _resolve(options.exclude, available, "exclude")
 
 
 def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
     """The columns of which the options say whether they are text."""
-    yes, no = _resolve(options.text, available, "--text"), _resolve(options.no_text, available, "--no-text")
+    yes, no = _resolve(options.text, available, "text"), _resolve(options.no_text, available, "no_text")
     return dict.fromkeys(no, False) | dict.fromkeys(yes, True)
 
 
@@ -357,7 +347,7 @@ def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str
         if not matches:
             close = difflib.get_close_matches(name, available, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(available)}"
-            raise DataError(f'{option} names an unknown column "{name}": {hint}')
+            raise OptionError(f'{{{option}}} names an unknown column "{name}": {hint}')
         found.update(matches)
     return found
 
@@ -378,7 +368,7 @@ def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tupl
     """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
     options = options or EncodeOptions()
     source = Source.open(source, flatten=options.flatten)
-    options = options.advised(source.advice)
+    options = with_advice(options, source.advice)
     rows, candidates, _ = _candidates(Scans(source), options)
     columns: list[str] = []
     texts: list[str] = []

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from countless.data.blame import ColumnBlame
 from countless.data.fingerprints import table_digest
-from countless.data.memory import Memory
 from countless.data.progress import Meter
 from countless.data.schema import Schema
 from countless.data.source import Source
-from countless.data.structs import DEFAULT_DEPTH
-from countless.data.table import EXCLUDED, MAX_DISTINCT, EncodeOptions, bytes_in_memory
-from countless.errors import MissingExtraError, TrainingError
+from countless.data.table import EXCLUDED, bytes_in_memory
+from countless.estimator.backends import backend_of
 from countless.estimator.calibration import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.estimator.learning import TEXT_LEARNING_RATE, Learner, Listener, Network, TextNetwork, checkpoint_of
-from countless.estimator.orders import Orders
-from countless.estimator.place import place_of
+from countless.estimator.kinds import require_kind
+from countless.estimator.learning import Learner, Listener
 from countless.estimator.preflight import preflight
 from countless.estimator.replay import kept_rows, rows_of
 from countless.estimator.salvage import CALIBRATION, KEPT_ROWS, Salvage
 from countless.estimator.stages import StageTimer
 from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
-from countless.estimator.wanted import whole
-from countless.store import COLUMNS, DTYPES, KEPT, TEXT
-from countless.workload import Asked, Workload, asked_columns, mixed_clauses, read_clauses
+from countless.options import (
+    FitKeywords,
+    FitOptions,
+    Network,
+    ReadingOptions,
+    ResourceOptions,
+    StorageOptions,
+    TextNetwork,
+    TrainingOptions,
+)
+from countless.store import KEPT
+from countless.train import require_torch
+from countless.train.options import CLOCKS
+from countless.workload import Asked, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
 
@@ -70,41 +75,14 @@ class LoggingListener(Listener):
 def fit(
     source: Any,
     *,
-    table: str | None = None,
-    query: str | None = None,
-    columns: Iterable[str] | None = None,
-    exclude: Iterable[str] = (),
-    flatten: int = DEFAULT_DEPTH,
-    epochs: int | None = None,
-    budget: float | None = None,
-    seed: int = 0,
-    masking: str = "uniform",
-    learning_rate: float | None = None,
-    batch: int | None = None,
+    reading: ReadingOptions | None = None,
     network: Network | None = None,
-    order: str | Sequence[str] | None = None,
-    orders: int = 1,
-    text: Iterable[str] = (),
-    no_text: Iterable[str] = (),
-    max_length: int | None = None,
     text_network: TextNetwork | str = "default",
-    summary: bool = True,
-    max_distinct: int = MAX_DISTINCT,
-    dtype: str = DTYPES[0],
-    workload: Workload | None = None,
-    memory: str | int | None = None,
-    sample_rows: int | None = None,
-    calibrate: bool = True,
-    keep_rows: int = 0,
-    training: Mapping[str, Any] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    codes: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    ray: str | None = None,
-    workers: int | None = None,
-    threads: int | None = None,
-    shared: str | os.PathLike[str] | None = None,
+    training: TrainingOptions | None = None,
+    resources: ResourceOptions | None = None,
+    storage: StorageOptions | None = None,
     listener: Listener | None = None,
+    **keywords: Unpack[FitKeywords],
 ) -> Estimator:
     """Learn the joint distribution of a table's columns.
 
@@ -116,8 +94,11 @@ def fit(
     third of the budget, the fit takes that third more. With ``checkpoint``, a file, training survives a stop: call
     again with ``resume=True``, which has the budget anew; a network that was begun goes on for the time it was given
     then. Ctrl-C ends training early and keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no
-    more accuracy that we could see. ``training`` has further options of
-    :class:`~countless.train.options.TrainOptions` by name, for experiments.
+    more accuracy that we could see.
+
+    The options are fields of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
+    :class:`ResourceOptions` and :class:`StorageOptions`. Give them as keywords, or give such an object, or both: a
+    keyword changes its field. A wrong one is an :class:`OptionError`, before any work.
 
     A struct ``address`` becomes the columns ``address.city``, ``address.zip`` and so on; its name among ``columns`` or
     ``exclude`` stands for all of them. ``flatten`` is how many levels of structs become columns; with 0, structs are
@@ -154,95 +135,61 @@ def fit(
     ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
     """
     began = time.monotonic()
-    try:
-        from countless.train.options import CLOCKS, TrainOptions
-    except ImportError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtraError("fitting needs PyTorch: pip install 'countless[train]'") from None
-    if dtype not in DTYPES:
-        raise TrainingError(f"unknown dtype {dtype!r}: choose {' or '.join(DTYPES)}")
-    listener = timer = StageTimer(listener or LoggingListener())
-    network = network or Network()
-    planned = Orders.read(order, orders)
-    text_network = TextNetwork.preset(text_network) if isinstance(text_network, str) else text_network
-    chosen: dict[str, Any] = {"learning_rate": learning_rate} if learning_rate is not None else {}
-    options = TrainOptions(epochs=epochs, budget=budget, batch=batch, masking=masking, seed=seed, **chosen)
-    options = options.changed(training or {})
-    whole_fit = DEFAULT_BUDGET if options.budget is None and options.epochs is None else options.budget
-    plan = TimePlan(whole_fit, CLOCKS[options.clock], spent=time.monotonic() - began, calibrates=calibrate)
-    if sample_rows is not None and sample_rows < 1:
-        raise TrainingError("--sample-rows must be at least 1")
-    keep_rows = whole(keep_rows, "the number of rows to keep", 0)
-    limit = None if memory is None else Memory.read(memory)
-    clauses = None if workload is None else read_clauses(workload)
-    encode = EncodeOptions(
-        None if columns is None else _names(columns),
-        _names(exclude),
-        max_distinct,
-        _names(text),
-        _names(no_text),
-        max_length,
-        whole(flatten, "flatten", 0),
+    options = FitOptions.of(
+        keywords,
+        reading=reading,
+        network=network,
+        text_network=text_network,
+        training=training,
+        resources=resources,
+        storage=storage,
     )
-    kept = None if checkpoint is None else Path(checkpoint)
+    require_torch("fitting")
+    require_kind(options.network.kind)
+    return _fitted(source, options, listener or LoggingListener(), began)
+
+
+def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) -> Estimator:
+    """The estimator of a table; the clock of the budget stood at ``began`` when the fit was called."""
+    listener = timer = StageTimer(listener)
+    reading, training, storage = options.reading, options.training, options.storage
+    seed, table, query = training.seed, reading.table, reading.query
+    whole_fit = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
+    spent = time.monotonic() - began
+    plan = TimePlan(whole_fit, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
+    clauses = None if training.workload is None else read_clauses(training.workload)
     digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
-    text_options = replace(options, learning_rate=learning_rate or TEXT_LEARNING_RATE)
-    with (
-        place_of(ray, workers, threads, shared, kept) as place,
-        place.bounded(limit, None if codes is None else Path(codes), _has_checkpoint(kept)) as bounds,
-    ):
-        kept_to = None if bounds is None else bounds.duckdb
-        given, flatten = source, encode.flatten
-        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=kept_to, flatten=flatten)
-        with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=kept_to, flatten=flatten), encode):
-            learned = place.encoded(source, encode, bounds, seed, resume, listener)
+    with backend_of(options.resources) as backend:
+        limit = None if backend.bounds is None else backend.bounds.duckdb
+        given, flatten = source, reading.flatten
+        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
+            learned = backend.encode(source, reading, seed, listener)
         schema = learned.schema
         listener.table(schema)
-        if calibrate:
+        if storage.calibrate:
             preflight(source, schema)
         asked = None
         if clauses is not None:
             asked = asked_columns(schema, clauses)
             listener.workload(asked)
-        sample = learned if sample_rows is None else learned.sampled(sample_rows, seed)
-        learner = Learner(
-            learned,
-            sample,
-            options,
-            text_options,
-            network,
-            planned,
-            text_network,
-            dtype,
-            kept,
-            resume,
-            place.train,
-            listener,
-            plan,
-            asked,
-        )
-        found, report = learner.sections(summary)
+        sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
+        found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
-        if learned.mapped is not None and bounds is not None:
-            report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": bounds.memory.total}
-        if keep_rows:
+        if learned.mapped is not None and backend.bounds is not None:
+            report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
+        if storage.keep_rows:
             with Salvage(KEPT_ROWS, report, listener):
-                kept_sample = kept_rows(rows_of(learned.sampled(keep_rows, seed)), keep_rows, seed)
-                found = replace(found, rows={KEPT: kept_sample})
+                kept = kept_rows(rows_of(learned.sampled(storage.keep_rows, seed)), storage.keep_rows, seed)
+                found = replace(found, rows={KEPT: kept})
         fitted = Estimator(schema, found, report=report)
-        if calibrate:
+        if storage.calibrate:
             stopped = "stopped early, calibrating before the model is kept"
             listener.stage(stopped if report["interrupted"] else "calibrating")
             with Salvage(CALIBRATION, report, listener):
                 fitted = calibrated(source, fitted, seed, listener, plan)
         report["stages"] = timer.stop()
         return fitted
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    """Several names, or one that was given without a list around it."""
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def calibration_queries(rows: int, texts: bool = False) -> int:
@@ -295,8 +242,3 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
     """Tells how far the scan is that counts so many ``more`` queries."""
     return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))
-
-
-def _has_checkpoint(path: Path | None) -> bool:
-    """Whether an earlier fit left something to go on from at ``path``."""
-    return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS, TEXT))

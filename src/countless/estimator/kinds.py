@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from countless.arrays import Weights
 from countless.engine.resmade import ResMadeRuntime
 from countless.engine.runtime import Runtime
-from countless.errors import ModelFileError
+from countless.errors import ModelFileError, OptionError
 from countless.spec import RESMADE, ModelSpec
 
 if TYPE_CHECKING:
@@ -34,6 +34,14 @@ class Kind:
         module, _, name = self.network.partition(":")
         make: Callable[[ModelSpec], ColumnsNetwork] = getattr(importlib.import_module(module), name)
         return make
+
+
+def require_kind(name: str) -> None:
+    """Say before any work that no kind of model is called ``name``."""
+    if name not in KINDS:
+        raise OptionError(
+            f"{{kind}} must be {' or '.join(KINDS)}, or that of a plugin in COUNTLESS_PLUGINS, not {name!r}"
+        )
 
 
 KINDS = {RESMADE: Kind("countless.models.resmade:ResMADE", ResMadeRuntime)}

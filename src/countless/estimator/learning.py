@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from countless.data.blocks import counted, spaced
+from countless.arrays import IntArray
 from countless.data.counting import count_pairs
 from countless.data.ngram_sample import count_ngrams_within
 from countless.data.progress import Meter, Reading
 from countless.data.schema import Schema
 from countless.data.table import Table
 from countless.data.text import TextColumn
-from countless.errors import TrainingError
+from countless.estimator.backends import Backend, checkpoint_of
 from countless.estimator.kinds import KINDS
-from countless.estimator.orders import Orders, entropy
+from countless.estimator.orders import entropy, orders_of
 from countless.estimator.timeplan import TimePlan
-from countless.spec import RESMADE, TEXT_MASKINGS, ModelSpec, SharedTextSpec
+from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
+from countless.spec import RESMADE, ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
+from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 from countless.workload import Asked
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
-    from countless.train.options import TrainOptions
-    from countless.train.recipe import ColumnsRecipe, Recipe, TextRecipe, Trainer
+    from countless.train.recipe import ColumnsRecipe, Recipe, TextRecipe
 
 
 class Listener:
@@ -60,120 +60,11 @@ class Listener:
         """A calibration query was answered."""
 
 
-@dataclass(frozen=True)
-class TextNetwork:
-    """The Transformer that learns the text columns, and how it is masked: ``prefix``, ``spans`` or ``none``.
-
-    ``spans`` also learns what follows a gap inside a string. N-grams of the lengths ``grams`` have embeddings in so
-    many ``buckets``. A ``width``, ``inner`` layer or number of ``buckets`` that is not given is chosen by the table.
-    """
-
-    width: int | None = None
-    blocks: int = 2
-    heads: int = 4
-    inner: int | None = None
-    grams: tuple[int, ...] = (2, 3, 4)
-    buckets: int | None = None
-    masking: str = "prefix"
-
-    def __post_init__(self) -> None:
-        if self.masking not in TEXT_MASKINGS:
-            raise TrainingError(f"unknown masking of text {self.masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
-        self.spec([])  # sizes that do not go together are told now, not after other models are trained
-
-    @classmethod
-    def preset(cls, name: str) -> TextNetwork:
-        """The network called ``name``: ``default`` or ``paper``."""
-        if name not in TEXT_PRESETS:
-            raise TrainingError(f"unknown preset {name!r} for text: choose {' or '.join(TEXT_PRESETS)}")
-        return TEXT_PRESETS[name]
-
-    def sizes(self, characters: float) -> tuple[int, int, int]:
-        """Width, inner layer and buckets of n-grams for so many characters, in all rows and text columns.
-
-        >>> TextNetwork().sizes(9_000_000), TextNetwork().sizes(5_000_000), TextNetwork().sizes(5_000)
-        ((64, 256, 16384), (64, 256, 2560), (32, 128, 512))
-        """
-        chosen = next(sizes for least, sizes in TEXT_SIZES if characters >= least)
-        given = (self.width, self.inner, self.buckets)
-        width, inner, buckets = (usual if own is None else own for own, usual in zip(given, chosen, strict=True))
-        return width, inner, buckets
-
-    def spec(self, columns: Sequence[TextColumn], share: float = 1.0, context: tuple[int, ...] = ()) -> SharedTextSpec:
-        """The network for ``columns``, to be trained on this share of their rows.
-
-        ``context`` has the number of symbols of each position of the table's other columns.
-        """
-        width, inner, buckets = self.sizes(share * sum(sum(column.frequencies) for column in columns))
-        return SharedTextSpec.of(
-            [(column.characters, column.length) for column in columns] or [("", 1)],
-            width=width,
-            blocks=self.blocks,
-            heads=self.heads,
-            inner=inner,
-            grams=self.grams,
-            buckets=buckets,
-            context=context,
-            gaps=self.masking == "spans",
-        )
-
-
 # From so many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
 TEXT_SIZES = ((8_000_000, (64, 256, 1 << 14)), (200_000, (64, 256, 2_560)), (0, (32, 128, 1 << 9)))
 NARROW, WIDE = (256, 3), (512, 2)  # hidden units and blocks; the first is the paper's
 WIDE_FROM_ROWS, WIDE_FROM_PASSES = 100_000, 20.0  # over them, from which the wide network pays (docs/accuracy.md)
-EVEN, BY_ENTROPY = "even", "entropy"
-ENTROPY_ROWS, ENTROPY_BLOCK = 1 << 20, 1 << 12  # rows, and rows of a block, of which entropies are told
 LEAST_BITS = 0.5  # that every position counts for when units are shared out
-TEXT_LEARNING_RATE = 3e-3  # unless one is given
-TEXT_PRESETS = {
-    "default": TextNetwork(),
-    "paper": TextNetwork(width=32, blocks=8, heads=4, inner=256, grams=()),
-}
-
-
-@dataclass(frozen=True)
-class Network:
-    """The model of the columns: a ResMADE, or another kind that is registered.
-
-    ``hidden`` units and ``blocks`` that are not given are chosen by the table and the time to train. ``units`` tells
-    how a ResMADE of one order shares its hidden units out over the columns: by ``entropy``, more to those that tell
-    more, or ``even``, as the paper has it.
-    """
-
-    hidden: int | None = None
-    blocks: int | None = None
-    embedding: int = 32
-    kind: str = RESMADE
-    units: str = BY_ENTROPY
-
-    def __post_init__(self) -> None:
-        if min(self.hidden or 1, self.embedding) < 1 or self.hidden == 0 or (self.blocks or 0) < 0:
-            raise TrainingError("a network has at least 1 hidden unit, 1 embedding dimension and 0 blocks")
-        if self.units not in (EVEN, BY_ENTROPY):
-            raise TrainingError(f"unknown way to share out units {self.units!r}: choose {EVEN} or {BY_ENTROPY}")
-        if self.kind not in KINDS:
-            raise TrainingError(f"unknown kind of model {self.kind!r}: choose {' or '.join(KINDS)}, or name its plugin")
-
-    @property
-    def is_given(self) -> bool:
-        """Whether units and blocks are both given, so that nothing is to be chosen."""
-        return self.hidden is not None and self.blocks is not None
-
-    def sizes(self, rows: int, passes: float) -> tuple[int, int, int]:
-        """Hidden units, blocks and embedding for a table of so many rows.
-
-        ``passes`` is how often a wide network would go through them in the time that there is.
-
-        >>> Network().sizes(1_000_000, 25.0), Network().sizes(1_000_000, 2.0), Network().sizes(50_000, 90.0)
-        ((512, 2, 32), (256, 3, 32), (256, 3, 32))
-        """
-        return self.sized(WIDE if rows >= WIDE_FROM_ROWS and passes >= WIDE_FROM_PASSES else NARROW)
-
-    def sized(self, size: tuple[int, int]) -> tuple[int, int, int]:
-        """Hidden units, blocks and embedding: those of ``size`` where they are not given."""
-        hidden, blocks = size
-        return self.hidden or hidden, blocks if self.blocks is None else self.blocks, self.embedding
 
 
 @dataclass(frozen=True)
@@ -185,25 +76,18 @@ class Learner:
 
     table: Table
     sample: Table
-    options: TrainOptions
-    text_options: TrainOptions
-    network: Network
-    orders: Orders
-    text_network: TextNetwork
-    dtype: str
-    checkpoint: Path | None
-    resume: bool
-    trainer: Trainer
+    options: FitOptions
+    backend: Backend
     listener: Listener
     plan: TimePlan
     asked: Asked | None = None
 
-    def sections(self, summary: bool) -> tuple[Sections, dict[str, Any]]:
-        """The networks, with a ``summary`` of the columns and of each text column, and how training went.
+    def sections(self) -> tuple[Sections, dict[str, Any]]:
+        """The networks, with the counts of columns and of each text column, and how training went.
 
-        Who stops one model wants no other: those that follow are kept as they are then.
+        After an interrupt the remaining models stay untrained.
         """
-        summaries = self._counts() if summary else {}
+        summaries = self._counts() if self.options.storage.summary else {}
         networks: dict[str, StoredNetwork] = {}
         report: dict[str, Any] = {"interrupted": False}
         schema = self.table.schema
@@ -251,7 +135,7 @@ class Learner:
         schema = self.table.schema
         found = []
         if schema.coded:
-            found.append(sum(map(entropy, counted(_some(self.sample.matrix()), schema.sizes))))
+            found.append(sum(map(entropy, self.sample.symbol_counts)))
         frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
         if frequencies:
             found.append(sum(float(each.sum()) / max(1, schema.rows) * entropy(each) for each in frequencies))
@@ -260,58 +144,115 @@ class Learner:
     def _columns_recipe(self, share: float | None) -> ColumnsRecipe:
         from countless.train.recipe import ColumnsRecipe
 
-        schema, network, options = self.table.schema, self.network, replace(self.options, share=share)
-        orders, matrix = self.orders.positions(self.table), self.sample.matrix()
+        schema, network = self.table.schema, self.options.network
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share)
+        orders, counts = orders_of(network, self.table), self.sample.symbol_counts
 
         def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:
             spec = ModelSpec(schema.sizes, hidden, blocks, embedding, orders, schema.groups, network.kind).narrowed()
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
-                spec = with_units_by_entropy(spec, _some(matrix))
+                spec = with_units_by_entropy(spec, counts)
             asked = None if self.asked is None else self.asked.sets
-            return ColumnsRecipe(spec, options, KINDS[network.kind].make(), asked)
+            return ColumnsRecipe(spec, options, KINDS[network.kind].make(), asked, counts)
 
-        return recipe(*self._sizes(len(matrix), share, recipe))
+        return recipe(*self._sizes(options.epochs_for(len(self.sample.matrix())), share, recipe))
 
     def _sizes(
-        self, rows: int, share: float | None, recipe: Callable[[int, int, int], ColumnsRecipe]
+        self, epochs: int | None, share: float | None, recipe: Callable[[int, int, int], ColumnsRecipe]
     ) -> tuple[int, int, int]:
         """The sizes of the columns' network: those it began with, or what pays in the time that there is."""
-        network = self.network
-        if self.resume and self.checkpoint is not None:
+        network, resources, rows = self.options.network, self.options.resources, len(self.sample.matrix())
+        if resources.resume and resources.checkpoint is not None:
             for size in (NARROW, WIDE):
-                begun = network.sized(size)
-                if is_spec_of(recipe(*begun).spec, self.checkpoint):
+                begun = sizes_of(network, size)
+                if is_spec_of(recipe(*begun).spec, resources.checkpoint):
                     return begun
-        passes = float(self.options.epochs_for(rows) or math.inf)
-        if share is not None and rows >= WIDE_FROM_ROWS and not network.is_given:
-            wide = recipe(*network.sized(WIDE))
+        passes = float(epochs or math.inf)
+        is_given = network.hidden is not None and network.blocks is not None
+        if share is not None and rows >= WIDE_FROM_ROWS and not is_given:
+            wide = recipe(*sizes_of(network, WIDE))
             passes = min(passes, passes_within(wide, self.sample, share))
-        return network.sizes(rows, passes)
+        return sizes_of(network, size_for(rows, passes))
 
     def _text_recipe(self, share: float | None) -> TextRecipe:
         from countless.train.recipe import TextRecipe
 
         schema, trained_on = self.table.schema, self.sample.rows / self.table.rows
-        spec = self.text_network.spec(schema.texts, trained_on, schema.sizes)
-        return TextRecipe(spec, replace(self.text_options, share=share), self.text_network.masking)
+        network = self.options.text_network
+        spec = text_spec(network, schema.texts, trained_on, schema.sizes)
+        return TextRecipe(spec, TrainOptions.of(self.options.training, TEXT_LEARNING_RATE, share), network.masking)
 
     def _learned(self, recipe: Recipe, name: str, stopped: bool) -> tuple[StoredNetwork, dict[str, Any]]:
-        trained = self.trainer(
+        resources = self.options.resources
+        trained = self.backend.train(
             recipe,
             self.sample,
-            checkpoint=None if self.checkpoint is None else checkpoint_of(self.checkpoint, name),
-            resume=self.resume,
+            checkpoint=None if resources.checkpoint is None else checkpoint_of(resources.checkpoint, name),
+            resume=resources.resume,
             stopped=stopped,
             on_progress=self.listener.training,
         )
-        return StoredNetwork.encoded(recipe.spec, trained.arrays, self.dtype), trained.report
+        return StoredNetwork.encoded(recipe.spec, trained.arrays, self.options.storage.dtype), trained.report
 
 
-def with_units_by_entropy(spec: ModelSpec, matrix: NDArray[Any]) -> ModelSpec:
-    """``spec`` with more hidden units of the degrees at which positions tell more."""
+def size_for(rows: int, passes: float) -> tuple[int, int]:
+    """Hidden units and blocks for a table of so many rows.
+
+    ``passes`` is how often a wide network would go through them in the time that there is.
+
+    >>> size_for(1_000_000, 25.0), size_for(1_000_000, 2.0), size_for(50_000, 90.0)
+    ((512, 2), (256, 3), (256, 3))
+    """
+    return WIDE if rows >= WIDE_FROM_ROWS and passes >= WIDE_FROM_PASSES else NARROW
+
+
+def sizes_of(network: Network, size: tuple[int, int]) -> tuple[int, int, int]:
+    """Hidden units, blocks and embedding: those of ``size`` where they are not given."""
+    hidden, blocks = size
+    return network.hidden or hidden, blocks if network.blocks is None else network.blocks, network.embedding
+
+
+def text_sizes(network: TextNetwork, characters: float) -> tuple[int, int, int]:
+    """Width, inner layer and buckets of n-grams for so many characters, in all rows and text columns.
+
+    >>> network = TextNetwork()
+    >>> text_sizes(network, 9_000_000), text_sizes(network, 5_000_000), text_sizes(network, 5_000)
+    ((64, 256, 16384), (64, 256, 2560), (32, 128, 512))
+    """
+    chosen = next(sizes for least, sizes in TEXT_SIZES if characters >= least)
+    given = (network.width, network.inner, network.buckets)
+    width, inner, buckets = (usual if own is None else own for own, usual in zip(given, chosen, strict=True))
+    return width, inner, buckets
+
+
+def text_spec(
+    network: TextNetwork, columns: Sequence[TextColumn], share: float, context: tuple[int, ...]
+) -> SharedTextSpec:
+    """The network for ``columns``, to be trained on this share of their rows.
+
+    ``context`` has the number of symbols of each position of the table's other columns.
+    """
+    width, inner, buckets = text_sizes(network, share * sum(sum(column.frequencies) for column in columns))
+    return SharedTextSpec.of(
+        [(column.characters, column.length) for column in columns],
+        width=width,
+        blocks=network.blocks,
+        heads=network.heads,
+        inner=inner,
+        grams=network.grams,
+        buckets=buckets,
+        context=context,
+        gaps=network.masking == "spans",
+    )
+
+
+def with_units_by_entropy(spec: ModelSpec, counts: Sequence[IntArray]) -> ModelSpec:
+    """``spec`` with more hidden units of the degrees at which positions tell more.
+
+    ``counts`` has the rows of each symbol of each position.
+    """
     if len(spec.sizes) < 3:
         return spec
-    counts = counted(matrix, spec.sizes)
     bits = np.array([entropy(counts[position]) for position in spec.orders[0]])
     wanted = (bits[:-1] + bits[1:]) / 2 + LEAST_BITS
     edges = np.rint(np.cumsum(wanted) / wanted.sum() * spec.hidden).astype(int)
@@ -329,7 +270,6 @@ def late(plan: TimePlan) -> str:
 
 def passes_within(recipe: ColumnsRecipe, table: Table, seconds: float) -> float:
     """About how often a network would go through the rows of ``table`` in so many seconds of training."""
-    from countless.train.options import CLOCKS
     from countless.train.recipe import pilot
     from countless.train.speed import rows_per_second
 
@@ -344,12 +284,6 @@ def is_spec_of(spec: ModelSpec, checkpoint: Path) -> bool:
     return saved_spec(checkpoint) == spec.to_json()
 
 
-def _some(matrix: NDArray[Any]) -> NDArray[Any]:
-    """Enough rows of a matrix to know how often each symbol occurs: all of a small one, else evenly spread blocks."""
-    starts = spaced(len(matrix), ENTROPY_BLOCK, ENTROPY_ROWS // ENTROPY_BLOCK)
-    return np.concatenate([matrix[first : first + ENTROPY_BLOCK] for first in starts])
-
-
 def training_on_text(names: Sequence[str]) -> str:
     """The stage in which the text columns of these names are learned.
 
@@ -358,8 +292,3 @@ def training_on_text(names: Sequence[str]) -> str:
     """
     *others, last = names
     return f"training on the text of {' and '.join([', '.join(others), last] if others else [last])}"
-
-
-def checkpoint_of(path: Path, name: str) -> Path:
-    """Where the model called ``name`` keeps its checkpoint, if that of the columns is at ``path``."""
-    return path if name == COLUMNS else path.with_name(f"{path.name}-{name}")

@@ -4,82 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.data.schema import Schema
 from countless.data.table import Table
-from countless.errors import TrainingError
+from countless.errors import OptionError
+from countless.options import FALLING, NATURAL, RANDOM, RISING, Network
 
-NATURAL, RANDOM, FALLING, RISING = "natural", "random", "falling", "rising"
+Positions = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Orders:
-    """``count`` orders: the table's own, random ones from a seed, or the columns named ``first`` and then the rest.
+def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
+    """The orders in which a network reads the positions of ``table``; those of a column stay together.
 
-    ``by`` may be ``falling`` or ``rising``: by the columns' entropy.
-
-    >>> Orders.read("random:3", 10)
-    Orders(count=10, seed=3, first=(), by='')
+    They are the table's own, random ones from a seed, by the columns' entropy, or some named columns first. There are
+    no two alike.
     """
+    usual = NATURAL if network.orders == 1 else RANDOM
+    order = usual if network.order is None else network.order
+    kind, _, seed = order.partition(":") if isinstance(order, str) else ("", "", "")
+    if kind == RANDOM:
+        columns = _random_orders(len(table.schema.coded), network.orders, int(seed or 0))
+    elif order in (FALLING, RISING):
+        bits = np.array([entropy(counts) for counts in table.counts])
+        columns = [tuple(np.argsort(-bits if order == FALLING else bits, kind="stable").tolist())]
+    else:
+        first = () if order == NATURAL else order.split(",") if isinstance(order, str) else order
+        columns = [_with_first(first, [column.name for column in table.schema.coded])]
+    return tuple(tuple(position for column in each for position in table.schema.positions(column)) for each in columns)
 
-    count: int = 1
-    seed: int | None = None
-    first: tuple[str, ...] = ()
-    by: str = ""
 
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise TrainingError("a model reads its columns in at least 1 order")
-        if self.seed is not None and self.seed < 0:
-            raise TrainingError("the seed of a random order must not be negative")
+def _random_orders(columns: int, count: int, seed: int) -> list[tuple[int, ...]]:
+    """So many random orders, or all that there are."""
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[int, ...], None] = {}
+    few = math.factorial(columns) if columns < 10 else count
+    while len(found) < min(count, few):
+        found[tuple(rng.permutation(columns).tolist())] = None
+    return list(found)
 
-    @classmethod
-    def read(cls, order: str | Sequence[str] | None, count: int) -> Orders:
-        """``natural``, ``random`` or ``random:SEED``, or names of columns; None is random if there are several."""
-        if order is None:
-            order = NATURAL if count == 1 else RANDOM
-        kind, _, seed = order.partition(":") if isinstance(order, str) else ("", "", "")
-        if kind == RANDOM:
-            if seed and not seed.isdecimal():
-                raise TrainingError(f"the seed of a random order is a number, as in random:3, not {seed!r}")
-            return cls(count, int(seed or 0))
-        if count > 1:
-            raise TrainingError("several orders are drawn at random: leave out the order, or give random:SEED")
-        if order == NATURAL:
-            return cls(count)
-        if order in (FALLING, RISING):
-            return cls(count, by=str(order))
-        return cls(count, None, tuple(order.split(",")) if isinstance(order, str) else tuple(order))
 
-    def positions(self, table: Table) -> tuple[tuple[int, ...], ...]:
-        """The orders of the table's positions; those of a column stay together. There are no two alike."""
-        schema = table.schema
-        if self.by:
-            bits = np.array([entropy(counts) for counts in table.counts()])
-            columns = np.argsort(-bits if self.by == FALLING else bits, kind="stable")
-            return (tuple(position for column in columns for position in schema.positions(int(column))),)
-        return tuple(
-            tuple(position for column in columns for position in schema.positions(column))
-            for columns in self._columns(schema)
-        )
-
-    def _columns(self, schema: Schema) -> list[tuple[int, ...]]:
-        names = [column.name for column in schema.coded]
-        if self.seed is None:
-            chosen = [_place(names, name.strip()) for name in self.first]
-            if len(set(chosen)) < len(chosen):
-                raise TrainingError("the order names a column twice")
-            return [(*chosen, *(place for place in range(len(names)) if place not in chosen))]
-        rng = np.random.default_rng(self.seed)
-        found: dict[tuple[int, ...], None] = {}
-        few = math.factorial(len(names)) if len(names) < 10 else self.count
-        while len(found) < min(self.count, few):
-            found[tuple(rng.permutation(len(names)).tolist())] = None
-        return list(found)
+def _with_first(first: Sequence[str], names: list[str]) -> tuple[int, ...]:
+    """All columns, those that are called ``first`` before the others."""
+    chosen = [_index(names, name.strip()) for name in first]
+    if len(set(chosen)) < len(chosen):
+        raise OptionError("{order} names a column twice")
+    return (*chosen, *(index for index in range(len(names)) if index not in chosen))
 
 
 def entropy(counts: NDArray[np.int64]) -> float:
@@ -88,11 +59,11 @@ def entropy(counts: NDArray[np.int64]) -> float:
     return float(-(shares * np.log2(shares)).sum())
 
 
-def _place(names: list[str], name: str) -> int:
-    for place, known in enumerate(names):
+def _index(names: list[str], name: str) -> int:
+    for index, known in enumerate(names):
         if known.casefold() == name.casefold():
-            return place
-    raise TrainingError(
-        f"the order names {name!r}, which is no fitted column: give natural, random, random:SEED, falling, rising, or "
+            return index
+    raise OptionError(
+        f"{{order}} names {name!r}, which is no fitted column: give natural, random, random:SEED, falling, rising, or "
         f"columns among {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
     )

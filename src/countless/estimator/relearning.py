@@ -10,40 +10,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import IntArray
 from countless.data.adding import added_ngrams, added_pairs
 from countless.data.growth import Growth
 from countless.data.ngrams import NGrams, count_ngrams
-from countless.data.table import Table
+from countless.data.table import Table, position_counts
 from countless.engine.runtimes import Runtimes
 from countless.estimator.inherit import Heritage, heritages, inherited, inherited_context
 from countless.estimator.kinds import KINDS
-from countless.estimator.learning import TEXT_LEARNING_RATE, Listener, training_on_text
+from countless.estimator.learning import Listener, training_on_text
 from countless.estimator.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
+from countless.options import UpdateOptions
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, StoredSummary, ngrams_of
+from countless.train.options import LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 
 if TYPE_CHECKING:
-    from countless.train.options import TrainOptions
     from countless.train.task import Task
 
 BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
 LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
 PEAK = 0.5  # of the fit's learning rate
-LEARNING_RATE = 2e-3  # of the columns' fit, unless its report tells another
 WARMUP = 0.1
 MOST_ROWS = 2_000_000  # that are learned from, old and new together
 UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of the seed
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How long to learn; what is not given follows from how the model was fitted."""
-
-    epochs: int | None = None
-    budget: float | None = None
-    learning_rate: float | None = None
-    seed: int = 0
+class Effort(UpdateOptions):
+    """The options of an update, and what follows from how the model was fitted."""
 
     def seconds(self, report: Mapping[str, Any]) -> float | None:
         """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
@@ -53,8 +47,6 @@ class Effort:
 
     def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
         """The options to go on with a model in its share of the time; ``report`` tells how it was fitted."""
-        from countless.train.options import TrainOptions
-
         fitted = report.get("options", {})
         budget = None if self.budget is None else self.budget * share
         if self.budget is None and self.epochs is None:
@@ -138,7 +130,7 @@ class Relearner:
             self.listener.stage("adding to the counts of pairs of columns")
             pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
             self.summaries[PAIRS] = StoredSummary(pairs.arrays())
-            counts = position_counts(self.growth, pairs.counts)
+            counts = position_counts(schema.coded, pairs.counts)
         network = self.stored.networks[COLUMNS]
         spec = replace(ModelSpec.from_json(network.spec), sizes=schema.sizes)
         options = self.effort.options(self.report, LEARNING_RATE, 1.0 - self._text_share)
@@ -215,16 +207,3 @@ def _seconds(report: Mapping[str, Any]) -> float:
     """The time to learn a model again that was fitted in so long."""
     seconds = report.get("seconds")
     return USUAL_BUDGET if seconds is None else max(LEAST_BUDGET, BUDGET_SHARE * float(seconds))
-
-
-def position_counts(growth: Growth, counts: tuple[IntArray, ...]) -> list[IntArray]:
-    """The rows that have each symbol of each position, given those of each code of each column."""
-    found: list[IntArray] = []
-    for column, own in zip(growth.schema.coded, counts, strict=True):
-        whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
-        whole[: len(own)] = own
-        cube = whole.reshape(column.radices)
-        for place in range(len(column.radices)):
-            others = tuple(axis for axis in range(len(column.radices)) if axis != place)
-            found.append(cube.sum(axis=others))
-    return found

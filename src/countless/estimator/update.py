@@ -12,7 +12,7 @@ from countless.data.growth import Growth, conformed, encoded, grown
 from countless.data.recode import opened
 from countless.data.source import Source
 from countless.engine.runtimes import Runtimes
-from countless.errors import DataError, MissingExtraError, TrainingError
+from countless.errors import DataError, TrainingError
 from countless.estimator.calibration import Calibration
 from countless.estimator.estimator import Estimator
 from countless.estimator.fit import TABLE, LoggingListener
@@ -22,6 +22,7 @@ from countless.estimator.replay import Old, drawn, from_file, from_table
 from countless.estimator.salvage import CALIBRATION, Salvage
 from countless.spec import RESMADE, ModelSpec
 from countless.store import COLUMNS, KEPT, Sections
+from countless.train import require_torch
 
 FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
 DRAWING = 0.2  # of the time to train, for drawing
@@ -39,7 +40,7 @@ def update(
 ) -> Estimator:
     """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
     started = time.monotonic()
-    _require_trainable(sections, effort)
+    _require_trainable(sections)
     listener = listener or LoggingListener()
     schema = estimator.schema
     listener.stage("reading the new rows")
@@ -89,14 +90,9 @@ def _learned_before(report: Mapping[str, Any], digest: str, table: str | None) -
     return None
 
 
-def _require_trainable(sections: Sections, effort: Effort) -> None:
+def _require_trainable(sections: Sections) -> None:
     """Say before any work what would fail after it."""
-    try:
-        effort.options({}, 1.0, 1)
-    except ImportError as error:
-        if error.name != "torch":
-            raise
-        raise MissingExtraError("updating needs PyTorch: pip install 'countless[train]'") from None
+    require_torch("updating")
     network = sections.networks.get(COLUMNS)
     if network is not None and (kind := ModelSpec.from_json(network.spec).kind) != RESMADE:
         raise TrainingError(f"a model of kind {kind!r} cannot be updated: fit the whole table again with countless fit")

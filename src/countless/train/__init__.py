@@ -4,3 +4,15 @@
 >>> UniformMasking().name
 'uniform'
 """
+
+from countless.errors import MissingExtraError
+
+
+def require_torch(work: str) -> None:
+    """Say before any ``work`` that PyTorch, which it needs, is not installed."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        raise MissingExtraError(f"{work} needs PyTorch: pip install 'countless[train]'") from None

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from countless.arrays import IntArray
 from countless.data.blocks import counted
 from countless.models.fast import FastLoss
 from countless.models.network import ColumnsNetwork
@@ -32,7 +33,8 @@ class ColumnsTask:
 
     ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
     these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
-    ``window`` is how many rows to read together, if the codes lie in a file. Rows and random numbers stay in memory;
+    ``counts`` has the rows of each symbol of each position, if they are known, or else they are counted. ``window`` is
+    how many rows to read together, if the codes lie in a file. Rows and random numbers stay in memory;
     what is drawn for a step goes to the ``device`` of the model.
     """
 
@@ -46,6 +48,7 @@ class ColumnsTask:
         network: Callable[[ModelSpec], ColumnsNetwork] = ResMADE,
         asked: Mapping[tuple[int, ...], float] | None = None,
         start: Mapping[str, NDArray[Any]] | None = None,
+        counts: list[IntArray] | None = None,
         window: int | None = None,
         device: str = "cpu",
     ) -> None:
@@ -69,7 +72,7 @@ class ColumnsTask:
         if start is not None:
             start_from(self._model, start)
         else:
-            self._model.start_from_marginals(counted(codes, spec.sizes))
+            self._model.start_from_marginals(counted(codes, spec.sizes) if counts is None else counts)
         self._device = torch.device(device)
         self._model.to(self._device)
 

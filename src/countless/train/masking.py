@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from countless.errors import TrainingError
+from countless.options import NO_MASKING, UNIFORM
 from countless.spec import ModelSpec
 
 WORKLOAD_SHARE = 0.5  # of the rows of a step are masked as the queries of a workload ask,
@@ -86,10 +86,6 @@ class FixedMasking(Masking):
 
     probability: float
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.probability <= 1.0:
-            raise TrainingError(f"a masking probability lies between 0 and 1, not {self.probability}")
-
     @property
     def name(self) -> str:
         return f"{self.probability:g}"
@@ -144,16 +140,11 @@ class WorkloadMasking(Masking):
 
 
 def parse_masking(text: str) -> Masking:
-    """The scheme that ``text`` names: ``uniform``, ``none``, or a probability such as ``0.5``.
+    """The scheme of :attr:`~countless.options.TrainingOptions.masking`.
 
     >>> parse_masking("0.25")
     FixedMasking(probability=0.25)
     """
-    if text == "uniform":
+    if text == UNIFORM:
         return UniformMasking()
-    if text == "none":
-        return NoMasking()
-    try:
-        return FixedMasking(float(text))
-    except ValueError:
-        raise TrainingError(f"unknown masking {text!r}: use uniform, none, or a probability such as 0.5") from None
+    return NoMasking() if text == NO_MASKING else FixedMasking(float(text))

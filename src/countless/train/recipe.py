@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.arrays import IntArray
 from countless.data.schema import Schema
 from countless.data.text import Strings
 from countless.models.network import ColumnsNetwork
@@ -78,11 +79,19 @@ class ColumnsRecipe:
     options: TrainOptions
     network: Callable[[ModelSpec], ColumnsNetwork]
     asked: Mapping[tuple[int, ...], float] | None = None
-    start: Mapping[str, NDArray[Any]] | None = None
+    counts: list[IntArray] | None = None  # rows of each symbol of each position
 
     def task(self, table: Encoded, device: str = CPU) -> Task:
-        told = (self.spec, self.options, self.network, self.asked, self.start)
-        return ColumnsTask(table.matrix(), *told, table.window, device)
+        return ColumnsTask(
+            table.matrix(),
+            self.spec,
+            self.options,
+            self.network,
+            self.asked,
+            counts=self.counts,
+            window=table.window,
+            device=device,
+        )
 
 
 def pilot(recipe: ColumnsRecipe, table: Encoded) -> Task:
@@ -99,13 +108,12 @@ class TextRecipe:
     spec: SharedTextSpec
     options: TrainOptions
     masking: str
-    start: Mapping[str, NDArray[Any]] | None = None
 
     def task(self, table: Encoded, device: str = CPU) -> Task:
         """The task. It stays on the CPU, whatever the device."""
         codes = table.matrix() if table.schema.coded else None
-        told = (self.spec, self.options, self.masking, codes, table.schema.groups, self.start, table.window)
-        return TextTask(table.strings, *told)
+        groups, window = table.schema.groups, table.window
+        return TextTask(table.strings, self.spec, self.options, self.masking, codes, groups, window=window)
 
 
 class Trainer(Protocol):

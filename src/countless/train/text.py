@@ -15,7 +15,7 @@ from countless.data.blocks import blocks
 from countless.data.text import Strings
 from countless.errors import TrainingError
 from countless.models.transformer import Transformer
-from countless.spec import TEXT_MASKINGS, ModelSpec, SharedTextSpec
+from countless.spec import ModelSpec, SharedTextSpec
 from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
@@ -63,8 +63,6 @@ class TextTask:
         start: Mapping[str, NDArray[Any]] | None = None,
         window: int | None = None,
     ) -> None:
-        if masking not in TEXT_MASKINGS:
-            raise TrainingError(f"unknown masking of text {masking!r}: choose one of {', '.join(TEXT_MASKINGS)}")
         self.spec, self.masking, self.window = spec, masking, window
         self.rows = len(strings[0].symbols)
         symbols = sum(float(block.sum()) for each in strings for block in blocks(each.lengths))

@@ -39,7 +39,7 @@ _ALL = (
     Idea("units-256", "batch 256, units shared out by entropy", _SMALL_STEPS),
     Idea("rising", "and columns by rising entropy", {**_SMALL_STEPS, "order": "rising"}),
     Idea("falling", "or by falling entropy", {**_SMALL_STEPS, "order": "falling"}),
-    Idea("smooth", "or embeddings that begin as smooth curves", {**_SMALL_STEPS, "training": {"smooth": 0.8}}),
+    Idea("smooth", "or embeddings that begin as smooth curves", {**_SMALL_STEPS, "smooth": 0.8}),
     Idea("wide", "or two blocks of 512 units", {**_SMALL_STEPS, **_WIDE}),
     Idea("thick", "or embeddings of 64", {**_SMALL_STEPS, "embedding": 64}),
     Idea("slow", "or half the learning rate", {**_SMALL_STEPS, "learning_rate": 1e-3}),

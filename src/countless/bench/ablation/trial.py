@@ -44,11 +44,8 @@ class Trial:
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         data = self.asked.data
         say("fitting")
-        options = IDEAS[self.idea].arguments()
-        options["training"] = {**options.get("training", {}), "clock": "processor"}
-        estimator = countless.fit(
-            data.open(), exclude=data.exclude, budget=self.seconds, seed=self.seed, calibrate=False, **options
-        )
+        options: dict[str, Any] = {"exclude": data.exclude, "calibrate": False, **IDEAS[self.idea].arguments()}
+        estimator = countless.fit(data.open(), budget=self.seconds, seed=self.seed, clock="processor", **options)
         path = self.file(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         estimator.save(path)

@@ -10,11 +10,12 @@ from typing import Any
 import countless
 from countless import workload
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, Table
+from countless.data.table import Table
 from countless.engine.methods import METHODS
 from countless.estimator.evaluate import evaluate, random_workload
 from countless.estimator.kinds import KINDS
 from countless.estimator.plugins import fingerprint, load_plugins, plugin_names
+from countless.options import EncodeOptions
 from countless.spec import RESMADE
 
 QUESTION_SEED = 2020

@@ -9,8 +9,9 @@ from countless.bench.paper.cells import Data
 from countless.bench.paper.scale import Scale
 from countless.bench.subjects import Subject, subjects
 from countless.data.source import Source
-from countless.data.table import EncodeOptions, columns_and_texts
+from countless.data.table import columns_and_texts
 from countless.errors import DataError
+from countless.options import EncodeOptions
 
 
 def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: Scale) -> list[Data]:

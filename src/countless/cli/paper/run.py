@@ -25,7 +25,7 @@ from countless.cli.options import Names, json_option
 from countless.cli.sheets import show_sheet
 from countless.cli.sweeping import run_sweep, say_failures
 from countless.errors import DataError
-from countless.estimator.learning import Network
+from countless.estimator.kinds import require_kind
 from countless.estimator.plugins import PLUGINS
 from countless.spec import RESMADE
 
@@ -77,7 +77,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         as_json: bool,
     ) -> int:
         require_plotting()
-        Network(kind=kind)  # an unknown kind is told before the tables are read
+        require_kind(kind)  # before the tables are read
         chosen = SCALES[scale]
         data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
         plan = _plan(name, [Study(one, chosen, kind) for one in data])

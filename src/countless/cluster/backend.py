@@ -1,0 +1,85 @@
+"""A Ray cluster as the back end of a fit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from countless.cluster.encoding import encode_on
+from countless.cluster.session import AUTO, Cluster
+from countless.cluster.shared import REMEDY, require_shared
+from countless.cluster.training import ClusterTrainer, Workers
+from countless.data.bounds import Bounds, bounded
+from countless.data.memory import Memory
+from countless.data.output import umask
+from countless.data.progress import Events
+from countless.data.source import Source
+from countless.data.table import Table
+from countless.errors import ClusterError
+from countless.options import EncodeOptions, ResourceOptions
+
+WORKER_MEMORY = 4 * 10**9  # bytes, unless they are given
+
+
+class RayBackend:
+    """A Ray cluster, while entered: the codes are in files, in a folder that all its machines see.
+
+    It has a folder of its own inside the shared one, which is removed in the end.
+    """
+
+    def __init__(self, resources: ResourceOptions) -> None:
+        self._resources = resources
+        self._cluster = Cluster(resources.ray or AUTO)
+        self._stack = ExitStack()
+        self._folder: Path
+        self._workers: Workers
+        self.bounds: Bounds | None = None
+        self.train: ClusterTrainer  # when a table is encoded
+
+    def __enter__(self) -> RayBackend:
+        resources = self._resources
+        shared = resources.shared or Path(resources.checkpoint or ".").parent
+        with ExitStack() as stack:
+            cluster = stack.enter_context(self._cluster)
+            self._workers = Workers.on(cluster.machines(), resources.workers, resources.threads or 1)
+            self._folder = own_folder(shared)
+            stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            require_shared(cluster, self._folder)
+            codes = (resources.codes or self._folder / "codes").absolute()
+            self.bounds = stack.enter_context(bounded(Memory(resources.memory or WORKER_MEMORY), codes))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def encode(self, source: Source, options: EncodeOptions, seed: int, events: Events) -> Table:
+        """The table of ``source``, whose codes all machines have read and written."""
+        assert self.bounds is not None
+        codes, memory = self.bounds.codes, self.bounds.memory
+        table = encode_on(
+            self._cluster,
+            source,
+            options,
+            codes,
+            memory,
+            seed=seed,
+            resume=self._resources.resume,
+            on_stage=events.stage,
+            on_reading=events.reading,
+        )
+        self.train = ClusterTrainer(self._cluster, self._folder, self._workers, codes, memory)
+        return table
+
+
+def own_folder(shared: Path) -> Path:
+    """A new folder inside the ``shared`` one."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="countless-cluster-", dir=shared.absolute()))
+    except OSError as error:
+        raise ClusterError(f"cannot write in {shared}: {error.strerror}; {REMEDY}") from None
+    os.chmod(folder, 0o777 & ~umask())
+    return folder

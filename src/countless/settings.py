@@ -1,0 +1,223 @@
+"""A setting: one field of an options dataclass, with its type, its bounds and its flag on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import operator
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from countless.errors import OptionError
+
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b)", re.IGNORECASE)
+UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a field accepts.
+
+    ``kind`` is a key of :data:`CONVERSIONS`. ``above`` and ``below`` are bounds that the value must not reach. A
+    setting with a ``help`` text is an option on the command line; its ``flag`` follows from the field's name unless it
+    is given.
+    """
+
+    kind: str
+    help: str = ""
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    flag: str = ""
+    metavar: str | None = None
+
+    def check(self, name: str, value: Any) -> Any:
+        """``value`` in the type of the setting; an :class:`OptionError` that names ``name`` if it does not fit."""
+        value = CONVERSIONS[self.kind](name, value)
+        if self.choices and value not in self.choices:
+            *others, last = self.choices
+            raise OptionError(f"{{{name}}} must be {', '.join(others)} or {last}, not {value!r}")
+        if self.kind in ("whole", "number", "seconds") and not self._is_within(value):
+            raise OptionError(f"{{{name}}} must be {self._bounds()}, not {value!r}")
+        return value
+
+    def _is_within(self, value: float) -> bool:
+        return (
+            (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def _bounds(self) -> str:
+        bounds = {"at least": self.least, "more than": self.above, "at most": self.most, "below": self.below}
+        return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
+
+
+def setting(default: Any, kind: str, help: str = "", **about: Any) -> Any:  # noqa: A002 (as Click calls it)
+    """A dataclass field with a :class:`Setting`."""
+    return dataclasses.field(default=default, metadata={"setting": Setting(kind, help, **about)})
+
+
+Own = TypeVar("Own", bound="Options")
+
+
+@dataclass(frozen=True)
+class Options:
+    """A frozen dataclass of settings that checks its fields when it is made."""
+
+    heading: ClassVar[str] = "Options"  # of its flags in --help
+    prefix: ClassVar[str] = ""  # of a field's name in errors, if the name alone is ambiguous
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.default is not None:
+                checked = setting_of(field).check(self.prefix + field.name, value)
+                object.__setattr__(self, field.name, checked)
+
+    def changed(self: Own, options: Mapping[str, Any]) -> Own:
+        """A copy with other values for some fields."""
+        return dataclasses.replace(self, **options) if options else self
+
+    def to_json(self) -> dict[str, Any]:
+        """The options as plain data."""
+        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def setting_of(field: dataclasses.Field[Any]) -> Setting:
+    """The setting of a dataclass field that :func:`setting` made."""
+    found: Setting = field.metadata["setting"]
+    return found
+
+
+def names(options: type[Options]) -> tuple[str, ...]:
+    """The names of a class's fields."""
+    return tuple(field.name for field in dataclasses.fields(options))
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number; True and False are none."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise OptionError(f"{{{name}}} must be a whole number, not {value!r}") from None
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise OptionError(f"{{{name}}} must be a number, not {value!r}")
+    as_given: Any = value
+    return as_given if type(as_given) in (int, float) else float(value)
+
+
+def seconds(name: str, value: Any) -> float:
+    """A time in seconds."""
+    try:
+        return number(name, value)
+    except OptionError:
+        raise OptionError(f"{{{name}}} must be a number of seconds, not {value!r}") from None
+
+
+def text(name: str, value: Any) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise OptionError(f"{{{name}}} must be a string, not {value!r}")
+    return value
+
+
+def switch(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{{{name}}} must be True or False, not {value!r}")
+    return value
+
+
+def column_names(name: str, value: Any) -> tuple[str, ...]:
+    """Names of columns: a string is one name.
+
+    >>> column_names("exclude", "age"), column_names("exclude", ["age", "city"])
+    (('age',), ('age', 'city'))
+    """
+    columns = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    if not all(isinstance(column, str) for column in columns):
+        raise OptionError(f"{{{name}}} must be the name of a column, or a list of names, not {value!r}")
+    return columns
+
+
+def order(name: str, value: Any) -> str | tuple[str, ...]:
+    """A description of an order of columns, or the names of the first ones."""
+    return value if isinstance(value, str) else column_names(name, value)
+
+
+def path(name: str, value: Any) -> Path:
+    """A path."""
+    if not isinstance(value, str | os.PathLike):
+        raise OptionError(f"{{{name}}} must be a path, not {value!r}")
+    return Path(value)
+
+
+def clauses(name: str, value: Any) -> Any:
+    """The path of a file of WHERE clauses, or a list of clauses."""
+    if not isinstance(value, str | os.PathLike | Iterable):
+        raise OptionError(f"{{{name}}} must be a file of WHERE clauses or a list of them, not {value!r}")
+    return value
+
+
+def lengths(name: str, value: Any) -> tuple[int, ...]:
+    """Whole numbers from 2 on that ascend."""
+    found = tuple(whole(name, each) for each in value) if isinstance(value, Iterable) else (0,)
+    if list(found) != sorted(set(found)) or min(found, default=2) < 2:
+        raise OptionError(f"{{{name}}} must be whole numbers that ascend from 2, not {value!r}")
+    return found
+
+
+def memory_size(name: str, value: Any) -> int:
+    """An amount of memory in bytes, given as a number of bytes or with a unit.
+
+    >>> memory_size("memory", "2GB"), memory_size("memory", "1.5 GiB"), memory_size("memory", 3_000_000_000)
+    (2000000000, 1610612736, 3000000000)
+    """
+    amount = AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if amount is not None:
+        size = int(float(amount[1]) * UNITS[amount[2].lower()])
+    elif isinstance(value, str):
+        raise OptionError(f"{{{name}}} must be a number and a unit, such as 2GB or 900MB, not {value!r}")
+    else:
+        size = whole(name, value)
+    if size < LEAST_MEMORY:
+        raise OptionError(f"{{{name}}} must be at least {LEAST_MEMORY // 10**9}GB, not {value!r}: less is too little")
+    return size
+
+
+LEAST_MEMORY = 10**9
+CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
+    "whole": whole,
+    "number": number,
+    "seconds": seconds,
+    "text": text,
+    "switch": switch,
+    "columns": column_names,
+    "order": order,
+    "path": path,
+    "clauses": clauses,
+    "lengths": lengths,
+    "memory": memory_size,
+}
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as JSON has it."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
