@@ -264,9 +264,11 @@ class TestNetworks:
     def test_what_cannot_be(self) -> None:
         with pytest.raises(OptionError, match="text_network must be default or paper or a TextNetwork, not 'huge'"):
             quick(table(60), text_network="huge")
-        with pytest.raises(CountlessError, match="unknown masking of text 'half'"):
+        with pytest.raises(OptionError, match=r"text_network\.masking must be prefix, spans or none, not 'half'"):
             replace(SMALL, masking="half")
-        with pytest.raises(CountlessError, match="3 heads cannot share a width of 16 evenly"):
+        with pytest.raises(
+            OptionError, match=r"text_network\.heads must divide the width of 16 evenly, which 3 do not"
+        ):
             replace(SMALL, heads=3)
 
     @pytest.mark.parametrize("masking", ["spans", "none"])
