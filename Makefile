@@ -13,7 +13,7 @@ demo: .venv/.train
 test: lint types tests
 
 # Measures the product as shipped, and writes docs/scoreboard.md. QUICK=1: three tables in 12 minutes. TABLES="adult flights": only these.
-scoreboard: .venv/.bench
+scoreboard: .venv/.lab
 	$(BIN)/countless bench scoreboard $(TABLES) $(if $(QUICK),--quick) --data "$(COUNTLESS_DATA)" \
 	    -o docs/results/scoreboard --page docs/scoreboard.md --readme README.md
 
@@ -51,10 +51,10 @@ chromium:
 
 .venv/.dev: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@ .venv/.train .venv/.bench
+	touch $@ .venv/.train .venv/.lab
 
-.venv/.bench: pyproject.toml constraints.txt $(KERNEL) | .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
+.venv/.lab: pyproject.toml constraints.txt $(KERNEL) | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab]'
 	touch $@ .venv/.train
 
 .venv:

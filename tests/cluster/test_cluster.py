@@ -9,8 +9,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from countless.bench.remote import ClusterCrew
-from countless.bench.sweep import Outcome, Watch, sweep
 from countless.cluster.encoding import encode_on
 from countless.cluster.rows import Rows, reader
 from countless.cluster.session import Cluster
@@ -27,7 +25,9 @@ from countless.spec import ModelSpec
 from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions
 from countless.train.recipe import ColumnsRecipe, train_here
-from tests.bench.cells import Breaks, Count
+from countless_lab.runner.cluster import ClusterCrew
+from countless_lab.runner.sweep import Outcome, Watch, sweep
+from tests.lab.runner.jobs import Breaks, Count
 
 pytestmark = pytest.mark.filterwarnings("ignore:`use_\\w+` is deprecated:DeprecationWarning")  # Ray's own
 

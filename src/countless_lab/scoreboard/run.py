@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from countless import workload
-from countless.bench.child import run_job
-from countless.bench.files import make_folder, to_bytes, write_whole
+from countless.data.output import json_bytes, make_folder, write_bytes
 from countless.errors import CountlessError
 from countless.workload import calendar, patterns, profile, questions, text
 from countless.workload import load as load_queries
+from countless_lab.runner.run_job import run_job
 from countless_lab.scoreboard import workloads
 from countless_lab.scoreboard.answers import Answers, figures, nearer, ratio_of_medians, read_answers
 from countless_lab.scoreboard.history import Run, add_run, code_fingerprint, origin
@@ -58,7 +58,7 @@ class Workshop:
             kept = self._kept(step)
             if kept is None:
                 facts = self._do(step, found)
-                write_whole(self._file(step), to_bytes(facts))
+                write_bytes(self._file(step), json_bytes(facts))
                 watch.finished(step, facts, time.monotonic() - started)
             else:
                 facts = kept
@@ -128,7 +128,7 @@ class Workshop:
                 table=str(path),
             )
             shutil.rmtree(self._questions_folder(table), ignore_errors=True)
-            write_whole(facts, to_bytes({**found, "settings": settings}))
+            write_bytes(facts, json_bytes({**found, "settings": settings}))
         return path
 
     def _summary(self, table: BenchmarkTable, found: dict[tuple[str, str, int | None], dict[str, Any]]) -> Run:
@@ -181,7 +181,7 @@ class Workshop:
     def _folder(self, table: BenchmarkTable) -> Path:
         cut = "" if self.scale.rows is None else f"-{self.scale.rows}"
         folder = self.folder / f"{table.name}{cut}"
-        make_folder(self.folder, folder.name)
+        make_folder(folder)
         return folder
 
     def _questions_folder(self, table: BenchmarkTable) -> Path:
@@ -189,14 +189,14 @@ class Workshop:
         sizes = f"{self.scale.paper_questions}-{self.scale.questions_per_kind}"
         folder = self._folder(table)
         name = f"questions-{hashlib.blake2b(sources.encode(), digest_size=4).hexdigest()}-{sizes}"
-        make_folder(folder, name)
+        make_folder(folder / name)
         return folder / name
 
     def _coded(self, table: BenchmarkTable) -> Path:
         """The folder of what depends on the product's code."""
         folder = self._folder(table)
         name = f"{self.scale.name}-{self.scale.budget:g}s-{code_fingerprint()}"
-        make_folder(folder, name)
+        make_folder(folder / name)
         return folder / name
 
     def _file(self, step: Step) -> Path:

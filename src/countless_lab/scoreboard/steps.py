@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from countless.bench.job import Facts, main
-from countless.bench.memory import held_memory
 from countless.data.scan import quote_path
 from countless.data.types import quote_identifier
+from countless_lab.growth.jobs import Facts, main
+from countless_lab.measurement.memory import held_memory
 
 ASKED_BEFORE_MEMORY = 1_000  # questions after which the memory of a process that answers is read
 RATE_ROWS = 50_000
@@ -132,9 +132,9 @@ def _rate(sample: Any, seconds: float) -> float:
 def ask(model: str, folder: str, answers: str, seconds: float) -> Facts:
     """Load the model and ask it both workloads, each question once."""
     from countless import load
-    from countless.bench.timer import timed
     from countless.errors import QueryError
     from countless.workload import load as load_queries
+    from countless_lab.measurement.timer import timed
     from countless_lab.scoreboard.answers import Answers, write_answers
     from countless_lab.scoreboard.answers import ask as ask_all
 
@@ -189,10 +189,10 @@ def oppose(table: str, folder: str, answers: str, seconds: float, model_bytes: i
 
 def _scanned(memory: Any, queries: Any, seconds: float) -> Any:
     """The paper's questions by a scan of codes; None where it is not compiled, or the questions are about text."""
-    from countless.bench.timer import timed
     from countless.estimator.estimate import Estimate
     from countless.query.parse import parse
     from countless_lab.codes import PackedCodes, has_scan
+    from countless_lab.measurement.timer import timed
     from countless_lab.scoreboard.answers import Answers
 
     names = sorted({column.name for query in queries for column in parse(query.where).find_all(_column())})

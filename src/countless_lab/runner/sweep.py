@@ -1,0 +1,160 @@
+"""A sweep that survives: many jobs, each in a process of its own, whose results stay when anything fails.
+
+What has a result is not run again: a sweep that was stopped, or lost some jobs, goes on when it is called again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic
+
+from countless.errors import CountlessError
+from countless.train.interrupt import Interrupt
+from countless_lab.runner.backend import Crew, Hand, Running
+from countless_lab.runner.job import Job, by_name, dependents
+from countless_lab.runner.process import Processes
+from countless_lab.runner.store import Ledger
+
+__all__ = ["Job", "Ledger", "Outcome", "Watch", "sweep"]
+
+TURN = 0.2  # seconds after which a Ctrl-C is noticed
+
+
+class Watch:
+    """Hears how a sweep goes. Nothing need be done with it."""
+
+    def planned(self, done: int, jobs: int) -> None:
+        """So many of the jobs have results already."""
+
+    def started(self, name: str) -> None:
+        """A job begins."""
+
+    def said(self, name: str, line: str) -> None:
+        """A job tells what it is doing."""
+
+    def finished(self, name: str, seconds: float) -> None:
+        """A job has a result."""
+
+    def failed(self, name: str, message: str) -> None:
+        """A job has none, for this reason."""
+
+    def dropped(self, names: tuple[str, ...], need: str) -> None:
+        """Jobs that will not run, because ``need`` failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a sweep: results that are there, of earlier sweeps too; failures and why; jobs that did not run."""
+
+    done: int
+    failed: dict[str, str]
+    waiting: tuple[str, ...]
+
+
+def sweep(
+    jobs: Sequence[Job],
+    folder: Path,
+    workers: int | None = None,
+    watch: Watch | None = None,
+    threads: int | None = None,
+    crew: Crew[Any] | None = None,
+) -> Outcome:
+    """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
+
+    ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
+    fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes. With a
+    ``crew``, others run the jobs.
+    """
+    named = by_name(jobs)
+    for option, value in (("workers", workers), ("threads", threads)):
+        if value is not None and value < 1:
+            raise CountlessError(f"{option} is {value}: give at least 1")
+    workers = workers or usable_cores()
+    threads = threads or max(1, usable_cores() // workers)
+    ledger = Ledger(folder)
+    with ledger.lock(), Interrupt() as interrupt:
+        state = _State(named, ledger, watch or Watch(), crew or Processes(workers, threads))
+        try:
+            while not interrupt.requested:
+                state.start()
+                if not state.running:
+                    return state.outcome()
+                state.listen(TURN)
+            state.listen(0.0)  # what is finished is kept
+            raise KeyboardInterrupt
+        finally:
+            state.crew.stop(list(state.running.values()))
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _State(Generic[Hand]):
+    """Where a sweep is."""
+
+    def __init__(self, jobs: dict[str, Job], ledger: Ledger, watch: Watch, crew: Crew[Hand]) -> None:
+        self.jobs, self.ledger, self.watch, self.crew = jobs, ledger, watch, crew
+        self.done = {name for name, job in jobs.items() if ledger.result(job) is not None}
+        self.failed: dict[str, str] = {}
+        self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
+        self.running: dict[str, Hand] = {}
+        watch.planned(len(self.done), len(jobs))
+
+    def start(self) -> None:
+        """Start what is ready, as long as there is room."""
+        for name, job in list(self.left.items()):
+            if len(self.running) >= self.crew.most:
+                return
+            if self.done.issuperset(job.needs):
+                self.ledger.error_path(name).unlink(missing_ok=True)
+                self.running[name] = self.crew.start(job, self.ledger)
+                del self.left[name]
+                self.watch.started(name)
+
+    def listen(self, seconds: float) -> None:
+        """Hear what the processes say within this time, and see which have ended."""
+        self.crew.wait(list(self.running.values()), seconds)
+        for name, worker in list(self.running.items()):
+            for message in worker.messages():
+                self._hear(worker, message)
+            if worker.over():
+                if name not in self.done and name not in self.failed:
+                    self._fail(worker, worker.fate(), worker.last_words())
+                if name in self.done or not worker.last_words():
+                    worker.log.unlink(missing_ok=True)
+                worker.close()
+                del self.running[name]
+
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
+        return Outcome(len(self.done), dict(self.failed), waiting)
+
+    def _hear(self, worker: Running, message: dict[str, Any]) -> None:
+        name = worker.job.name
+        if "say" in message:
+            self.watch.said(name, message["say"])
+        elif "error" in message:
+            self._fail(worker, message["error"], message["traceback"])
+        else:
+            self.ledger.write(worker.job, message["result"], message["seconds"])
+            self.done.add(name)
+            self.watch.finished(name, message["seconds"])
+
+    def _fail(self, worker: Running, message: str, details: str) -> None:
+        name = worker.job.name
+        self.ledger.write_error(name, f"{message}\n\n{details}")
+        self.failed[name] = message
+        self.watch.failed(name, message)
+        dropped = tuple(other for other in dependents(name, list(self.jobs.values())) if other in self.left)
+        for other in dropped:
+            del self.left[other]
+        if dropped:
+            self.watch.dropped(dropped, name)
