@@ -25,7 +25,7 @@ from countless.spec import ModelSpec
 from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions
 from countless.train.recipe import ColumnsRecipe, train_here
-from countless_lab.runner.cluster import ClusterCrew
+from countless_lab.runner.cluster import ClusterTasks
 from countless_lab.runner.sweep import Outcome, Watch, sweep
 from tests.lab.runner.jobs import Breaks, Count
 
@@ -236,11 +236,11 @@ class Notes(Watch):
 def test_sweeps_run_as_tasks(ray: str, tmp_path: Path) -> None:
     jobs = [Count("b", needs=("a",)), Count("a", value=2), Breaks("bad"), Count("c", needs=("bad",))]
     notes = Notes()
-    with ClusterCrew(ray, tmp_path, None, 1) as crew:
-        assert crew.most == 2
-        found = sweep(jobs, tmp_path, watch=notes, crew=crew)
+    with ClusterTasks(ray, tmp_path, None, 1) as backend:
+        assert backend.most == 2
+        found = sweep(jobs, tmp_path, watch=notes, backend=backend)
         assert found == Outcome(2, {"bad": "ValueError: broken"}, ("c",))
         assert sorted(notes.lines) == ["counting a", "counting b"]
         (tmp_path / "mended").touch()
-        assert sweep(jobs, tmp_path, crew=crew) == Outcome(4, {}, ())
+        assert sweep(jobs, tmp_path, backend=backend) == Outcome(4, {}, ())
     assert (tmp_path / "ran.txt").read_text().split() == ["a", "b", "bad", "c"]

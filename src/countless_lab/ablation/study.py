@@ -18,7 +18,7 @@ from countless_lab.measurement.machine import machine_facts
 from countless_lab.measurement.subjects import Subject
 from countless_lab.paper.cells import Asked, Data
 from countless_lab.runner.job import Job
-from countless_lab.runner.store import Ledger
+from countless_lab.runner.store import ResultStore
 
 Record = dict[str, Any]
 FEWEST = 3  # ideas that must have been run at two lengths before their ranks are compared
@@ -36,10 +36,10 @@ def _whole(subject: Subject) -> Data:
 
 def gather(folder: Path, jobs: Sequence[Job]) -> Record:
     """What is known of the jobs: a record for every trial that has a result."""
-    ledger = Ledger(folder)
+    store = ResultStore(folder)
     trials = []
     for job in jobs:
-        result = ledger.result(job)
+        result = store.result(job)
         if isinstance(job, Trial) and result is not None:
             about = {"table": job.asked.data.name, "idea": job.idea, "seconds": job.seconds}
             trials.append({**about, "options": dict(IDEAS[job.idea].options), **result})

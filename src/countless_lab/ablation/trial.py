@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ QUESTION_SEED = 7_001  # of queries to select by: what is published is measured 
 @dataclass(frozen=True)
 class Trial:
     """A model made by an idea in so many ``seconds`` of training, and its q-errors on the queries ``asked``."""
+
+    one_thread: ClassVar[bool] = False
 
     asked: Asked
     idea: str
@@ -40,6 +42,9 @@ class Trial:
     def file(self, folder: Path) -> Path:
         """Where the model is."""
         return folder / "models" / f"{self.name}.countless"
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (self.file(folder),)
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         data = self.asked.data

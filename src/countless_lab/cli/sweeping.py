@@ -16,10 +16,11 @@ from rich.text import Text
 
 from countless.cli import show
 from countless.cli.show import duration, plural
+from countless_lab.runner.process import LocalProcesses
 from countless_lab.runner.sweep import Job, Outcome, Watch, sweep
 
 if TYPE_CHECKING:
-    from countless_lab.runner.cluster import ClusterCrew
+    from countless_lab.runner.cluster import ClusterTasks
 
 BAR = 30  # characters
 FAILURES_SHOWN = 5
@@ -31,12 +32,16 @@ def run_sweep(
     workers: int | None = None,
     threads: int | None = None,
     ray: str | None = None,
+    alone: bool = False,
 ) -> Outcome:
-    """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on."""
+    """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on.
+
+    With ``alone``, one job runs at a time and has the machine to itself, so that its times are those of a user.
+    """
     console = show.progress()
     try:
-        with _crew(ray, out, workers, threads) as crew, SweepWatch(console) as watch:
-            return sweep(jobs, out, workers, watch, threads, crew)
+        with _backend(ray, alone, out, workers, threads) as backend, SweepWatch(console) as watch:
+            return sweep(jobs, out, workers, watch, threads, backend)
     except KeyboardInterrupt:
         console.print(
             f"stopped: what is finished stays in {out}, and the same command goes on from there", soft_wrap=True
@@ -44,15 +49,15 @@ def run_sweep(
         raise
 
 
-def _crew(
-    ray: str | None, out: Path, workers: int | None, threads: int | None
-) -> AbstractContextManager[ClusterCrew | None]:
-    """Who runs the jobs: None if this machine does."""
+def _backend(
+    ray: str | None, alone: bool, out: Path, workers: int | None, threads: int | None
+) -> AbstractContextManager[ClusterTasks | LocalProcesses | None]:
+    """Who runs the jobs: None if they share the cores of this machine."""
     if ray is None:
-        return nullcontext()
-    from countless_lab.runner.cluster import ClusterCrew
+        return nullcontext(LocalProcesses(1, None) if alone else None)
+    from countless_lab.runner.cluster import ClusterTasks
 
-    return ClusterCrew(ray, out, workers, threads or 1)
+    return ClusterTasks(ray, out, workers, threads or 1)
 
 
 def say_failures(outcome: Outcome) -> int:

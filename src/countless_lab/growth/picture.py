@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from countless_lab.growth.measure import Record, records_along
+from countless_lab.growth.report import Record, records_along
 from countless_lab.measurement.requirements import require_plotting
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MODEL_PANELS: dict[str, Lines] = {
 
 
 def draw(found: Record) -> bytes:
-    """The report of :func:`countless_lab.growth.measure.report` as a PNG."""
+    """The report of :func:`countless_lab.growth.report.report` as a PNG."""
     require_plotting()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import countless
 from countless import workload
@@ -74,6 +74,8 @@ class Recipe:
 class Asked:
     """Random queries with their true counts. The result has their number, and the rows and columns of the table."""
 
+    one_thread: ClassVar[bool] = False
+
     data: Data
     queries: int
     seed: int = QUESTION_SEED
@@ -92,6 +94,9 @@ class Asked:
     def file(self, folder: Path) -> Path:
         """Where the queries are."""
         return folder / "questions" / f"{self.name}.jsonl"
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (self.file(folder),)
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         source = self.data.open()
@@ -116,6 +121,8 @@ class Asked:
 class Learned:
     """A trained model. The result has its bits per row, of rows held out and with nothing masked, and its size."""
 
+    one_thread: ClassVar[bool] = False
+
     data: Data
     recipe: Recipe
     epochs: int
@@ -137,6 +144,9 @@ class Learned:
     def file(self, folder: Path) -> Path:
         """Where the model is."""
         return folder / "models" / f"{self.name}.countless"
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (self.file(folder),)
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         load_plugins()
@@ -181,6 +191,8 @@ class Learned:
 class Answered:
     """A model's answers by one method and budget. The result has a q-error and a time for each query."""
 
+    one_thread: ClassVar[bool] = False
+
     model: Learned
     questions: Asked
     method: str
@@ -198,6 +210,9 @@ class Answered:
         known = METHODS.get(self.method)
         brought = {} if known is None or known.own else {"plugin": _brought()}
         return {**asdict(self), "model": self.model.to_json(), **brought}
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return ()
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         load_plugins()

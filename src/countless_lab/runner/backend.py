@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from countless_lab.runner.job import Job
-from countless_lab.runner.store import Ledger
+from countless_lab.runner.store import ResultStore
 
 
-class Running(Protocol):
+class RunningJob(Protocol):
     """A job that was started, until it is over."""
 
     job: Job
@@ -37,10 +37,10 @@ class Running(Protocol):
         ...
 
 
-Hand = TypeVar("Hand", bound=Running)
+Handle = TypeVar("Handle", bound=RunningJob)
 
 
-class Crew(Protocol[Hand]):
+class JobBackend(Protocol[Handle]):
     """Those who run jobs."""
 
     @property
@@ -48,14 +48,14 @@ class Crew(Protocol[Hand]):
         """How many jobs may run at once."""
         ...
 
-    def start(self, job: Job, ledger: Ledger) -> Hand:
+    def start(self, job: Job, store: ResultStore) -> Handle:
         """Start a job."""
         ...
 
-    def wait(self, workers: Sequence[Hand], seconds: float) -> None:
+    def wait(self, workers: Sequence[Handle], seconds: float) -> None:
         """Wait for news of any of them, but no longer than this."""
         ...
 
-    def stop(self, workers: Sequence[Hand]) -> None:
+    def stop(self, workers: Sequence[Handle]) -> None:
         """End the jobs, whatever they do."""
         ...

@@ -18,14 +18,14 @@ from countless.cluster.session import Cluster
 from countless.cluster.shared import require_shared
 from countless.errors import ClusterError
 from countless_lab.runner.job import Job
-from countless_lab.runner.process import TAIL, Worker
-from countless_lab.runner.store import Ledger
+from countless_lab.runner.process import TAIL, JobProcess
+from countless_lab.runner.store import ResultStore
 
 TRIES = 1  # more, if the machine of a job is lost
 TURN = 0.2  # seconds after which a process that has ended is noticed
 
 
-class ClusterCrew:
+class ClusterTasks:
     """Runs jobs on a cluster, while entered: each is a task of so many CPUs.
 
     All machines must see the folder of results, in which jobs leave files for each other.
@@ -38,7 +38,7 @@ class ClusterCrew:
         self._all = most is None
         self._stack = ExitStack()
 
-    def __enter__(self) -> ClusterCrew:
+    def __enter__(self) -> ClusterTasks:
         with ExitStack() as stack:
             stack.enter_context(self.cluster)
             room = sum(machine.cpus // self.threads for machine in self.cluster.machines())
@@ -52,23 +52,23 @@ class ClusterCrew:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def start(self, job: Job, ledger: Ledger) -> Task:
-        log = ledger.log_path(job.name).absolute()
+    def start(self, job: Job, store: ResultStore) -> ClusterJob:
+        log = store.log_path(job.name).absolute()
         remote = self.cluster.ray.remote(num_cpus=self.threads, max_retries=TRIES)(run)
         ref = remote.remote(job, str(self.folder), str(log), self.threads, str(Path.cwd()))
-        return Task(self.cluster.ray, job, log, ref)
+        return ClusterJob(self.cluster.ray, job, log, ref)
 
-    def wait(self, workers: Sequence[Task], seconds: float) -> None:
+    def wait(self, workers: Sequence[ClusterJob], seconds: float) -> None:
         self.cluster.ray.wait([worker.ref for worker in workers], timeout=seconds)
 
-    def stop(self, workers: Sequence[Task]) -> None:
+    def stop(self, workers: Sequence[ClusterJob]) -> None:
         for worker in workers:
             self.cluster.ray.cancel(worker.ref, force=True)
             worker.log.unlink(missing_ok=True)
             worker.close()
 
 
-class Task:
+class ClusterJob:
     """A job on the cluster. The lines that it says come through a file beside its log."""
 
     def __init__(self, ray: Any, job: Job, log: Path, ref: Any) -> None:
@@ -111,7 +111,7 @@ def run(job: Job, folder: str, log: str, threads: int, here: str) -> str:
     """Run a job on a machine of the cluster, from the folder that the sweep was started in if it is there."""
     with contextlib.suppress(OSError):
         os.chdir(here)
-    worker = Worker(job, Path(folder), Path(log), threads)
+    worker = JobProcess(job, Path(folder), Path(log), threads)
     told = None
     try:
         while not worker.over():

@@ -1,4 +1,4 @@
-"""What a sweep is to do: jobs, and which of them need which."""
+"""What a job is: a unit of work with a name, the jobs that it needs, and a result."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ class Job(Protocol):
     def needs(self) -> tuple[str, ...]:
         """The names of the jobs whose results must be there first."""
 
+    @property
+    def one_thread(self) -> bool:
+        """Whether linear algebra keeps to one thread, as where single questions are timed."""
+
     def to_json(self) -> dict[str, Any]:
         """What the result depends on; kept beside the result."""
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        """The files that it leaves for the jobs that need it."""
 
     def run(self, folder: Path, progress: Callable[[str], None]) -> dict[str, Any]:
         """The result, as plain JSON. Runs in a process of its own.

@@ -20,20 +20,20 @@ from countless.errors import CountlessError, DataError
 from countless_lab.runner import child
 from countless_lab.runner.child import GRACE
 from countless_lab.runner.job import Job
-from countless_lab.runner.run_job import limited
-from countless_lab.runner.store import Ledger
+from countless_lab.runner.store import ResultStore
 
 MOST = 1_000  # messages that are heard of one process before another has its turn
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and PyTorch are loaded
 TAIL = 4_000  # characters of a log that tell how a process died
 
 
-class Worker:
+class JobProcess:
     """A fresh Python that runs one job and then ends, so that its memory is given back.
 
     It is the leader of a session of its own: a Ctrl-C at the terminal is heard by the sweep alone.
     """
 
-    def __init__(self, job: Job, folder: Path, log: Path, threads: int) -> None:
+    def __init__(self, job: Job, folder: Path, log: Path, threads: int | None) -> None:
         self.job = job
         self.log = log
         self.told: float | None = None  # when the result, or the error, was heard
@@ -43,7 +43,7 @@ class Worker:
         except OSError as error:
             raise DataError(f"cannot write {log}: {error.strerror}; free some space or choose another -o") from None
         try:
-            self.process, self._connection = _start(output, threads, job.name)
+            self.process, self._connection = _start(output, _environment(threads, job.one_thread), job.name)
         finally:
             os.close(output)
         self.closed = False
@@ -109,19 +109,22 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Processes:
-    """Those who run jobs: processes of this machine, so many at once, with so many threads each."""
+class LocalProcesses:
+    """Runs jobs in processes of this machine, ``most`` at once.
+
+    Each has so many ``threads``; None sets no limit, so that what is measured is what a user gets.
+    """
 
     most: int
-    threads: int
+    threads: int | None
 
-    def start(self, job: Job, ledger: Ledger) -> Worker:
-        return Worker(job, ledger.folder, ledger.log_path(job.name), self.threads)
+    def start(self, job: Job, store: ResultStore) -> JobProcess:
+        return JobProcess(job, store.folder, store.log_path(job.name), self.threads)
 
-    def wait(self, workers: Sequence[Worker], seconds: float) -> None:
+    def wait(self, workers: Sequence[JobProcess], seconds: float) -> None:
         wait([worker.fileno() for worker in workers if not worker.closed], seconds)
 
-    def stop(self, workers: Sequence[Worker]) -> None:
+    def stop(self, workers: Sequence[JobProcess]) -> None:
         """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
         try:
             for worker in workers:
@@ -136,10 +139,20 @@ class Processes:
                 worker.log.unlink(missing_ok=True)
 
 
-def _start(output: int, threads: int, name: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
-    """A process with a connection to it. The limits of threads are there before anything is loaded."""
+def _environment(threads: int | None, one_thread: bool) -> dict[str, str]:
+    """The environment of a process: its limits of threads are there before anything is loaded."""
+    environment = dict(os.environ)
+    if threads is not None:
+        environment |= {"OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
+        environment |= dict.fromkeys(LIMITS, str(threads))
+    if one_thread:
+        environment |= dict.fromkeys(LIMITS, "1")
+    return environment
+
+
+def _start(output: int, environment: dict[str, str], name: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
+    """A process with a connection to it."""
     ours, theirs = Pipe()
-    environment = {**limited(threads), "OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", str(Path(child.__file__).resolve()), str(theirs.fileno())],

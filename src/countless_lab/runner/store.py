@@ -15,7 +15,7 @@ from countless.errors import CountlessError, DataError
 from countless_lab.runner.job import Job
 
 
-class Ledger:
+class ResultStore:
     """The results in a folder, and which job made each."""
 
     def __init__(self, folder: Path) -> None:

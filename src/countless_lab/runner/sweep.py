@@ -1,24 +1,25 @@
 """A sweep that survives: many jobs, each in a process of its own, whose results stay when anything fails.
 
-What has a result is not run again: a sweep that was stopped, or lost some jobs, goes on when it is called again.
+What has a result is not run again: a sweep that was stopped, or lost some jobs, goes on when it is called again. All
+experiments of several steps are sweeps: the scoreboard, growth, ablations and the paper's exhibits.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
 from countless.errors import CountlessError
 from countless.train.interrupt import Interrupt
-from countless_lab.runner.backend import Crew, Hand, Running
+from countless_lab.runner.backend import Handle, JobBackend, RunningJob
 from countless_lab.runner.job import Job, by_name, dependents
-from countless_lab.runner.process import Processes
-from countless_lab.runner.store import Ledger
+from countless_lab.runner.process import LocalProcesses
+from countless_lab.runner.store import ResultStore
 
-__all__ = ["Job", "Ledger", "Outcome", "Watch", "sweep"]
+__all__ = ["Job", "Outcome", "ResultStore", "Watch", "sweep"]
 
 TURN = 0.2  # seconds after which a Ctrl-C is noticed
 
@@ -60,13 +61,13 @@ def sweep(
     workers: int | None = None,
     watch: Watch | None = None,
     threads: int | None = None,
-    crew: Crew[Any] | None = None,
+    backend: JobBackend[Any] | None = None,
 ) -> Outcome:
     """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
 
     ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
     fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes. With a
-    ``crew``, others run the jobs.
+    ``backend``, others run the jobs.
     """
     named = by_name(jobs)
     for option, value in (("workers", workers), ("threads", threads)):
@@ -74,9 +75,9 @@ def sweep(
             raise CountlessError(f"{option} is {value}: give at least 1")
     workers = workers or usable_cores()
     threads = threads or max(1, usable_cores() // workers)
-    ledger = Ledger(folder)
-    with ledger.lock(), Interrupt() as interrupt:
-        state = _State(named, ledger, watch or Watch(), crew or Processes(workers, threads))
+    store = ResultStore(folder)
+    with store.lock(), Interrupt() as interrupt:
+        state = _State(named, store, watch or Watch(), backend or LocalProcesses(workers, threads))
         try:
             while not interrupt.requested:
                 state.start()
@@ -86,7 +87,7 @@ def sweep(
             state.listen(0.0)  # what is finished is kept
             raise KeyboardInterrupt
         finally:
-            state.crew.stop(list(state.running.values()))
+            state.backend.stop(list(state.running.values()))
 
 
 def usable_cores() -> int:
@@ -96,31 +97,43 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _State(Generic[Hand]):
+def unfinished(jobs: Mapping[str, Job], store: ResultStore) -> set[str]:
+    """The jobs to run: those without a result, and those that they need whose files are gone."""
+    found = {name for name, job in jobs.items() if store.result(job) is None}
+    left = list(found)
+    while left:
+        for need in jobs[left.pop()].needs:
+            if need not in found and not all(path.exists() for path in jobs[need].outputs(store.folder)):
+                found.add(need)
+                left.append(need)
+    return found
+
+
+class _State(Generic[Handle]):
     """Where a sweep is."""
 
-    def __init__(self, jobs: dict[str, Job], ledger: Ledger, watch: Watch, crew: Crew[Hand]) -> None:
-        self.jobs, self.ledger, self.watch, self.crew = jobs, ledger, watch, crew
-        self.done = {name for name, job in jobs.items() if ledger.result(job) is not None}
+    def __init__(self, jobs: dict[str, Job], store: ResultStore, watch: Watch, backend: JobBackend[Handle]) -> None:
+        self.jobs, self.store, self.watch, self.backend = jobs, store, watch, backend
+        self.done = jobs.keys() - unfinished(jobs, store)
         self.failed: dict[str, str] = {}
         self.left = {name: job for name, job in jobs.items() if name not in self.done}  # to be started
-        self.running: dict[str, Hand] = {}
+        self.running: dict[str, Handle] = {}
         watch.planned(len(self.done), len(jobs))
 
     def start(self) -> None:
         """Start what is ready, as long as there is room."""
         for name, job in list(self.left.items()):
-            if len(self.running) >= self.crew.most:
+            if len(self.running) >= self.backend.most:
                 return
             if self.done.issuperset(job.needs):
-                self.ledger.error_path(name).unlink(missing_ok=True)
-                self.running[name] = self.crew.start(job, self.ledger)
+                self.store.error_path(name).unlink(missing_ok=True)
+                self.running[name] = self.backend.start(job, self.store)
                 del self.left[name]
                 self.watch.started(name)
 
     def listen(self, seconds: float) -> None:
         """Hear what the processes say within this time, and see which have ended."""
-        self.crew.wait(list(self.running.values()), seconds)
+        self.backend.wait(list(self.running.values()), seconds)
         for name, worker in list(self.running.items()):
             for message in worker.messages():
                 self._hear(worker, message)
@@ -137,20 +150,20 @@ class _State(Generic[Hand]):
         waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
         return Outcome(len(self.done), dict(self.failed), waiting)
 
-    def _hear(self, worker: Running, message: dict[str, Any]) -> None:
+    def _hear(self, worker: RunningJob, message: dict[str, Any]) -> None:
         name = worker.job.name
         if "say" in message:
             self.watch.said(name, message["say"])
         elif "error" in message:
             self._fail(worker, message["error"], message["traceback"])
         else:
-            self.ledger.write(worker.job, message["result"], message["seconds"])
+            self.store.write(worker.job, message["result"], message["seconds"])
             self.done.add(name)
             self.watch.finished(name, message["seconds"])
 
-    def _fail(self, worker: Running, message: str, details: str) -> None:
+    def _fail(self, worker: RunningJob, message: str, details: str) -> None:
         name = worker.job.name
-        self.ledger.write_error(name, f"{message}\n\n{details}")
+        self.store.write_error(name, f"{message}\n\n{details}")
         self.failed[name] = message
         self.watch.failed(name, message)
         dropped = tuple(other for other in dependents(name, list(self.jobs.values())) if other in self.left)

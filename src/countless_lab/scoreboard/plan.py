@@ -1,14 +1,9 @@
-"""How much a run of the scoreboard measures, and in which steps."""
+"""How much a run of the scoreboard measures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
-
-from countless_lab.scoreboard.tables import BenchmarkTable
-
-STEPS = ("questions", "fit", "rate", "ask", "oppose")
 
 
 @dataclass(frozen=True)
@@ -44,48 +39,3 @@ QUICK = Scale(
     opponent_seconds=10.0,
     rate_seconds=5.0,
 )
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing to do in a process of its own, for a table and, where it depends on one, a training seed."""
-
-    name: str
-    table: BenchmarkTable
-    seed: int | None = None
-
-    @property
-    def title(self) -> str:
-        """What is shown while it runs."""
-        seed = "" if self.seed is None else f", seed {self.seed}"
-        return f"{self.table.name}: {TITLES[self.name]}{seed}"
-
-    def expected_seconds(self, scale: Scale) -> float:
-        """A rough guess, for the time left."""
-        return {
-            "questions": 60.0,
-            "fit": 1.2 * scale.budget,
-            "rate": 3 * scale.rate_seconds + 10,
-            "ask": 1.2 * scale.seconds,
-            "oppose": 4 * scale.opponent_seconds,
-        }[self.name]
-
-
-TITLES = {
-    "questions": "drawing questions and counting their true rows",
-    "fit": "fitting",
-    "rate": "training rate, alone and beside busy processes",
-    "ask": "asking the model",
-    "oppose": "asking DuckDB, samples and a scan",
-}
-
-
-def steps_of(tables: Sequence[BenchmarkTable], scale: Scale) -> list[Step]:
-    """All steps in order. Opponents come after the first seed's model, whose size one of the samples has."""
-    steps = []
-    for table in tables:
-        steps.append(Step("questions", table))
-        for seed in range(scale.seeds):
-            steps += [Step("fit", table, seed), Step("ask", table, seed)]
-        steps += [Step("rate", table), Step("oppose", table)]
-    return steps

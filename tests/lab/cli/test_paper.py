@@ -36,7 +36,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Outcome(len(cells), {}, ())
 
     monkeypatch.setattr("countless_lab.cli.sweeping.sweep", pretend)
-    monkeypatch.setattr("countless_lab.cli.paper.run.Ledger", lambda folder: Pretended())
+    monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended())
     return asked
 
 
@@ -167,7 +167,7 @@ class TestExhibits:
         failed = {f"cell{place}": "no memory" for place in range(7)}
         monkeypatch.setattr("countless_lab.cli.sweeping.sweep", lambda *_: Outcome(9, failed, ("one", "two")))
         partly = Pretended(lambda cell: "uniform" in cell.name)
-        monkeypatch.setattr("countless_lab.cli.paper.run.Ledger", lambda folder: partly)
+        monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: partly)
         done = run("paper", "main", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 1
         for phrase in (
@@ -181,7 +181,7 @@ class TestExhibits:
 
     def test_nothing_at_all(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("countless_lab.cli.sweeping.sweep", lambda *_: Outcome(0, {"a": "no"}, ()))
-        monkeypatch.setattr("countless_lab.cli.paper.run.Ledger", lambda folder: Pretended(lambda cell: False))
+        monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended(lambda cell: False))
         done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 1
         assert "nothing is measured yet" in done.out

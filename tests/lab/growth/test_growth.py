@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from countless.errors import CountlessError, DataError, MissingExtraError
+from countless.errors import CountlessError, MissingExtraError
 from countless.estimator.learning import Network
-from countless_lab.growth import measure as growth
 from countless_lab.growth.dimensions import DIMENSIONS, Growth, Point
-from countless_lab.growth.kept import Kept
+from countless_lab.growth.jobs import FittedModel, ServedPoint, jobs_of, serve
 from countless_lab.growth.picture import draw
-from countless_lab.runner.run_job import run_job
+from countless_lab.growth.report import report
+from countless_lab.runner.job import Job, by_name
+from countless_lab.runner.store import ResultStore
+from countless_lab.runner.sweep import unfinished
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -38,21 +41,23 @@ TINY = Growth(
 OPTIONS = ("--budget", "0.1", "--queries", 5, "--rows-most", 3_000)
 
 
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs that cost nothing; the list tells which were run."""
-    done = []
+def measured(folder: Path, points: Sequence[Point]) -> ResultStore:
+    """A store that has pretended results of these points."""
+    store = ResultStore(folder)
+    with store.lock():
+        for job in jobs_of(points):
+            store.write(job, pretended(job), 1.0)
+    return store
 
-    def pretend(name: str, one_thread: bool = False, **arguments: Any) -> dict[str, Any]:
-        done.append(name)
-        if name == "fit":
-            return {"rows_per_second": 900, "seconds": 2.0, "peak_bytes": 10**8, "file_bytes": 10**6}
-        latency = {"p50": 1.0 + len(arguments["clauses"][0]) / 100, "p90": 2.0, "p99": 3.0}
-        facts = {"latency_ms": latency, "loop_per_second": 500.0, "peak_bytes": 10**8, "torch_imported": False}
-        return facts if arguments["batch"] is None else {**facts, "many_per_second": 1_500.0}
 
-    monkeypatch.setattr(growth, "run_job", pretend)
-    return done
+def pretended(job: Job) -> dict[str, Any]:
+    if isinstance(job, FittedModel):
+        return {"rows_per_second": 900, "seconds": 2.0, "peak_bytes": 10**8, "file_bytes": 10**6}
+    if not isinstance(job, ServedPoint):
+        return {}
+    latency = {"p50": 1.0 + job.point.filters / 100, "p90": 2.0, "p99": 3.0}
+    facts = {"latency_ms": latency, "loop_per_second": 500.0, "peak_bytes": 10**8, "torch_imported": False}
+    return facts if job.point.batch is None else {**facts, "many_per_second": 1_500.0}
 
 
 class TestDimensions:
@@ -70,57 +75,33 @@ class TestDimensions:
         assert (small.rows, small.usual_rows, small.distinct) == ((50_000,), 50_000, (10, 100, 1_000, 10_000))
 
 
-class TestMeasure:
-    def test_points_share_models_and_finished_ones_are_not_measured_again(
-        self, jobs: list[str], tmp_path: Path
-    ) -> None:
+class TestJobs:
+    def test_points_share_models(self) -> None:
         points = TINY.points()
-        kept = Kept(tmp_path)
-        assert len(list(growth.measure(points, kept))) == len(points) == 10
-        assert jobs.count("fit") == len({point.fit for point in points}) == 6
-        assert jobs.count("serve") == 10
-        jobs.clear()
-        assert len(list(growth.measure(points, kept))) == 10
-        assert jobs == []
+        jobs = jobs_of(points)
+        assert len(points) == sum(isinstance(job, ServedPoint) for job in jobs) == 10
+        assert sum(isinstance(job, FittedModel) for job in jobs) == len({point.fit for point in points}) == 6
+        assert list(by_name(jobs)) == [job.name for job in jobs]
 
-    def test_a_changed_setting_is_measured_anew(self, jobs: list[str], tmp_path: Path) -> None:
-        kept = Kept(tmp_path)
-        list(growth.measure(TINY.points()[:1], kept))
-        for changed in ({"budget": 1.0}, {"queries": 9}, {"seed": 4}, {"network": Network(hidden=9)}):
-            jobs.clear()
-            list(growth.measure(replace(TINY, **changed).points()[:1], kept))
-            assert jobs == ["fit", "serve"]
+    def test_a_changed_setting_is_measured_anew(self, tmp_path: Path) -> None:
+        points = TINY.points()[:1]
+        store = measured(tmp_path, points)
+        assert unfinished(by_name(jobs_of(points)), store) == set()
+        for changed in ({"budget": 1.0}, {"seed": 4}, {"network": Network(hidden=9)}):
+            jobs = by_name(jobs_of(replace(TINY, **changed).points()[:1]))
+            assert {"columns-3", *(name for name in jobs if name.startswith("model-"))} <= unfinished(jobs, store)
+        more = by_name(jobs_of(replace(TINY, queries=9).points()[:1]))
+        assert unfinished(more, store) == set(more)  # the models of an earlier run are gone
 
-    def test_an_interruption_loses_only_the_current_point(
-        self, jobs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupted(point: Point, doing: str) -> None:
-            if (point.name, doing) == ("columns-5", "fitting"):
-                raise KeyboardInterrupt
+    def test_an_error_of_a_job_is_its_reason(self, tmp_path: Path) -> None:
+        with pytest.raises(CountlessError, match=r"no such model file: none\.countless"):
+            serve(Path("none.countless"), ["c0 = 1"], 1, None)
 
-        temporary = tmp_path / "temporary"
-        temporary.mkdir()
-        monkeypatch.setattr("tempfile.tempdir", str(temporary))
-        kept = Kept(tmp_path / "out")
-        with pytest.raises(KeyboardInterrupt):
-            list(growth.measure(TINY.points()[:2], kept, interrupted))
-        assert [path.name for path in (tmp_path / "out" / "points").iterdir()] == ["columns-3.json"]
-        assert list(temporary.iterdir()) == []
-        jobs.clear()
-        list(growth.measure(TINY.points()[:2], kept))
-        assert jobs == ["fit", "serve"]
 
-    def test_a_damaged_record_is_measured_anew(self, jobs: list[str], tmp_path: Path) -> None:
-        kept = Kept(tmp_path)
-        (tmp_path / "points" / "columns-3.json").write_text('{"settings')
-        list(growth.measure(TINY.points()[:1], kept))
-        assert jobs == ["fit", "serve"]
-
-    def test_the_report_has_ratios_and_can_be_drawn(self, jobs: list[str], tmp_path: Path) -> None:
-        kept = Kept(tmp_path)
-        assert draw(growth.report(TINY.points(), kept, "")).startswith(b"\x89PNG")
-        list(growth.measure(TINY.points(), kept))
-        found = growth.report(TINY.points(), kept, "countless bench growth")
+class TestReport:
+    def test_the_report_has_ratios_and_can_be_drawn(self, tmp_path: Path) -> None:
+        assert draw(report(TINY.points(), ResultStore(tmp_path), "")).startswith(b"\x89PNG")
+        found = report(TINY.points(), measured(tmp_path, TINY.points()), "countless bench growth")
         assert found["ratios"]["throughput, estimate_many(4) over the loop"] == 3.0
         assert found["ratios"]["latency p50, filters 2 over 1"] > 1.0
         assert str(tmp_path) not in json.dumps(found)
@@ -135,16 +116,6 @@ class TestMeasure:
         done = run("bench", "growth", "-o", "never")
         assert done.code == 1
         assert not Path("never").exists()
-
-
-class TestJobs:
-    def test_an_error_of_the_job_is_raised_here(self) -> None:
-        with pytest.raises(CountlessError, match=r"no such model file: none\.countless"):
-            run_job("serve", model="none.countless", clauses=["c0 = 1"], repeats=1, batch=None)
-
-    def test_a_job_that_breaks_says_why(self) -> None:
-        with pytest.raises(CountlessError, match="the process that was to serve failed: TypeError"):
-            run_job("serve")
 
 
 class TestCommand:
@@ -172,7 +143,13 @@ class TestCommand:
         assert "--only batch" in found["command"]
         again = run(*arguments)
         assert again.code == 0
-        assert "2 of 2 points measured by an earlier run" in again.err
+        assert "6 of 6 cells done by an earlier run" in again.err
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+            "cells",
+            "growth.json",
+            "growth.png",
+            "sweep.lock",
+        ]
         assert "estimate_many(4) over the loop" in again.out
 
     @pytest.mark.parametrize(
@@ -184,22 +161,16 @@ class TestCommand:
             (("-o", "{file}", "--only", "colums"), 2, "colums: choose from columns, distinct"),
         ],
     )
-    def test_errors(
-        self, run: Run, tmp_path: Path, jobs: list[str], arguments: tuple[str, ...], code: int, phrase: str
-    ) -> None:
+    def test_errors(self, run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, phrase: str) -> None:
         (tmp_path / "file").write_text("")
         done = run("bench", "growth", *(argument.format(file=tmp_path / "file") for argument in arguments))
         assert done.code == code
         assert phrase in done.err
-        assert jobs == []
 
-
-def test_results_are_whole_or_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    kept = Kept(tmp_path)
-    monkeypatch.setattr("os.replace", full)
-    with pytest.raises(DataError, match="No space left on device; nothing was changed: free some space"):
-        kept.write("growth.json", b"{}")
-    assert [path.name for path in tmp_path.iterdir()] == ["points"]
+    def test_a_fit_that_fails(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PYTHONWARNINGS", "error")
+        monkeypatch.setattr("countless_lab.cli.bench.growth.SIZES", replace(TINY, network=Network(hidden=2**40)))
+        done = run("bench", "growth", "-o", tmp_path / "out", *OPTIONS, "--only", "batch")
+        assert done.code == 1
+        assert "2 cells that need them did not run" in done.err
+        assert "2 cells not run: model-1500x3-" in done.err

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 Say = Callable[[str], None]
 
@@ -28,12 +28,17 @@ def until(there: Callable[[], bool], seconds: float = 20.0) -> None:
 class Count:
     """Leaves a mark whenever it is run."""
 
+    one_thread: ClassVar[bool] = False
+
     name: str
     needs: tuple[str, ...] = ()
     value: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return ()
 
     def mark(self, folder: Path) -> None:
         with open(folder / "ran.txt", "a") as file:
@@ -79,7 +84,29 @@ class Meets(Count):
     def run(self, folder: Path, progress: Say) -> dict[str, Any]:
         (folder / f"{self.name}.here").touch()
         until(lambda: all((folder / f"{name}.here").exists() for name in self.party))
-        return {"threads": {name: os.environ[name] for name in ENVIRONMENT}, "loaded": "numpy" in sys.modules}
+        return {
+            "threads": {name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            "loaded": "numpy" in sys.modules,
+        }
+
+
+@dataclass(frozen=True)
+class Timed(Meets):
+    """Has one thread."""
+
+    one_thread: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Leaves(Count):
+    """Leaves a file."""
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (folder / f"{self.name}.left",)
+
+    def run(self, folder: Path, progress: Say) -> dict[str, Any]:
+        (folder / f"{self.name}.left").touch()
+        return super().run(folder, progress)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from rich.console import Console
 from countless.data.source import connect
 from countless.errors import CountlessError, DataError
 from countless_lab.cli.sweeping import SweepWatch
-from countless_lab.runner.sweep import Job, Ledger, Outcome, Watch, sweep
-from tests.lab.runner.jobs import Breaks, Count, Meets, Stubborn, Waits, until
+from countless_lab.runner.process import LocalProcesses
+from countless_lab.runner.sweep import Job, Outcome, ResultStore, Watch, sweep
+from tests.lab.runner.jobs import ENVIRONMENT, Breaks, Count, Leaves, Meets, Stubborn, Timed, Waits, until
 
 SCRIPT = """
 import sys
@@ -97,9 +98,9 @@ class TestResults:
             ("said", "b", "counting b"),
             ("finished", "b"),
         ]
-        ledger = Ledger(tmp_path)
-        assert ledger.result(jobs[1]) == {"value": 2}
-        record = json.loads(ledger.path("a").read_text())
+        store = ResultStore(tmp_path)
+        assert store.result(jobs[1]) == {"value": 2}
+        record = json.loads(store.path("a").read_text())
         assert record["job"] == {"name": "a", "needs": [], "value": 2}
         assert record["seconds"] >= 0
         assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == ["a.json", "b.json"]
@@ -109,12 +110,23 @@ class TestResults:
     def test_changed_or_damaged_ones_are_made_again(self, tmp_path: Path) -> None:
         sweep([Count("a"), Count("b")], tmp_path)
         ran(tmp_path)
-        Ledger(tmp_path).path("b").write_text('{"job": {"na')
+        ResultStore(tmp_path).path("b").write_text('{"job": {"na')
         changed = Count("a", value=5)
-        assert Ledger(tmp_path).result(changed) is None
+        assert ResultStore(tmp_path).result(changed) is None
         sweep([changed, Count("b")], tmp_path)
         assert sorted(ran(tmp_path)) == ["a", "b"]
-        assert Ledger(tmp_path).result(changed) == {"value": 5}
+        assert ResultStore(tmp_path).result(changed) == {"value": 5}
+
+    def test_files_that_are_gone_are_made_again_only_if_needed(self, tmp_path: Path) -> None:
+        jobs = [Leaves("a"), Leaves("b", needs=("a",)), Count("c", needs=("b",))]
+        sweep(jobs, tmp_path)
+        ran(tmp_path)
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.left").unlink()
+        assert sweep(jobs, tmp_path).done == 3
+        assert ran(tmp_path) == []
+        assert sweep([*jobs[:2], Count("c", needs=("b",), value=2)], tmp_path).done == 3
+        assert ran(tmp_path) == ["a", "b", "c"]
 
     def test_a_full_disk_is_one_line_and_nothing_is_half_written(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -124,7 +136,9 @@ class TestResults:
 
         with monkeypatch.context() as patch:
             patch.setattr("os.replace", full)
-            with pytest.raises(DataError, match=r"a\.json: No space left on device; nothing was changed: free some space"):
+            with pytest.raises(
+                DataError, match=r"a\.json: No space left on device; nothing was changed: free some space"
+            ):
                 sweep([Count("a")], tmp_path)
         assert list((tmp_path / "cells").iterdir()) == []
 
@@ -139,7 +153,7 @@ class TestProcesses:
         monkeypatch.setattr("countless_lab.runner.sweep.usable_cores", lambda: 6)
         jobs = [Meets(name, party=("a", "b")) for name in ("a", "b")]
         assert sweep(jobs, tmp_path, workers=2).done == 2
-        result = Ledger(tmp_path).result(jobs[0])
+        result = ResultStore(tmp_path).result(jobs[0])
         assert result == {
             "threads": {
                 "OMP_NUM_THREADS": "3",
@@ -150,6 +164,15 @@ class TestProcesses:
             },
             "loaded": False,
         }
+
+    def test_no_limits_but_one_thread_for_what_is_timed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ENVIRONMENT:
+            monkeypatch.delenv(name, raising=False)
+        jobs = [Meets("a"), Timed("b")]
+        assert sweep(jobs, tmp_path, backend=LocalProcesses(1, None)).done == 2
+        found = [ResultStore(tmp_path).result(job) for job in jobs]
+        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        assert [result and result["threads"] for result in found] == [{}, one]
 
     def test_duckdb_keeps_to_its_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COUNTLESS_THREADS", "3")
@@ -193,7 +216,7 @@ class TestFailures:
         assert failed["a"].startswith(message)
         assert "\n" not in failed["a"]
         assert kept in (tmp_path / "cells" / "a.error.txt").read_text()
-        assert not Ledger(tmp_path).path("a").exists()
+        assert not ResultStore(tmp_path).path("a").exists()
 
 
 class TestPlans:
@@ -217,7 +240,7 @@ class TestPlans:
 
     def test_one_sweep_at_a_time(self, tmp_path: Path) -> None:
         with (
-            Ledger(tmp_path).lock(),
+            ResultStore(tmp_path).lock(),
             pytest.raises(CountlessError, match=f"another sweep is at work in {tmp_path}: wait"),
         ):
             sweep([Count("a")], tmp_path)

@@ -17,15 +17,28 @@ import pyarrow as pa
 import pytest
 
 from countless.data.source import Source
-from countless.errors import DataError
+from countless.errors import CountlessError, DataError
 from countless.estimator.estimate import Estimate
-from countless.workload import Query
+from countless.workload import Query, save
 from countless_lab.codes import PackedCodes, has_scan
+from countless_lab.runner.store import ResultStore
+from countless_lab.runner.sweep import Outcome
 from countless_lab.scoreboard.answers import Answers, ask, figures, nearer, ratio_of_medians
 from countless_lab.scoreboard.history import add_run, code_fingerprint, read_runs
 from countless_lab.scoreboard.opponents import TableInMemory
 from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_page, write_readme
-from countless_lab.scoreboard.plan import FULL, QUICK, steps_of
+from countless_lab.scoreboard.plan import FULL, QUICK, Scale
+from countless_lab.scoreboard.run import summarize
+from countless_lab.scoreboard.steps import (
+    AskModel,
+    AskOpponents,
+    DrawQuestions,
+    FitTable,
+    Given,
+    MeasureRate,
+    PrepareTable,
+    steps_of,
+)
 from countless_lab.scoreboard.tables import choose_tables, known_tables
 from countless_lab.scoreboard.workloads import draw_workloads
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
@@ -43,7 +56,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command += ["-o", "results", "--work", "work", "--page", "page.md"]
     first = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
     for _ in range(1200):
-        if list(folder.glob("work/*/*/fit-0.json")):
+        if list(folder.glob("work/cells/adult-500-fit-0-*.json")):
             break
         time.sleep(0.1)
     os.killpg(first.pid, signal.SIGINT)
@@ -59,7 +72,7 @@ def test_a_stopped_run_goes_on(measured: Path) -> None:
     lines = (measured / "again.txt").read_text(encoding="utf-8").splitlines()
     fitting = next(number for number, line in enumerate(lines) if "adult: fitting" in line)
     assert "kept from an earlier run" in lines[fitting + 1]
-    assert "[1/5]" in lines[0]
+    assert "[1/6]" in lines[0]
     assert "left)" in lines[0]
 
 
@@ -164,10 +177,14 @@ def test_with_all_tables_the_small_stand_in_is_not_needed(tmp_path: Path) -> Non
     assert [table.name for table in choose_tables((), True, tmp_path)[0]] == ["adult", "census_income", "flights"]
 
 
-def test_steps_have_a_model_before_they_ask_it() -> None:
-    tables, _ = choose_tables(("adult",), quick=True, data=Path())
-    assert [step.name for step in steps_of(tables, FULL)] == ["questions", "fit", "ask", "rate", "oppose"]
-    assert [step.seed for step in steps_of(tables, QUICK) if step.name == "fit"] == [0, 1]
+def given(folder: Path, scale: Scale) -> Given:
+    return Given(known_tables()["adult"], folder / "nosuch.parquet", 0, scale, "code", "generators")
+
+
+def test_steps_have_a_model_before_they_ask_it(tmp_path: Path) -> None:
+    kinds = [type(step) for step in steps_of(given(tmp_path, FULL))]
+    assert kinds == [PrepareTable, DrawQuestions, FitTable, AskModel, MeasureRate, AskOpponents]
+    assert [step.seed for step in steps_of(given(tmp_path, QUICK)) if isinstance(step, FitTable)] == [0, 1]
 
 
 def test_an_unknown_table_is_one_line(run: Run) -> None:  # noqa: F811
@@ -176,11 +193,25 @@ def test_an_unknown_table_is_one_line(run: Run) -> None:  # noqa: F811
     assert "unknown table 'nosuch'" in done.err
 
 
-def test_a_fit_that_fails_is_a_row(tmp_path: Path) -> None:
-    from countless_lab.scoreboard.steps import fit
+def test_a_fit_that_fails_has_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(CountlessError, match="no such file"):
+        FitTable(given(tmp_path, FULL), 0).run(tmp_path, lambda line: None)
 
-    found = fit(str(tmp_path / "nosuch.parquet"), str(tmp_path / "m.countless"), 1.0, 0)
-    assert "no such file" in found["failed"]
+
+def test_a_fit_that_fails_is_a_row(tmp_path: Path) -> None:
+    store, steps = ResultStore(tmp_path), steps_of(given(tmp_path, FULL))
+    with store.lock():
+        for step in steps:
+            if isinstance(step, FitTable | AskModel):
+                continue
+            for path in step.outputs(tmp_path):
+                path.parent.mkdir(exist_ok=True)
+                save(path, [Query("a = 1", 1)]) if isinstance(step, DrawQuestions) else path.write_text("{}")
+            store.write(step, {}, 1.0)
+    found = summarize(steps[0].given, store, Outcome(4, {steps[2].name: "no such file"}, ()))
+    assert found["fits"] == [{"seed": 0, "failed": "no such file", "ask_failed": "there is no model"}]
+    with pytest.raises(CountlessError, match="adult: preparing the table failed: no"):
+        summarize(steps[0].given, ResultStore(tmp_path / "none"), Outcome(0, {steps[0].name: "no"}, ()))
 
 
 def test_answers_are_timed_and_refusals_counted() -> None:

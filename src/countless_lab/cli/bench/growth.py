@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless.cli import show
 from countless.cli.options import Among, Duration, json_option
-from countless.data.output import json_bytes
-from countless_lab.growth.dimensions import DIMENSIONS, Growth, Point
-from countless_lab.growth.kept import Kept
-from countless_lab.growth.measure import Record, measure, records_along, report
+from countless.data.output import json_bytes, write_bytes
+from countless_lab.cli.sweeping import run_sweep, say_failures
+from countless_lab.growth.dimensions import DIMENSIONS, Growth
+from countless_lab.growth.jobs import jobs_of, remove_models
 from countless_lab.growth.picture import draw
+from countless_lab.growth.report import Record, records_along, report
 from countless_lab.measurement.requirements import require_lab
+from countless_lab.runner.store import ResultStore
 
 SIZES = Growth()
 
@@ -57,51 +56,30 @@ SIZES = Growth()
 @json_option
 def growth(
     output: Path, budget: float, queries: int, rows_most: int, only: tuple[str, ...], seed: int, as_json: bool
-) -> None:
+) -> int:
     """Draw how latency, training, memory and file size grow with the table and the question.
 
     Generates tables, fits each for a while, and asks it random questions, every fit and every serving process measured
     by itself. The folder gets growth.json and growth.png. A point that the folder holds already, measured with the same
     options, is not measured again: after Ctrl-C, the same command goes on.
     """
-    console = show.progress()
     require_lab()
-    kept = Kept(output)
     points = replace(SIZES, budget=budget, queries=queries, seed=seed).up_to(rows_most).points()
-    _measure(console, [point for point in points if point.dimension in only], kept)
+    outcome = run_sweep(jobs_of(point for point in points if point.dimension in only), output, alone=True)
     command = (
         f"countless bench growth -o DIR --budget {budget:g}s --queries {queries} --rows-most {rows_most} "
         f"--only {','.join(only)} --seed {seed}"
     )
-    found = report(points, kept, command)
+    found = report(points, ResultStore(output), command)
     for name, content in (("growth.json", json_bytes(found)), ("growth.png", draw(found))):
-        console.print(f"wrote {kept.write(name, content)}")
+        show.progress().print(f"wrote {write_bytes(output / name, content)}", soft_wrap=True)
+    if not outcome.failed:
+        remove_models(output)
     if as_json:
         click.echo(json.dumps(found))
     else:
         _show(found)
-
-
-def _measure(console: Console, points: Sequence[Point], kept: Kept) -> None:
-    """Measure what is missing, with a line for every point and a bar for all of them."""
-    have = sum(kept.find(point) is not None for point in points)
-    if have:
-        console.print(f"{have} of {show.plural(len(points), 'point')} measured by an earlier run")
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("growth", total=len(points))
-
-        def tell(point: Point, doing: str) -> None:
-            bar.update(task, description=f"{point.dimension} {point.value:,}: {doing}")
-
-        for point, record in measure(points, kept, tell):
-            bar.advance(task)
-            console.print(f"{point.dimension} {point.value:,}: {_speed(record['serving'])}")
-
-
-def _speed(serving: Record) -> str:
-    if "many_per_second" in serving:
-        return f"{serving['many_per_second']:,.0f} clauses/s, one by one {serving['loop_per_second']:,.0f}"
-    return f"{serving['latency_ms']['p50']:.2f} ms median, {serving['latency_ms']['p99']:.2f} ms p99"
+    return say_failures(outcome)
 
 
 def _show(found: Record) -> None:

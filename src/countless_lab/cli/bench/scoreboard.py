@@ -14,26 +14,27 @@ from countless.cli import show
 from countless.cli.options import Duration
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.scoreboard.page import write_page, write_readme
-from countless_lab.scoreboard.plan import FULL, QUICK, Step
-from countless_lab.scoreboard.run import Watch, Workshop
+from countless_lab.scoreboard.plan import FULL, QUICK
+from countless_lab.scoreboard.run import StepListener, measure_tables
+from countless_lab.scoreboard.steps import Step
 from countless_lab.scoreboard.tables import choose_tables, known_tables
 
 
-class _Lines(Watch):
+class _Lines(StepListener):
     """A line when a step begins, and one when it is done."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def step(self, step: Step, done: int, total: int, seconds_left: float) -> None:
+    def begins(self, step: Step, done: int, total: int, seconds_left: float) -> None:
         left = show.duration(seconds_left)
         self._console.print(f"[{done + 1}/{total}] {step.title} ... (at most about {left} left)", soft_wrap=True)
 
-    def finished(self, step: Step, facts: dict[str, Any], seconds: float | None) -> None:
-        told = "kept from an earlier run" if seconds is None else f"done in {show.duration(seconds)}"
-        if "failed" in facts:
-            told = f"failed after {show.duration(seconds or 0.0)}: {facts['failed']}"
-        self._console.print(f"    {told}", style="yellow" if "failed" in facts else None, soft_wrap=True)
+    def ends(self, seconds: float | None, failure: str | None = None) -> None:
+        message = "kept from an earlier run" if seconds is None else f"done in {show.duration(seconds)}"
+        if failure is not None:
+            message = f"failed after {show.duration(seconds or 0.0)}: {failure}"
+        self._console.print(f"    {message}", style="yellow" if failure else None, soft_wrap=True)
 
 
 @click.command(
@@ -106,7 +107,7 @@ def scoreboard(
     for name in missing:
         console.print(f"skipping {name}: it is not in {data} (--data names the folder)", style="yellow", soft_wrap=True)
     output.mkdir(parents=True, exist_ok=True)
-    Workshop(work.absolute(), data, scale).run(found, output, _Lines(console))
+    measure_tables(found, data, scale, work.absolute(), output, _Lines(console))
     if page is not None:
         write_page(output, page)
         console.print(f"wrote {page}")

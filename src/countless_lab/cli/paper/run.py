@@ -27,7 +27,7 @@ from countless_lab.paper.numbers import Record
 from countless_lab.paper.scale import SCALES
 from countless_lab.paper.study import Study, with_needs
 from countless_lab.paper.tables import data_sets
-from countless_lab.runner.sweep import Ledger, Outcome
+from countless_lab.runner.sweep import Outcome, ResultStore
 
 
 def exhibit_command(name: str, summary: str) -> click.Command:
@@ -59,7 +59,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
     @click.option(
         "--kind", default=RESMADE, show_default=True, help="Kind of model for the columns; plugins may bring others."
     )
-    @click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
+    @click.option("--workers", type=click.IntRange(min=1), help="LocalProcesses at once  [default: one per core]")
     @click.option(
         "--ray",
         metavar="ADDRESS",
@@ -132,8 +132,8 @@ def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> Out
 
 def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) -> list[Record]:
     """Write the files of an exhibit from what is known; the facts of its data sets are returned."""
-    ledger = Ledger(out)
-    gathered = [exhibit.gather(study, ledger) for study in studies]
+    store = ResultStore(out)
+    gathered = [exhibit.gather(study, store) for study in studies]
     facts = [{**one, "command": command, "machine": machine_facts()} for one in gathered if one is not None]
     for path in results.write(exhibit, facts, out):
         show.progress().print(f"wrote {path}", soft_wrap=True)

@@ -67,10 +67,10 @@ class Exhibit(ABC):
     def draw(self, facts: Sequence[Record], figure: Figure) -> None:
         """The picture, on a figure that may be given another size."""
 
-    def gather(self, study: Study, ledger: Results) -> Record | None:
+    def gather(self, study: Study, store: Results) -> Record | None:
         """The facts of one data set, as far as they are known; None if nothing is."""
         cells = with_needs(self.cells(study))
-        found = {cell.name: result for cell in cells if (result := ledger.result(cell)) is not None}
+        found = {cell.name: result for cell in cells if (result := store.result(cell)) is not None}
         results = self.results(study, found)
         if not results:
             return None
