@@ -5,7 +5,7 @@ KERNEL := $(wildcard src/countless/engine/kernel_c/*) src/countless_lab/scan.c
 # Where the tables of the scoreboard are; those that are not there are skipped.
 COUNTLESS_DATA ?= ../shared/data
 
-.PHONY: demo test scoreboard lint types tests postgres chromium clean
+.PHONY: demo test scoreboard dist lint types tests postgres chromium clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
@@ -16,6 +16,13 @@ test: lint types tests
 scoreboard: .venv/.lab
 	$(BIN)/countless bench scoreboard $(TABLES) $(if $(QUICK),--quick) --data "$(COUNTLESS_DATA)" \
 	    -o docs/results/scoreboard --page docs/scoreboard.md --readme README.md
+
+# The sdist and the wheel for Linux on x86-64, in dist/. Both are checked, installed without a compiler, and asked a question.
+# The wheel runs where glibc is 2.17 or newer; elsewhere the sdist builds the extension, or works without it.
+dist: .venv/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist -C--build-option=--plat-name=manylinux2014_x86_64
+	$(BIN)/python tools/check_dist.py dist
 
 lint: .venv/.dev
 	$(BIN)/ruff check
@@ -61,4 +68,4 @@ chromium:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .scoreboard .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*
+	rm -rf .venv .scoreboard dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*
