@@ -26,7 +26,7 @@ from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions
 from countless.train.recipe import ColumnsRecipe, train_here
 from countless_lab.runner.cluster import ClusterTasks
-from countless_lab.runner.sweep import Outcome, Watch, sweep
+from countless_lab.runner.sweep import SweepListener, SweepOutcome, sweep
 from tests.lab.runner.jobs import Breaks, Count
 
 pytestmark = pytest.mark.filterwarnings("ignore:`use_\\w+` is deprecated:DeprecationWarning")  # Ray's own
@@ -223,7 +223,7 @@ def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
     assert found.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
 
 
-class Notes(Watch):
+class Notes(SweepListener):
     """What jobs said."""
 
     def __init__(self) -> None:
@@ -239,8 +239,8 @@ def test_sweeps_run_as_tasks(ray: str, tmp_path: Path) -> None:
     with ClusterTasks(ray, tmp_path, None, 1) as backend:
         assert backend.most == 2
         found = sweep(jobs, tmp_path, watch=notes, backend=backend)
-        assert found == Outcome(2, {"bad": "ValueError: broken"}, ("c",))
+        assert found == SweepOutcome(2, {"bad": "ValueError: broken"}, ("c",))
         assert sorted(notes.lines) == ["counting a", "counting b"]
         (tmp_path / "mended").touch()
-        assert sweep(jobs, tmp_path, backend=backend) == Outcome(4, {}, ())
+        assert sweep(jobs, tmp_path, backend=backend) == SweepOutcome(4, {}, ())
     assert (tmp_path / "ran.txt").read_text().split() == ["a", "b", "bad", "c"]

@@ -12,11 +12,11 @@ from countless.arrays import IntArray
 from countless.data.source import Source
 from countless.sheet import Sheet
 from countless_lab.ablation.ideas import IDEAS
-from countless_lab.ablation.trial import QUESTION_SEED, Trial
+from countless_lab.ablation.trial import QUESTION_SEED, AblationTrial
 from countless_lab.measurement.highlight import best
 from countless_lab.measurement.machine import machine_facts
 from countless_lab.measurement.subjects import Subject
-from countless_lab.paper.cells import Asked, Data
+from countless_lab.paper.cells import Data, QuestionSet
 from countless_lab.runner.job import Job
 from countless_lab.runner.store import ResultStore
 
@@ -26,8 +26,8 @@ FEWEST = 3  # ideas that must have been run at two lengths before their ranks ar
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
     """The trials of every idea on every table for every length, and the questions they need."""
-    asked = [Asked(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
-    return [*asked, *(Trial(one, idea, length) for length in seconds for idea in ideas for one in asked)]
+    asked = [QuestionSet(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
+    return [*asked, *(AblationTrial(one, idea, length) for length in seconds for idea in ideas for one in asked)]
 
 
 def _whole(subject: Subject) -> Data:
@@ -40,7 +40,7 @@ def gather(folder: Path, jobs: Sequence[Job]) -> Record:
     trials = []
     for job in jobs:
         result = store.result(job)
-        if isinstance(job, Trial) and result is not None:
+        if isinstance(job, AblationTrial) and result is not None:
             about = {"table": job.asked.data.name, "idea": job.idea, "seconds": job.seconds}
             trials.append({**about, "options": dict(IDEAS[job.idea].options), **result})
     return {"trials": trials, "agreement": agreement(trials), "machine": machine_facts()}

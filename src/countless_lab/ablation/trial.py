@@ -12,18 +12,18 @@ import countless
 from countless import workload
 from countless.estimator.evaluate import QUANTILES, evaluate
 from countless_lab.ablation.ideas import IDEAS
-from countless_lab.paper.cells import Asked, Say
+from countless_lab.paper.cells import QuestionSet, Say
 
 QUESTION_SEED = 7_001  # of queries to select by: what is published is measured with the seeds 0 to 4
 
 
 @dataclass(frozen=True)
-class Trial:
+class AblationTrial:
     """A model made by an idea in so many ``seconds`` of training, and its q-errors on the queries ``asked``."""
 
     one_thread: ClassVar[bool] = False
 
-    asked: Asked
+    asked: QuestionSet
     idea: str
     seconds: float
     seed: int = 0

@@ -39,7 +39,7 @@ DUST = 1e-9  # rows; the service takes less for none
 
 
 @dataclass(frozen=True)
-class Options:
+class LoadTestOptions:
     """How much to ask. So many different ``clauses`` are asked; a share of ``repeated`` requests asks the first few.
 
     Before, one client asks for the cards of all columns, as the page does: so many ``refreshes``.
@@ -64,7 +64,7 @@ class Heard:
     lost: int = 0
 
 
-def measure(model: Path, options: Options) -> dict[str, Any]:
+def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
     """Ask a service of ``model`` for a while."""
     estimator = Estimator.load(model)
     clauses = random_clauses(estimator.schema, options.clauses, options.seed)
@@ -167,7 +167,7 @@ def _refresh(port: int, schema: Schema, clauses: Sequence[str]) -> list[float]:
     return found
 
 
-async def _ask(port: int, clauses: Sequence[str], known: Sequence[float], options: Options) -> Heard:
+async def _ask(port: int, clauses: Sequence[str], known: Sequence[float], options: LoadTestOptions) -> Heard:
     heard = Heard()
     end = time.perf_counter() + options.seconds
     clients = (_client(port, clauses, known, options, number, end, heard) for number in range(options.clients))
@@ -179,7 +179,7 @@ async def _client(
     port: int,
     clauses: Sequence[str],
     known: Sequence[float],
-    options: Options,
+    options: LoadTestOptions,
     number: int,
     end: float,
     heard: Heard,

@@ -24,7 +24,7 @@ from countless.errors import DataError
 from countless.estimator.estimator import Estimator
 from countless.estimator.evaluate import Evaluation, evaluate, random_workload
 from countless.workload import Query
-from countless_lab.measurement.contenders import Contender, Watch, measure, one_thread
+from countless_lab.measurement.contenders import Contender, ContestListener, measure, one_thread
 from countless_lab.measurement.machine import machine_facts
 
 OFF, ON = "particles", "particles + summary"
@@ -33,7 +33,7 @@ REPEATS = 5
 
 
 @dataclass(frozen=True)
-class Options:
+class TextContestOptions:
     """How much to measure."""
 
     queries: int = 1000
@@ -44,7 +44,7 @@ class Options:
     seed: int = 0
 
 
-def contest(table: str, model: Any, options: Options, watch: Watch) -> dict[str, Any]:
+def contest(table: str, model: Any, options: TextContestOptions, watch: ContestListener) -> dict[str, Any]:
     """All of it, as plain data."""
     estimator = Estimator.load(model)
     if not estimator.schema.texts:
@@ -125,7 +125,7 @@ def _naive_without_cache(runtime: TextRuntime, samples: int, rng: np.random.Gene
         following = tree.extend(parents.ravel(), strings.ravel()).reshape(len(strings), length, -1)[:, -1]
 
 
-def _contenders(estimator: Estimator, table: str, options: Options) -> list[Contender]:
+def _contenders(estimator: Estimator, table: str, options: TextContestOptions) -> list[Contender]:
     def sampler(method: str) -> Contender:
         name = f"{method}-{options.samples}"
         return Contender(

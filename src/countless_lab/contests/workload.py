@@ -24,7 +24,7 @@ TEMPLATES_STREAM, WORKLOAD_STREAM, ASKED_STREAM = 11, 12, 13  # keep the random 
 
 
 @dataclass(frozen=True)
-class Options:
+class WorkloadContestOptions:
     """How much to measure. ``templates`` are sets of 3 to 8 columns, ``queries`` those of the workload."""
 
     epochs: int | None = None
@@ -45,7 +45,7 @@ class Found:
     q_errors: tuple[float, ...]
 
 
-def contest(table: str, options: Options, say: Callable[[str], None]) -> dict[str, Any]:
+def contest(table: str, options: WorkloadContestOptions, say: Callable[[str], None]) -> dict[str, Any]:
     """All of it, as plain data: quantiles of the q-errors of all seeds together, and of each."""
     found = [item for seed in range(options.seeds) for item in _of_seed(table, options, seed, say)]
     return {
@@ -62,7 +62,7 @@ def contest(table: str, options: Options, say: Callable[[str], None]) -> dict[st
     }
 
 
-def _of_seed(table: str, options: Options, seed: int, say: Callable[[str], None]) -> Iterator[Found]:
+def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callable[[str], None]) -> Iterator[Found]:
     def fitted(workload: list[str] | None) -> Estimator:
         say(f"seed {seed}: fitting {PLAIN if workload is None else WORKLOAD}")
         exclude, epochs = options.exclude, options.epochs

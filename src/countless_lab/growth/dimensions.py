@@ -17,7 +17,7 @@ REPEATS = 3  # a query's latency is the least of so many
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitSettings:
     """A table and how it is fitted: points that have the same share one model."""
 
     table: Synthetic
@@ -27,7 +27,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Point:
+class GrowthPoint:
     """One measurement: a model, and the questions it is asked.
 
     The columns in ``always`` are part of every question. With ``batch``, so many are also asked in one call.
@@ -35,7 +35,7 @@ class Point:
 
     dimension: str
     value: int
-    fit: Fit
+    fit: FitSettings
     queries: int
     filters: int
     always: tuple[int, ...] = ()
@@ -55,7 +55,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrowthSizes:
     """The sizes along every dimension, and what stays as it is while one of them grows."""
 
     columns: tuple[int, ...] = (20, 50, 100, 200)
@@ -75,7 +75,7 @@ class Growth:
     seed: int = 0
     network: Network = field(default_factory=Network)
 
-    def up_to(self, rows: int) -> Growth:
+    def up_to(self, rows: int) -> GrowthSizes:
         """The same with no table of more than ``rows`` rows, and no more values than such a table can hold."""
         distinct_rows = min(self.distinct_rows, rows)
         return replace(
@@ -86,13 +86,13 @@ class Growth:
             distinct=tuple(value for value in self.distinct if 2 * value <= distinct_rows),
         )
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[GrowthPoint]:
         """Every point, dimension by dimension."""
         return [
             point(value) for name, point in self._points_along().items() for value in sorted(set(getattr(self, name)))
         ]
 
-    def _points_along(self) -> dict[str, Callable[[int], Point]]:
+    def _points_along(self) -> dict[str, Callable[[int], GrowthPoint]]:
         return {
             "columns": lambda value: self._point("columns", value, columns=value),
             "distinct": self._distinct_point,
@@ -110,14 +110,14 @@ class Growth:
         filters: int | None = None,
         queries: int | None = None,
         batch: int | None = None,
-    ) -> Point:
+    ) -> GrowthPoint:
         """The usual table and question, but for what is given."""
         table = Synthetic(rows or self.usual_rows, small_columns(columns or self.usual_columns), self.seed)
-        fit = Fit(table, self.budget, self.network)
-        return Point(dimension, value, fit, queries or self.queries, filters or self.usual_filters, batch=batch)
+        fit = FitSettings(table, self.budget, self.network)
+        return GrowthPoint(dimension, value, fit, queries or self.queries, filters or self.usual_filters, batch=batch)
 
-    def _distinct_point(self, value: int) -> Point:
+    def _distinct_point(self, value: int) -> GrowthPoint:
         """A table whose first column, which every question is about, has ``value`` values."""
         sizes = (value, *small_columns(self.distinct_columns - 1))
-        fit = Fit(Synthetic(self.distinct_rows, sizes, self.seed), self.budget, self.network)
-        return Point("distinct", value, fit, self.queries, self.distinct_filters, always=(0,))
+        fit = FitSettings(Synthetic(self.distinct_rows, sizes, self.seed), self.budget, self.network)
+        return GrowthPoint("distinct", value, fit, self.queries, self.distinct_filters, always=(0,))

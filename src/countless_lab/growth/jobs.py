@@ -22,7 +22,7 @@ from countless._version import __version__
 from countless.data.machine import peak_memory
 from countless.data.output import json_bytes, write_bytes
 from countless_lab.growth.clauses import clauses
-from countless_lab.growth.dimensions import Fit, Point
+from countless_lab.growth.dimensions import FitSettings, GrowthPoint
 from countless_lab.runner.job import Job
 
 Facts = dict[str, Any]
@@ -35,7 +35,7 @@ class GeneratedTable:
 
     one_thread: ClassVar[bool] = False
 
-    fit: Fit
+    fit: FitSettings
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class FittedModel:
 
     one_thread: ClassVar[bool] = False
 
-    fit: Fit
+    fit: FitSettings
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class DrawnClauses:
 
     one_thread: ClassVar[bool] = False
 
-    point: Point
+    point: GrowthPoint
 
     @property
     def name(self) -> str:
@@ -149,7 +149,7 @@ class ServedPoint:
 
     one_thread: ClassVar[bool] = True  # of a question; batches bring threads of their own
 
-    point: Point
+    point: GrowthPoint
 
     @property
     def name(self) -> str:
@@ -200,9 +200,9 @@ def serve(model: Path, asked: Sequence[str], repeats: int, batch: int | None) ->
     return facts
 
 
-def jobs_of(points: Iterable[Point]) -> list[Job]:
+def jobs_of(points: Iterable[GrowthPoint]) -> list[Job]:
     """The jobs of all points, those of one fit one after the other."""
-    by_fit: dict[Fit, list[Point]] = {}
+    by_fit: dict[FitSettings, list[GrowthPoint]] = {}
     for point in points:
         by_fit.setdefault(point.fit, []).append(point)
     jobs: list[Job] = []
@@ -234,7 +234,7 @@ class _Stages(countless.Listener):
         return {name: round(end - start, 3) for (name, start), end in zip(self.started.items(), ends[1:], strict=True)}
 
 
-def _label(fit: Fit) -> str:
+def _label(fit: FitSettings) -> str:
     """A name for files: the size of the table, and a digest of all the rest."""
     digest = hashlib.blake2b(json.dumps(asdict(fit), sort_keys=True).encode(), digest_size=4).hexdigest()
     return f"{fit.table.rows}x{len(fit.table.distinct)}-{digest}"

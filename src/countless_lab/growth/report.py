@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from countless_lab.growth.dimensions import Point
+from countless_lab.growth.dimensions import GrowthPoint
 from countless_lab.growth.jobs import FittedModel, ServedPoint
 from countless_lab.measurement.machine import machine_facts
 from countless_lab.runner.store import ResultStore
@@ -13,7 +13,7 @@ from countless_lab.runner.store import ResultStore
 Record = dict[str, Any]
 
 
-def report(points: Sequence[Point], store: ResultStore, command: str) -> Record:
+def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> Record:
     """Everything that is known of ``points``, whichever run measured it, as plain data."""
     records = []
     for point in points:

@@ -50,7 +50,7 @@ class Measured:
         return Measured(self.name, self.ms[:count], self.q_errors[:count])
 
 
-class Watch:
+class ContestListener:
     """Hears how the contenders go on; override what you want to show."""
 
     def counting(self, queries: int) -> None:

@@ -45,7 +45,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ModelRecipe:
     """How a model is made.
 
     ``orders`` is how many it learns, and ``order`` the seed they are drawn with; None is the table's own order. Of all
@@ -71,7 +71,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionSet:
     """Random queries with their true counts. The result has their number, and the rows and columns of the table."""
 
     one_thread: ClassVar[bool] = False
@@ -118,13 +118,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainedModel:
     """A trained model. The result has its bits per row, of rows held out and with nothing masked, and its size."""
 
     one_thread: ClassVar[bool] = False
 
     data: Data
-    recipe: Recipe
+    recipe: ModelRecipe
     epochs: int
     batch: int
     learning_rate: float
@@ -188,13 +188,13 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnswerSet:
     """A model's answers by one method and budget. The result has a q-error and a time for each query."""
 
     one_thread: ClassVar[bool] = False
 
-    model: Learned
-    questions: Asked
+    model: TrainedModel
+    questions: QuestionSet
     method: str
     samples: int
 
@@ -232,7 +232,7 @@ class Answered:
         }
 
 
-Cell = Asked | Learned | Answered
+Cell = QuestionSet | TrainedModel | AnswerSet
 
 
 def _brought(network: str = "") -> str:

@@ -26,7 +26,7 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
 
 
 def summarized(answers: Record) -> dict[str, float]:
-    """The result of an Answered cell in five figures: its q-errors, its median time, and its work per query."""
+    """The result of an AnswerSet cell in five figures: its q-errors, its median time, and its work per query."""
     return {
         **quantiles(answers["q_errors"]),
         "ms": _rounded(float(np.median(answers["ms"]))),

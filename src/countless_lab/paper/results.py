@@ -12,12 +12,12 @@ from countless_lab.paper.cells import Data
 from countless_lab.paper.drawing import pictures
 from countless_lab.paper.exhibits import EXHIBITS, Exhibit
 from countless_lab.paper.numbers import Record
-from countless_lab.paper.scale import Scale
+from countless_lab.paper.scale import PaperScale
 
 CELLS = "cells"  # the sweep's folder
 
 
-def claim(folder: Path, scale: Scale, tables: Sequence[Data]) -> None:
+def claim(folder: Path, scale: PaperScale, tables: Sequence[Data]) -> None:
     """Make ``folder`` the place for results of these tables at this scale.
 
     One that has results at another scale, or of a table with other columns, is left alone.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Scale:
+class PaperScale:
     """Sizes of the experiments.
 
     ``orders`` is how many random orders (or sets of orders) each method is tried under. ``rows`` are drawn at random
@@ -59,7 +59,7 @@ class Scale:
 PAPER_MASKINGS = ("uniform", "0.1", "0.3", "0.5", "0.7", "0.9")
 
 SCALES = {
-    "smoke": Scale(
+    "smoke": PaperScale(
         name="smoke",
         orders=2,
         rows=2_000,
@@ -82,7 +82,7 @@ SCALES = {
         text_queries=10,
         text_samples=20,
     ),
-    "small": Scale(
+    "small": PaperScale(
         name="small",
         orders=3,
         rows=300_000,
@@ -105,7 +105,7 @@ SCALES = {
         text_queries=100,
         text_samples=1_000,
     ),
-    "full": Scale(
+    "full": PaperScale(
         name="full",
         orders=8,
         rows=None,

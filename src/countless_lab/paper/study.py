@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from countless.engine.methods import METHODS
 from countless.spec import RESMADE
-from countless_lab.paper.cells import Answered, Asked, Cell, Data, Learned, Recipe
-from countless_lab.paper.scale import Scale
+from countless_lab.paper.cells import AnswerSet, Cell, Data, ModelRecipe, QuestionSet, TrainedModel
+from countless_lab.paper.scale import PaperScale
 
 NO_MASKING, MASKING = "none", "uniform"
 TEXT_MASKING = "prefix"
@@ -27,13 +27,13 @@ class Study:
     """The cells of ``data`` at one ``scale``, with models of one ``kind``."""
 
     data: Data
-    scale: Scale
+    scale: PaperScale
     kind: str = RESMADE
 
     @property
-    def questions(self) -> Asked:
+    def questions(self) -> QuestionSet:
         """What every model is asked."""
-        return Asked(self.data, self.scale.text_queries if self.data.text else self.scale.queries)
+        return QuestionSet(self.data, self.scale.text_queries if self.data.text else self.scale.queries)
 
     def model(
         self,
@@ -43,33 +43,33 @@ class Study:
         order: int | None = None,
         hidden: int | None = None,
         embedding: int | None = None,
-    ) -> Learned:
+    ) -> TrainedModel:
         """A model of the columns; what is not said is as the paper has it."""
         sizes = (hidden or self.scale.hidden, embedding or self.scale.embedding)
-        recipe = Recipe(masking, orders, order, *sizes, kind=self.kind)
+        recipe = ModelRecipe(masking, orders, order, *sizes, kind=self.kind)
         epochs = self.scale.epochs_for(self.data.name, self.data.rows)
-        return Learned(self.data, recipe, epochs, self.scale.batch, self.scale.learning_rate)
+        return TrainedModel(self.data, recipe, epochs, self.scale.batch, self.scale.learning_rate)
 
-    def text_model(self, masking: str) -> Learned:
+    def text_model(self, masking: str) -> TrainedModel:
         """A model of the text."""
-        recipe = Recipe(masking, network=self.scale.text_network)
-        return Learned(self.data, recipe, self.scale.text_epochs, self.scale.batch, self.scale.learning_rate)
+        recipe = ModelRecipe(masking, network=self.scale.text_network)
+        return TrainedModel(self.data, recipe, self.scale.text_epochs, self.scale.batch, self.scale.learning_rate)
 
-    def model_for(self, method: str, order: int) -> Learned:
+    def model_for(self, method: str, order: int) -> TrainedModel:
         """The model that a method is asked of; ``order`` is the seed of its random order, or set of orders."""
         wants = METHODS[method]
         orders = self.scale.ensemble if wants.several else 1
         return self.model(MASKING if wants.skips else NO_MASKING, orders=orders, order=order)
 
-    def answers(self, model: Learned, method: str, samples: int) -> Answered:
+    def answers(self, model: TrainedModel, method: str, samples: int) -> AnswerSet:
         """What ``model`` answers."""
-        return Answered(model, self.questions, method, samples)
+        return AnswerSet(model, self.questions, method, samples)
 
-    def contest(self, samples: int, order: int) -> dict[str, Answered]:
+    def contest(self, samples: int, order: int) -> dict[str, AnswerSet]:
         """The paper's methods at one budget and order, and those that plugins bring."""
         return {name: self.answers(self.model_for(name, order), name, samples) for name in (*PAPER, *new_methods())}
 
-    def rungs(self, samples: int, order: int) -> dict[str, list[Answered]]:
+    def rungs(self, samples: int, order: int) -> dict[str, list[AnswerSet]]:
         """Particles on the models of the paper's methods that skip, with budgets from ``samples`` up.
 
         Prefixes that are kept once take fewer forward passes than as many samples. Which budget takes about as many
@@ -81,14 +81,14 @@ class Study:
             for base in SKIPPING
         }
 
-    def likelihoods(self, order: int) -> dict[str, Learned]:
+    def likelihoods(self, order: int) -> dict[str, TrainedModel]:
         """The models of the table of likelihoods, under one order."""
         several = {
             f"multi-order({count})": self.model(NO_MASKING, orders=count, order=order) for count in self.scale.ensembles
         }
         return {"baseline": self.model(NO_MASKING, order=order), "masking": self.model(MASKING, order=order), **several}
 
-    def sizes(self) -> dict[tuple[int, int], dict[str, Answered]]:
+    def sizes(self) -> dict[tuple[int, int], dict[str, AnswerSet]]:
         """By hidden units and embedding size: progressive sampling, skipping and particles in the table's own order."""
         samples = self.scale.ablation_samples
         found = {}
@@ -102,7 +102,7 @@ class Study:
                 }
         return found
 
-    def maskings(self) -> dict[str, dict[str, Answered]]:
+    def maskings(self) -> dict[str, dict[str, AnswerSet]]:
         """By masking scheme: skipping and particles in the table's own order."""
         samples = self.scale.ablation_samples
         asked = ("skipping", PARTICLES, *(name for name in new_methods(several=False) if METHODS[name].skips))
@@ -111,7 +111,7 @@ class Study:
             for masking in self.scale.maskings
         }
 
-    def text_contest(self) -> dict[str, Answered]:
+    def text_contest(self) -> dict[str, AnswerSet]:
         """The methods for text, each on the model it needs; particles has a fraction of the samples."""
         samples = self.scale.text_samples
         budgets = {method: samples if method != PARTICLES else max(1, samples // FEWER) for method in TEXT_METHODS}
@@ -135,7 +135,7 @@ def with_needs(cells: Iterable[Cell]) -> list[Cell]:
     """The cells and all that they need, each once; what is needed comes just before what needs it first."""
     found: dict[str, Cell] = {}
     for cell in cells:
-        needed: tuple[Cell, ...] = (cell.questions, cell.model) if isinstance(cell, Answered) else ()
+        needed: tuple[Cell, ...] = (cell.questions, cell.model) if isinstance(cell, AnswerSet) else ()
         for item in (*needed, cell):
             found.setdefault(item.name, item)
     return list(found.values())

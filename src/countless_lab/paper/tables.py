@@ -10,10 +10,10 @@ from countless.data.table import EncodeOptions, columns_and_texts
 from countless.errors import DataError
 from countless_lab.measurement.subjects import Subject, subjects
 from countless_lab.paper.cells import Data
-from countless_lab.paper.scale import Scale
+from countless_lab.paper.scale import PaperScale
 
 
-def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: Scale) -> list[Data]:
+def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: PaperScale) -> list[Data]:
     """A data set for every table: of its columns, or of its text if it has nothing else.
 
     ``exclude`` names columns of any of the tables. Of a table that has both, the text is excluded, too.
@@ -21,7 +21,7 @@ def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: Scale) -> li
     return [_data(subject, scale) for subject in subjects(tables, exclude)]
 
 
-def _data(subject: Subject, scale: Scale) -> Data:
+def _data(subject: Subject, scale: PaperScale) -> Data:
     """The data set of one table. What is text is told by the very rows that are used."""
     table, exclude = subject.source, subject.exclude
     count = Source.open(table).count()

@@ -19,12 +19,12 @@ from countless_lab.runner.job import Job, by_name, dependents
 from countless_lab.runner.process import LocalProcesses
 from countless_lab.runner.store import ResultStore
 
-__all__ = ["Job", "Outcome", "ResultStore", "Watch", "sweep"]
+__all__ = ["Job", "ResultStore", "SweepListener", "SweepOutcome", "sweep"]
 
 TURN = 0.2  # seconds after which a Ctrl-C is noticed
 
 
-class Watch:
+class SweepListener:
     """Hears how a sweep goes. Nothing need be done with it."""
 
     def planned(self, done: int, jobs: int) -> None:
@@ -47,7 +47,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """What came of a sweep: results that are there, of earlier sweeps too; failures and why; jobs that did not run."""
 
     done: int
@@ -59,10 +59,10 @@ def sweep(
     jobs: Sequence[Job],
     folder: Path,
     workers: int | None = None,
-    watch: Watch | None = None,
+    watch: SweepListener | None = None,
     threads: int | None = None,
     backend: JobBackend[Any] | None = None,
-) -> Outcome:
+) -> SweepOutcome:
     """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
 
     ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
@@ -77,7 +77,7 @@ def sweep(
     threads = threads or max(1, usable_cores() // workers)
     store = ResultStore(folder)
     with store.lock(), Interrupt() as interrupt:
-        state = _State(named, store, watch or Watch(), backend or LocalProcesses(workers, threads))
+        state = _State(named, store, watch or SweepListener(), backend or LocalProcesses(workers, threads))
         try:
             while not interrupt.requested:
                 state.start()
@@ -112,7 +112,9 @@ def unfinished(jobs: Mapping[str, Job], store: ResultStore) -> set[str]:
 class _State(Generic[Handle]):
     """Where a sweep is."""
 
-    def __init__(self, jobs: dict[str, Job], store: ResultStore, watch: Watch, backend: JobBackend[Handle]) -> None:
+    def __init__(
+        self, jobs: dict[str, Job], store: ResultStore, watch: SweepListener, backend: JobBackend[Handle]
+    ) -> None:
         self.jobs, self.store, self.watch, self.backend = jobs, store, watch, backend
         self.done = jobs.keys() - unfinished(jobs, store)
         self.failed: dict[str, str] = {}
@@ -145,10 +147,10 @@ class _State(Generic[Handle]):
                 worker.close()
                 del self.running[name]
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SweepOutcome:
         """What came of it."""
         waiting = tuple(name for name in self.jobs if name not in self.done and name not in self.failed)
-        return Outcome(len(self.done), dict(self.failed), waiting)
+        return SweepOutcome(len(self.done), dict(self.failed), waiting)
 
     def _hear(self, worker: RunningJob, message: dict[str, Any]) -> None:
         name = worker.job.name

@@ -15,20 +15,20 @@ from countless.workload import calendar, patterns, profile, questions, text
 from countless.workload import load as load_queries
 from countless_lab.runner.process import LocalProcesses
 from countless_lab.runner.store import ResultStore
-from countless_lab.runner.sweep import Outcome, Watch, sweep, unfinished
+from countless_lab.runner.sweep import SweepListener, SweepOutcome, sweep, unfinished
 from countless_lab.scoreboard import workloads
 from countless_lab.scoreboard.answers import Answers, figures, nearer, ratio_of_medians, read_answers
 from countless_lab.scoreboard.history import Run, add_run, code_fingerprint, origin
-from countless_lab.scoreboard.plan import Scale
+from countless_lab.scoreboard.scale import ScoreboardScale
 from countless_lab.scoreboard.steps import (
     AskModel,
     AskOpponents,
     DrawQuestions,
     FitTable,
-    Given,
     MeasureRate,
     PrepareTable,
-    Step,
+    ScoreboardStep,
+    TableRun,
     steps_of,
 )
 from countless_lab.scoreboard.tables import BenchmarkTable
@@ -41,7 +41,7 @@ NO_MODEL = "there is no model"
 class StepListener:
     """Is told how a run goes on; override what you want to show."""
 
-    def begins(self, step: Step, done: int, total: int, seconds_left: float) -> None:
+    def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
         """A step begins, or is found to be done."""
 
     def ends(self, seconds: float | None, failure: str | None = None) -> None:
@@ -49,7 +49,12 @@ class StepListener:
 
 
 def measure_tables(
-    tables: Sequence[BenchmarkTable], data: Path, scale: Scale, work: Path, results: Path, listener: StepListener
+    tables: Sequence[BenchmarkTable],
+    data: Path,
+    scale: ScoreboardScale,
+    work: Path,
+    results: Path,
+    listener: StepListener,
 ) -> None:
     """Run all steps that have no result in ``work``, one at a time; add the figures of each table to ``results``."""
     plans = [steps_of(_given(table, data, scale)) for table in tables]
@@ -64,18 +69,18 @@ def measure_tables(
         add_run(results, table.name, scale.name, summarize(steps[0].given, store, outcome))
 
 
-def _given(table: BenchmarkTable, data: Path, scale: Scale) -> Given:
+def _given(table: BenchmarkTable, data: Path, scale: ScoreboardScale) -> TableRun:
     source = table.path(data)
     assert source is not None
     sources = "".join(inspect.getsource(module) for module in GENERATORS)
     generators = hashlib.blake2b(sources.encode(), digest_size=4).hexdigest()
-    return Given(table, source.absolute(), source.stat().st_size, scale, code_fingerprint(), generators)
+    return TableRun(table, source.absolute(), source.stat().st_size, scale, code_fingerprint(), generators)
 
 
-class _Progress(Watch):
+class _Progress(SweepListener):
     """Tells a listener of every step of all tables."""
 
-    def __init__(self, steps: Sequence[Step], listener: StepListener) -> None:
+    def __init__(self, steps: Sequence[ScoreboardStep], listener: StepListener) -> None:
         self._steps = steps
         self._places = {step.name: place for place, step in enumerate(steps)}
         self._listener = listener
@@ -99,16 +104,16 @@ class _Progress(Watch):
         self._listener.ends(time.monotonic() - self._began, message)
 
 
-def summarize(given: Given, store: ResultStore, outcome: Outcome) -> Run:
+def summarize(given: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run:
     """Every figure of a table."""
 
-    def result(step: Step) -> dict[str, Any]:
+    def result(step: ScoreboardStep) -> dict[str, Any]:
         found = store.result(step)
         if found is None:
             return {"failed": outcome.failed.get(step.name, NO_MODEL)}
         return found
 
-    def needed(step: Step) -> dict[str, Any]:
+    def needed(step: ScoreboardStep) -> dict[str, Any]:
         found = result(step)
         if "failed" in found:
             raise CountlessError(f"{step.title} failed: {found['failed']}")

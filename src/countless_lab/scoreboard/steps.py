@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from countless.errors import CountlessError
 from countless_lab.measurement.memory import held_memory
-from countless_lab.scoreboard.plan import Scale
+from countless_lab.scoreboard.scale import ScoreboardScale
 from countless_lab.scoreboard.tables import BenchmarkTable
 
 ASKED_BEFORE_MEMORY = 1_000  # questions after which the memory of a process that answers is read
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Given:
+class TableRun:
     """What the steps of a table share: where it is, how much to measure, and digests of the code.
 
     ``code`` is the product's; ``generators`` is that of the code that draws questions.
@@ -47,7 +47,7 @@ class Given:
     table: BenchmarkTable
     source: Path
     source_bytes: int
-    scale: Scale
+    scale: ScoreboardScale
     code: str
     generators: str
 
@@ -72,13 +72,13 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Step(ABC):
+class ScoreboardStep(ABC):
     """A job of the scoreboard; ``title`` is shown while it runs."""
 
     one_thread: ClassVar[bool] = False
     doing: ClassVar[str]
 
-    given: Given
+    given: TableRun
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class PrepareTable(Step):
+class PrepareTable(ScoreboardStep):
     """The table as it is measured: without the excluded columns, cut to a sample, as Parquet with zstd."""
 
     doing: ClassVar[str] = "preparing the table"
@@ -156,7 +156,7 @@ class PrepareTable(Step):
 
 
 @dataclass(frozen=True)
-class DrawQuestions(Step):
+class DrawQuestions(ScoreboardStep):
     """Both workloads with their true counts."""
 
     doing: ClassVar[str] = "drawing questions and counting their true rows"
@@ -200,7 +200,7 @@ class DrawQuestions(Step):
 
 
 @dataclass(frozen=True)
-class FitTable(Step):
+class FitTable(ScoreboardStep):
     """A fit by the command line, with default options but for the budget and the seed."""
 
     doing: ClassVar[str] = "fitting"
@@ -253,7 +253,7 @@ class FitTable(Step):
 
 
 @dataclass(frozen=True)
-class MeasureRate(Step):
+class MeasureRate(ScoreboardStep):
     """Training rows a second on a sample of the rows: with the machine to itself, and beside a busy loop per core."""
 
     doing: ClassVar[str] = "training rate, alone and beside busy processes"
@@ -295,7 +295,7 @@ class MeasureRate(Step):
 
 
 @dataclass(frozen=True)
-class AskModel(Step):
+class AskModel(ScoreboardStep):
     """A model's answers to both workloads, each question asked once."""
 
     one_thread: ClassVar[bool] = True
@@ -360,7 +360,7 @@ class AskModel(Step):
 
 
 @dataclass(frozen=True)
-class AskOpponents(Step):
+class AskOpponents(ScoreboardStep):
     """The answers of DuckDB's exact count, of samples, and of a scan of codes.
 
     One of the samples has as many bytes as the first model, if that is there: this step comes after it.
@@ -413,22 +413,22 @@ class AskOpponents(Step):
         return facts
 
 
-def steps_of(given: Given) -> list[Step]:
+def steps_of(given: TableRun) -> list[ScoreboardStep]:
     """All steps of a table in order. Opponents come after the first seed's model, whose size one of the samples has."""
-    steps: list[Step] = [PrepareTable(given), DrawQuestions(given)]
+    steps: list[ScoreboardStep] = [PrepareTable(given), DrawQuestions(given)]
     for seed in range(given.scale.seeds):
         steps += [FitTable(given, seed), AskModel(given, seed)]
     return [*steps, MeasureRate(given), AskOpponents(given)]
 
 
-def _first_output(step: Step, folder: Path) -> Path:
+def _first_output(step: ScoreboardStep, folder: Path) -> Path:
     """Where a step writes, in a folder that is there."""
     path = step.outputs(folder)[0]
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def _drawn(given: Given) -> str:
+def _drawn(given: TableRun) -> str:
     """The questions, as the names of answers tell them."""
     return DrawQuestions(given).name.removeprefix(f"{given.label}-")
 

@@ -17,7 +17,7 @@ from countless_lab.paper.cells import Cell, Data
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.scale import SCALES
 from countless_lab.paper.tables import data_sets
-from countless_lab.runner.sweep import Outcome
+from countless_lab.runner.sweep import SweepOutcome
 from tests.cli.test_cli import Run, run
 from tests.lab.paper.fabricated import Pretended
 
@@ -31,11 +31,11 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A sweep that costs nothing; the list tells which cells were asked for."""
     asked: list[str] = []
 
-    def pretend(cells: Sequence[Cell], folder: Path, *_: Any) -> Outcome:
+    def pretend(cells: Sequence[Cell], folder: Path, *_: Any) -> SweepOutcome:
         asked.extend(cell.name for cell in cells)
-        return Outcome(len(cells), {}, ())
+        return SweepOutcome(len(cells), {}, ())
 
-    monkeypatch.setattr("countless_lab.cli.sweeping.sweep", pretend)
+    monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", pretend)
     monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended())
     return asked
 
@@ -165,7 +165,7 @@ class TestExhibits:
         self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         failed = {f"cell{place}": "no memory" for place in range(7)}
-        monkeypatch.setattr("countless_lab.cli.sweeping.sweep", lambda *_: Outcome(9, failed, ("one", "two")))
+        monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", lambda *_: SweepOutcome(9, failed, ("one", "two")))
         partly = Pretended(lambda cell: "uniform" in cell.name)
         monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: partly)
         done = run("paper", "main", "adult", "--scale", "smoke", "-o", tmp_path / "out")
@@ -180,7 +180,7 @@ class TestExhibits:
         assert (tmp_path / "out" / "main.svg").exists()
 
     def test_nothing_at_all(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("countless_lab.cli.sweeping.sweep", lambda *_: Outcome(0, {"a": "no"}, ()))
+        monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", lambda *_: SweepOutcome(0, {"a": "no"}, ()))
         monkeypatch.setattr("countless_lab.cli.paper.run.ResultStore", lambda folder: Pretended(lambda cell: False))
         done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 1
@@ -191,7 +191,7 @@ class TestExhibits:
         def stopped(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("countless_lab.cli.sweeping.sweep", stopped)
+        monkeypatch.setattr("countless_lab.cli.sweep_display.sweep", stopped)
         done = run("paper", "sizes", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 130
         assert "the same command goes on from there" in done.err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from countless import Estimator
-from countless_lab.contests.service import Heard, Options, _client, random_clauses
+from countless_lab.contests.service import Heard, LoadTestOptions, _client, random_clauses
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_counted(answer: bytes, wrong: bool, refused: bool, los
         async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             end = asyncio.get_running_loop().time() + 0.1
-            await _client(port, ["TRUE"], [3.0], Options(), 0, end, heard)
+            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, heard)
             await asyncio.gather(*filter(None, replying))
         return heard
 

@@ -9,14 +9,14 @@ import pytest
 
 from countless.errors import DataError, MissingExtraError
 from countless.workload.text import KINDS
-from countless_lab.contests.text import OFF, ON, Options, contest, per_sample
-from countless_lab.measurement.contenders import Watch, one_thread
+from countless_lab.contests.text import OFF, ON, TextContestOptions, contest, per_sample
+from countless_lab.measurement.contenders import ContestListener, one_thread
 from tests.cli.test_cli import Run, run
 from tests.texts import URL, random_estimator
 
 __all__ = ["run"]
 
-FEW = Options(queries=6, slow_queries=3, mix_queries=2 * len(KINDS), samples=20, repeats=1)
+FEW = TextContestOptions(queries=6, slow_queries=3, mix_queries=2 * len(KINDS), samples=20, repeats=1)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_all_of_it_is_measured(files: tuple[Path, Path]) -> None:
-    facts = contest(str(files[0]), files[1], FEW, Watch())
+    facts = contest(str(files[0]), files[1], FEW, ContestListener())
     assert facts["contains"][OFF]["queries"] == 6
     assert facts["contains"]["skipping-20"]["queries"] == 3
     assert facts["contains"]["duckdb"]["q_max"] == 1.0
@@ -46,7 +46,7 @@ def test_a_sample_without_a_cache_is_the_same_kind_of_work() -> None:
 
 def test_a_model_without_text(model: Path) -> None:
     with pytest.raises(DataError, match="has no text column"):
-        contest("", model, FEW, Watch())
+        contest("", model, FEW, ContestListener())
 
 
 def test_the_command(run: Run, files: tuple[Path, Path]) -> None:

@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 
 from countless.data.table import EncodeOptions, Table
-from countless_lab.contests.workload import ASKED, PLAIN, RANDOM, WORKLOAD, Options, contest, draw_templates
+from countless_lab.contests.workload import (
+    ASKED,
+    PLAIN,
+    RANDOM,
+    WORKLOAD,
+    WorkloadContestOptions,
+    contest,
+    draw_templates,
+)
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -26,7 +34,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_both_are_asked_the_same(small: Path) -> None:
     said: list[str] = []
-    facts = contest(str(small), Options(epochs=1, templates=2, queries=5, asked=8, seeds=2), said.append)
+    facts = contest(str(small), WorkloadContestOptions(epochs=1, templates=2, queries=5, asked=8, seeds=2), said.append)
     assert set(facts["table"]) == {ASKED, RANDOM}
     assert all(set(models) == {PLAIN, WORKLOAD} for models in facts["table"].values())
     assert all(errors["p50"] >= 1 for models in facts["table"].values() for errors in models.values())

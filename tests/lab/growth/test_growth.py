@@ -12,7 +12,7 @@ import pytest
 
 from countless.errors import CountlessError, MissingExtraError
 from countless.estimator.learning import Network
-from countless_lab.growth.dimensions import DIMENSIONS, Growth, Point
+from countless_lab.growth.dimensions import DIMENSIONS, GrowthPoint, GrowthSizes
 from countless_lab.growth.jobs import FittedModel, ServedPoint, jobs_of, serve
 from countless_lab.growth.picture import draw
 from countless_lab.growth.report import report
@@ -23,7 +23,7 @@ from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
 
-TINY = Growth(
+TINY = GrowthSizes(
     columns=(3, 5),
     distinct=(10, 600),
     filters=(1, 2),
@@ -41,7 +41,7 @@ TINY = Growth(
 OPTIONS = ("--budget", "0.1", "--queries", 5, "--rows-most", 3_000)
 
 
-def measured(folder: Path, points: Sequence[Point]) -> ResultStore:
+def measured(folder: Path, points: Sequence[GrowthPoint]) -> ResultStore:
     """A store that has pretended results of these points."""
     store = ResultStore(folder)
     with store.lock():
@@ -62,7 +62,7 @@ def pretended(job: Job) -> dict[str, Any]:
 
 class TestDimensions:
     def test_one_thing_grows_at_a_time(self) -> None:
-        points = Growth().points()
+        points = GrowthSizes().points()
         assert tuple(dict.fromkeys(point.dimension for point in points)) == DIMENSIONS
         assert [len(point.fit.table.distinct) for point in points if point.dimension == "columns"] == [20, 50, 100, 200]
         assert {point.filters for point in points if point.dimension == "columns"} == {8}
@@ -71,7 +71,7 @@ class TestDimensions:
         assert len({point.name for point in points}) == len(points)
 
     def test_smaller_tables(self) -> None:
-        small = Growth().up_to(50_000)
+        small = GrowthSizes().up_to(50_000)
         assert (small.rows, small.usual_rows, small.distinct) == ((50_000,), 50_000, (10, 100, 1_000, 10_000))
 
 

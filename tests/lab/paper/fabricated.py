@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from countless_lab.paper.cells import Answered, Asked, Cell, Data, Learned
+from countless_lab.paper.cells import AnswerSet, Cell, Data, QuestionSet, TrainedModel
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.scale import SCALES
 from countless_lab.paper.study import Study
@@ -52,7 +52,7 @@ class Given:
 
 
 def answers(*errors: float, ms: float = 1.0, forward_rows: float = 100.0) -> dict[str, Any]:
-    """The result of an Answered cell."""
+    """The result of an AnswerSet cell."""
     return {"q_errors": list(errors), "ms": [ms] * len(errors), "forward_rows": forward_rows}
 
 
@@ -71,7 +71,7 @@ def pretend(cell: Cell) -> dict[str, Any]:
     """A plausible result, the same for the same cell."""
     random = np.random.default_rng(zlib.crc32(cell.name.encode()))
     hard = {"ev_registrations": 1.5, "news_urls": 1.4, "covtype": 0.9}.get(_data(cell).name, 1.0)
-    if isinstance(cell, Asked):
+    if isinstance(cell, QuestionSet):
         widest = {"ev_registrations": 11_060, "covtype": 7_000}.get(cell.data.name, 1_675)
         return {
             "queries": cell.queries,
@@ -80,7 +80,7 @@ def pretend(cell: Cell) -> dict[str, Any]:
             "domains": [2, widest],
             "median_rows": 900,
         }
-    if isinstance(cell, Learned):
+    if isinstance(cell, TrainedModel):
         recipe = cell.recipe
         cost = 0.3 * (recipe.masking != "none") + (0.4 + 0.02 * recipe.orders if recipe.orders > 1 else 0.0)
         return {
@@ -88,7 +88,7 @@ def pretend(cell: Cell) -> dict[str, Any]:
             "parameters": 40 * recipe.hidden**2 + 4_000 * recipe.embedding,
             "seconds": 60.0,
         }
-    assert isinstance(cell, Answered)
+    assert isinstance(cell, AnswerSet)
     recipe = cell.model.recipe
     samples = cell.samples
     small = 1.0 + 0.15 * np.log2(256 / recipe.hidden) + 0.2 * np.log2(32 / recipe.embedding)
@@ -110,4 +110,4 @@ def pretend(cell: Cell) -> dict[str, Any]:
 
 
 def _data(cell: Cell) -> Data:
-    return cell.model.data if isinstance(cell, Answered) else cell.data
+    return cell.model.data if isinstance(cell, AnswerSet) else cell.data

@@ -11,7 +11,7 @@ import pytest
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.report.counterparts import beside_the_paper, described
 from countless_lab.paper.report.differences import differences
-from countless_lab.paper.report.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, Finding
+from countless_lab.paper.report.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, PaperFinding
 from countless_lab.paper.report.page import page
 from countless_lab.paper.report.published import figures_in_words, published, table_figures
 from countless_lab.paper.study import Study
@@ -62,7 +62,7 @@ class TestPublished:
             assert 0.2 < one.value / table.value < 1.3
 
 
-def finding(part: str) -> Finding:
+def finding(part: str) -> PaperFinding:
     return next(one for one in FINDINGS if part in one.claim)
 
 

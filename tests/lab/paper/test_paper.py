@@ -15,7 +15,7 @@ from countless.errors import DataError
 from countless.sheet import Sheet, Strong
 from countless_lab.measurement.highlight import best
 from countless_lab.paper import numbers, results
-from countless_lab.paper.cells import Answered, Cell, Data, Learned
+from countless_lab.paper.cells import AnswerSet, Cell, Data, TrainedModel
 from countless_lab.paper.drawing import pictures
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.exhibits.base import find
@@ -77,9 +77,9 @@ class TestEvery:
 
         def known(cell: Cell) -> bool:
             """One model of its kind, and no questions."""
-            if isinstance(cell, Answered):
+            if isinstance(cell, AnswerSet):
                 return "none" not in cell.model.recipe.masking and cell.samples != 10_000
-            return isinstance(cell, Learned) and cell.recipe.order in (0, None) and cell.recipe.orders == 1
+            return isinstance(cell, TrainedModel) and cell.recipe.order in (0, None) and cell.recipe.orders == 1
 
         found = facts(name, *tables(name), known=known)
         assert found

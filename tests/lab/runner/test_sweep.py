@@ -17,18 +17,18 @@ from rich.console import Console
 
 from countless.data.source import connect
 from countless.errors import CountlessError, DataError
-from countless_lab.cli.sweeping import SweepWatch
+from countless_lab.cli.sweep_display import SweepDisplay
 from countless_lab.runner.process import LocalProcesses
-from countless_lab.runner.sweep import Job, Outcome, ResultStore, Watch, sweep
+from countless_lab.runner.sweep import Job, ResultStore, SweepListener, SweepOutcome, sweep
 from tests.lab.runner.jobs import ENVIRONMENT, Breaks, Count, Leaves, Meets, Stubborn, Timed, Waits, until
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from countless_lab.runner.sweep import Watch, sweep
+from countless_lab.runner.sweep import SweepListener, sweep
 from tests.lab.runner.jobs import Count, Waits
 
-class Tell(Watch):
+class Tell(SweepListener):
     def finished(self, name, seconds):
         sys.stdout.write(name)
         sys.stdout.flush()
@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 SURVIVORS: Sequence[Job] = [Count("first"), Waits("a"), Waits("b"), Count("last", needs=("a", "b"))]
 
 
-class Notes(Watch):
+class Notes(SweepListener):
     """Everything that was heard."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class TestResults:
     def test_kept_and_not_made_again(self, tmp_path: Path) -> None:
         jobs = [Count("b", needs=("a",)), Count("a", value=2)]
         notes = Notes()
-        assert sweep(jobs, tmp_path, workers=1, watch=notes) == Outcome(2, {}, ())
+        assert sweep(jobs, tmp_path, workers=1, watch=notes) == SweepOutcome(2, {}, ())
         assert ran(tmp_path) == ["a", "b"]
         assert notes.heard == [
             ("planned", 0, 2),
@@ -189,7 +189,7 @@ class TestFailures:
         ]
         notes = Notes()
         outcome = sweep(jobs, tmp_path, workers=1, watch=notes)
-        assert outcome == Outcome(1, {"bad": "ValueError: broken"}, ("needs bad", "needs both"))
+        assert outcome == SweepOutcome(1, {"bad": "ValueError: broken"}, ("needs bad", "needs both"))
         assert ("dropped", ("needs bad", "needs both"), "bad") in notes.heard
         error = (tmp_path / "cells" / "bad.error.txt").read_text()
         assert "Traceback" in error
@@ -197,7 +197,7 @@ class TestFailures:
         assert not (tmp_path / "cells" / "bad.log").exists()
         (tmp_path / "mended").touch()
         ran(tmp_path)
-        assert sweep(jobs, tmp_path, workers=1) == Outcome(4, {}, ())
+        assert sweep(jobs, tmp_path, workers=1) == SweepOutcome(4, {}, ())
         assert ran(tmp_path) == ["bad", "needs bad", "needs both"]
         assert {path.suffix for path in (tmp_path / "cells").iterdir()} == {".json"}
 
@@ -271,12 +271,12 @@ class TestStops:
         until(lambda: not any(map(alive, children)))
         (tmp_path / "go").touch()
         assert ran(tmp_path) == ["first"]
-        assert sweep(SURVIVORS, tmp_path, workers=2) == Outcome(4, {}, ())
+        assert sweep(SURVIVORS, tmp_path, workers=2) == SweepOutcome(4, {}, ())
         assert sorted(ran(tmp_path)) == ["a", "b", "last"]
         assert {path.suffix for path in (tmp_path / "cells").iterdir()} == {".json"}
 
     def test_who_does_not_listen_is_killed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Impatient(Watch):
+        class Impatient(SweepListener):
             def said(self, name: str, line: str) -> None:
                 assert alive(int(line))
                 raise KeyboardInterrupt(line)
@@ -294,7 +294,7 @@ class TestDisplay:
         console = Console(file=text, markup=False, width=100)
         jobs = [Count("a"), Breaks("b"), Count("c", needs=("b",))]
         for _ in range(2):
-            with SweepWatch(console) as watch:
+            with SweepDisplay(console) as watch:
                 sweep(jobs, tmp_path, workers=1, watch=watch)
         failure = ["b failed: ValueError: broken", "1 cell not run: b failed"]
         assert text.getvalue().splitlines() == [
@@ -307,7 +307,7 @@ class TestDisplay:
     def test_a_terminal_shows_what_runs(self) -> None:
         text = io.StringIO()
         console = Console(file=text, force_terminal=True, markup=False, width=120, color_system=None)
-        with SweepWatch(console, weights={"short": 1.0, "long [x]": 9.0, "last": 2.0}) as watch:
+        with SweepDisplay(console) as watch:
             watch.planned(0, 3)
             watch.started("short")
             watch.said("short", "begins")
@@ -318,7 +318,7 @@ class TestDisplay:
             Console(file=shown, markup=False, width=120).print(watch)
             watch.failed("last", "broken")
         lines = shown.getvalue().splitlines()
-        assert "1 of 3 cells  about 11m00s left" in lines[0]
+        assert "1 of 3 cells  about 2m00s left" in lines[0]
         assert lines[1].split("  ")[0] == "long [x]"
         assert "epoch 1 of 2 [bold]" in lines[1]
         assert "last failed: broken" in text.getvalue()

@@ -22,21 +22,21 @@ from countless.estimator.estimate import Estimate
 from countless.workload import Query, save
 from countless_lab.codes import PackedCodes, has_scan
 from countless_lab.runner.store import ResultStore
-from countless_lab.runner.sweep import Outcome
+from countless_lab.runner.sweep import SweepOutcome
 from countless_lab.scoreboard.answers import Answers, ask, figures, nearer, ratio_of_medians
 from countless_lab.scoreboard.history import add_run, code_fingerprint, read_runs
 from countless_lab.scoreboard.opponents import TableInMemory
 from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_page, write_readme
-from countless_lab.scoreboard.plan import FULL, QUICK, Scale
 from countless_lab.scoreboard.run import summarize
+from countless_lab.scoreboard.scale import FULL, QUICK, ScoreboardScale
 from countless_lab.scoreboard.steps import (
     AskModel,
     AskOpponents,
     DrawQuestions,
     FitTable,
-    Given,
     MeasureRate,
     PrepareTable,
+    TableRun,
     steps_of,
 )
 from countless_lab.scoreboard.tables import choose_tables, known_tables
@@ -177,8 +177,8 @@ def test_with_all_tables_the_small_stand_in_is_not_needed(tmp_path: Path) -> Non
     assert [table.name for table in choose_tables((), True, tmp_path)[0]] == ["adult", "census_income", "flights"]
 
 
-def given(folder: Path, scale: Scale) -> Given:
-    return Given(known_tables()["adult"], folder / "nosuch.parquet", 0, scale, "code", "generators")
+def given(folder: Path, scale: ScoreboardScale) -> TableRun:
+    return TableRun(known_tables()["adult"], folder / "nosuch.parquet", 0, scale, "code", "generators")
 
 
 def test_steps_have_a_model_before_they_ask_it(tmp_path: Path) -> None:
@@ -208,10 +208,10 @@ def test_a_fit_that_fails_is_a_row(tmp_path: Path) -> None:
                 path.parent.mkdir(exist_ok=True)
                 save(path, [Query("a = 1", 1)]) if isinstance(step, DrawQuestions) else path.write_text("{}")
             store.write(step, {}, 1.0)
-    found = summarize(steps[0].given, store, Outcome(4, {steps[2].name: "no such file"}, ()))
+    found = summarize(steps[0].given, store, SweepOutcome(4, {steps[2].name: "no such file"}, ()))
     assert found["fits"] == [{"seed": 0, "failed": "no such file", "ask_failed": "there is no model"}]
     with pytest.raises(CountlessError, match="adult: preparing the table failed: no"):
-        summarize(steps[0].given, ResultStore(tmp_path / "none"), Outcome(0, {steps[0].name: "no"}, ()))
+        summarize(steps[0].given, ResultStore(tmp_path / "none"), SweepOutcome(0, {steps[0].name: "no"}, ()))
 
 
 def test_answers_are_timed_and_refusals_counted() -> None:

@@ -13,7 +13,7 @@ from countless.cli.sheets import show_sheet
 from countless.data.output import json_bytes, write_bytes
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.ablation.study import gather, plan, sheets
-from countless_lab.cli.sweeping import run_sweep, say_failures
+from countless_lab.cli.sweep_display import run_sweep, say_failures
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.measurement.subjects import subjects
 

@@ -12,15 +12,15 @@ from rich.table import Table as TextTable
 from countless.cli import show
 from countless.cli.options import Among, Duration, json_option
 from countless.data.output import json_bytes, write_bytes
-from countless_lab.cli.sweeping import run_sweep, say_failures
-from countless_lab.growth.dimensions import DIMENSIONS, Growth
+from countless_lab.cli.sweep_display import run_sweep, say_failures
+from countless_lab.growth.dimensions import DIMENSIONS, GrowthSizes
 from countless_lab.growth.jobs import jobs_of, remove_models
 from countless_lab.growth.picture import draw
 from countless_lab.growth.report import Record, records_along, report
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.runner.store import ResultStore
 
-SIZES = Growth()
+SIZES = GrowthSizes()
 
 
 @click.command(

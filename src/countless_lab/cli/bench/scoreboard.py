@@ -14,9 +14,9 @@ from countless.cli import show
 from countless.cli.options import Duration
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.scoreboard.page import write_page, write_readme
-from countless_lab.scoreboard.plan import FULL, QUICK
 from countless_lab.scoreboard.run import StepListener, measure_tables
-from countless_lab.scoreboard.steps import Step
+from countless_lab.scoreboard.scale import FULL, QUICK
+from countless_lab.scoreboard.steps import ScoreboardStep
 from countless_lab.scoreboard.tables import choose_tables, known_tables
 
 
@@ -26,7 +26,7 @@ class _Lines(StepListener):
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def begins(self, step: Step, done: int, total: int, seconds_left: float) -> None:
+    def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
         left = show.duration(seconds_left)
         self._console.print(f"[{done + 1}/{total}] {step.title} ... (at most about {left} left)", soft_wrap=True)
 

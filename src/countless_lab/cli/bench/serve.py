@@ -11,7 +11,7 @@ import click
 from countless.cli import show
 from countless.cli.options import Duration, json_option, model_argument
 from countless.data.output import json_bytes, write_bytes
-from countless_lab.contests.service import PLACES, Options, measure
+from countless_lab.contests.service import PLACES, LoadTestOptions, measure
 
 
 @click.command(
@@ -21,18 +21,26 @@ from countless_lab.contests.service import PLACES, Options, measure
 )
 @model_argument
 @click.option(
-    "--clients", type=click.IntRange(1, 1_000), default=Options.clients, show_default=True, help="Who ask at once."
+    "--clients",
+    type=click.IntRange(1, 1_000),
+    default=LoadTestOptions.clients,
+    show_default=True,
+    help="Who ask at once.",
 )
 @click.option("--seconds", type=Duration(), default="10s", show_default=True, help="How long they ask.")
 @click.option(
     "--clauses",
     type=click.IntRange(min=1),
-    default=Options.clauses,
+    default=LoadTestOptions.clauses,
     show_default=True,
     help="How many different questions there are.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=Options.seed, show_default=True, help="Seed of everything random."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=LoadTestOptions.seed,
+    show_default=True,
+    help="Seed of everything random.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
 @json_option
@@ -45,7 +53,7 @@ def serve(
     questions, many at once. Every answer to these is compared with the library's; the exit code is 1 if one differs,
     or if a request is refused or lost.
     """
-    options = Options(clients, seconds, clauses, seed=seed)
+    options = LoadTestOptions(clients, seconds, clauses, seed=seed)
     show.progress().print(f"asking for {seconds:g} s with {show.plural(clients, 'client')} ...")
     facts = measure(model, options)
     if output is not None:

@@ -12,8 +12,8 @@ from rich.table import Table as TextTable
 
 from countless.cli import show
 from countless.cli.options import json_option
-from countless_lab.cli.bench.watch import ContestWatch
-from countless_lab.contests.text import Options, contest
+from countless_lab.cli.bench.contest_display import ContestDisplay
+from countless_lab.contests.text import TextContestOptions, contest
 from countless_lab.measurement.requirements import require_lab
 
 
@@ -21,31 +21,39 @@ from countless_lab.measurement.requirements import require_lab
 @click.argument("table")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
-    "--queries", type=click.IntRange(min=1), default=Options.queries, show_default=True, help="Pieces to look for."
+    "--queries",
+    type=click.IntRange(min=1),
+    default=TextContestOptions.queries,
+    show_default=True,
+    help="Pieces to look for.",
 )
 @click.option(
     "--slow-queries",
     type=click.IntRange(min=1),
-    default=Options.slow_queries,
+    default=TextContestOptions.slow_queries,
     show_default=True,
     help="Of them, for the methods that take long.",
 )
 @click.option(
     "--mix-queries",
     type=click.IntRange(min=1),
-    default=Options.mix_queries,
+    default=TextContestOptions.mix_queries,
     show_default=True,
     help="Patterns of all kinds.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=1),
-    default=Options.samples,
+    default=TextContestOptions.samples,
     show_default=True,
     help="Samples of the paper's methods.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=Options.seed, show_default=True, help="Seed of the questions."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=TextContestOptions.seed,
+    show_default=True,
+    help="Seed of the questions.",
 )
 @json_option
 def text(
@@ -57,10 +65,10 @@ def text(
     DuckDB's own guess and its scan. With --json the last line of standard output is one object. Takes some minutes.
     """
     require_lab()
-    options = Options(queries, slow_queries, mix_queries, samples, seed=seed)
+    options = TextContestOptions(queries, slow_queries, mix_queries, samples, seed=seed)
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        facts = contest(table, model, options, ContestWatch(console, bar))
+        facts = contest(table, model, options, ContestDisplay(console, bar))
     _show(facts)
     if as_json:
         click.echo(json.dumps(facts))

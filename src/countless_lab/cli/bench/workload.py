@@ -10,7 +10,7 @@ from rich.table import Table as TextTable
 
 from countless.cli import show
 from countless.cli.options import Names, json_option
-from countless_lab.contests.workload import Options, contest
+from countless_lab.contests.workload import WorkloadContestOptions, contest
 from countless_lab.measurement.requirements import require_lab
 
 
@@ -21,22 +21,30 @@ from countless_lab.measurement.requirements import require_lab
 @click.option(
     "--templates",
     type=click.IntRange(min=1),
-    default=Options.templates,
+    default=WorkloadContestOptions.templates,
     show_default=True,
     help="Sets of 3 to 8 columns that are filtered together.",
 )
 @click.option(
-    "--queries", type=click.IntRange(min=1), default=Options.queries, show_default=True, help="Queries of the workload."
+    "--queries",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.queries,
+    show_default=True,
+    help="Queries of the workload.",
 )
 @click.option(
     "--asked",
     type=click.IntRange(min=1),
-    default=Options.asked,
+    default=WorkloadContestOptions.asked,
     show_default=True,
     help="Questions of each kind that the models are asked.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=Options.seeds, show_default=True, help="Seeds of everything random."
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.seeds,
+    show_default=True,
+    help="Seeds of everything random.",
 )
 @json_option
 def workload(
@@ -56,7 +64,7 @@ def workload(
     """
     require_lab()
     console = show.progress()
-    options = Options(epochs, templates, queries, asked, seeds, exclude)
+    options = WorkloadContestOptions(epochs, templates, queries, asked, seeds, exclude)
     facts = contest(table, options, lambda stage: console.print(f"{stage} ..."))
     _show(facts)
     if as_json:

@@ -7,7 +7,7 @@ import click
 from countless.cli.lazy import Commands
 from countless.cli.show import plural
 from countless_lab.paper.exhibits import EXHIBITS
-from countless_lab.paper.scale import SCALES, Scale
+from countless_lab.paper.scale import SCALES, PaperScale
 
 SUMMARIES = {name: f"{exhibit.place}: {exhibit.title.lower()}." for name, exhibit in EXHIBITS.items()} | {
     "all": "All of them, and each table gets those that fit it."
@@ -26,7 +26,7 @@ class Exhibits(Commands):
         return super().get_command(ctx, name)
 
 
-def described(scale: Scale) -> str:
+def described(scale: PaperScale) -> str:
     """A scale in a sentence."""
     rows = "all rows" if scale.rows is None else f"{scale.rows:,} rows"
     longer = "".join(f" ({epochs} for {name})" for name, epochs in scale.longer)

@@ -17,7 +17,7 @@ from countless.errors import DataError
 from countless.estimator.learning import Network
 from countless.estimator.plugins import PLUGINS
 from countless.spec import RESMADE
-from countless_lab.cli.sweeping import run_sweep, say_failures
+from countless_lab.cli.sweep_display import run_sweep, say_failures
 from countless_lab.measurement.machine import machine_facts
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.paper import results
@@ -27,7 +27,7 @@ from countless_lab.paper.numbers import Record
 from countless_lab.paper.scale import SCALES
 from countless_lab.paper.study import Study, with_needs
 from countless_lab.paper.tables import data_sets
-from countless_lab.runner.sweep import Outcome, ResultStore
+from countless_lab.runner.sweep import ResultStore, SweepOutcome
 
 
 def exhibit_command(name: str, summary: str) -> click.Command:
@@ -124,7 +124,7 @@ def _unfit(exhibit: Exhibit, data: Data) -> str:
     return f"{data.name} is text only: {exhibit.name} is about columns; text is what countless paper text is about"
 
 
-def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> Outcome:
+def _measure(plan: Plan, out: Path, workers: int | None, ray: str | None) -> SweepOutcome:
     """Run the cells that have no result yet."""
     cells = with_needs(cell for exhibit, studies in plan.items() for one in studies for cell in exhibit.cells(one))
     return run_sweep(cells, out, workers, ray=ray)

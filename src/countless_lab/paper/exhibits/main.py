@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from countless.formats import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
-from countless_lab.paper.cells import Answered, Cell
+from countless_lab.paper.cells import AnswerSet, Cell
 from countless_lab.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
 from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
 from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
@@ -112,7 +112,7 @@ class Main(Exhibit):
         return None
 
 
-def _contest(study: Study, samples: int, order: int, found: Found) -> dict[str, Answered]:
+def _contest(study: Study, samples: int, order: int, found: Found) -> dict[str, AnswerSet]:
     """The cells there are: every method's, and of particles those that take as many forward passes, or fewer."""
     cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in found}
     particles = {}

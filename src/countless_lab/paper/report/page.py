@@ -16,7 +16,7 @@ from countless_lab.paper.exhibits.base import missing_note
 from countless_lab.paper.numbers import Record
 from countless_lab.paper.report.counterparts import beside_the_paper, counterpart, described
 from countless_lab.paper.report.differences import NOTES, differences
-from countless_lab.paper.report.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, Finding, Verdict
+from countless_lab.paper.report.findings import FAILS, FINDINGS, HOLDS, UNKNOWN, PaperFinding, Verdict
 from countless_lab.paper.report.pagestyle import CSS
 
 Gathered = Mapping[str, Sequence[Record]]
@@ -87,7 +87,7 @@ def _plural(verdict: str, count: int) -> str:
     return verdict if count == 1 else singular.get(verdict, verdict)
 
 
-def _finding(finding: Finding, verdicts: Sequence[Verdict]) -> str:
+def _finding(finding: PaperFinding, verdicts: Sequence[Verdict]) -> str:
     lines = [
         f'<li><span class="verdict {CLASSES[one.verdict]}">{escape(one.verdict)}</span> '
         f"<b>{escape(one.data)}</b>: {escape(one.figures)}</li>"

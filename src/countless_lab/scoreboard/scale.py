@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScoreboardScale:
     """How long to train, how many questions to ask, and for how long at most.
 
     ``seconds`` bounds the answers to one workload, by the model and by each opponent; ``rows`` cuts every table.
@@ -28,8 +28,8 @@ class Scale:
         return asdict(self)
 
 
-FULL = Scale()
-QUICK = Scale(
+FULL = ScoreboardScale()
+QUICK = ScoreboardScale(
     "quick",
     budget=60.0,
     seeds=2,

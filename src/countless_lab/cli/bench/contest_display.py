@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from countless_lab.measurement.contenders import Measured, Watch
+from countless_lab.measurement.contenders import ContestListener, Measured
 
 
-class ContestWatch(Watch):
+class ContestDisplay(ContestListener):
     """A bar for the contender at work, and a line for each that is done."""
 
     def __init__(self, console: Console, bar: Progress) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from rich.text import Text
 from countless.cli import show
 from countless.cli.show import duration, plural
 from countless_lab.runner.process import LocalProcesses
-from countless_lab.runner.sweep import Job, Outcome, Watch, sweep
+from countless_lab.runner.sweep import Job, SweepListener, SweepOutcome, sweep
 
 if TYPE_CHECKING:
     from countless_lab.runner.cluster import ClusterTasks
@@ -33,14 +33,14 @@ def run_sweep(
     threads: int | None = None,
     ray: str | None = None,
     alone: bool = False,
-) -> Outcome:
+) -> SweepOutcome:
     """Run what has no result in ``out`` yet, here or on a Ray cluster, and show how it goes on.
 
     With ``alone``, one job runs at a time and has the machine to itself, so that its times are those of a user.
     """
     console = show.progress()
     try:
-        with _backend(ray, alone, out, workers, threads) as backend, SweepWatch(console) as watch:
+        with _backend(ray, alone, out, workers, threads) as backend, SweepDisplay(console) as watch:
             return sweep(jobs, out, workers, watch, threads, backend)
     except KeyboardInterrupt:
         console.print(
@@ -60,7 +60,7 @@ def _backend(
     return ClusterTasks(ray, out, workers, threads or 1)
 
 
-def say_failures(outcome: Outcome) -> int:
+def say_failures(outcome: SweepOutcome) -> int:
     """The exit code; what failed is listed."""
     if not outcome.failed:
         return 0
@@ -76,21 +76,17 @@ def say_failures(outcome: Outcome) -> int:
     return 1
 
 
-class SweepWatch(Watch):
-    """Shows a sweep on ``console``: live on a terminal, a line for every cell that ends elsewhere.
+class SweepDisplay(SweepListener):
+    """Shows a sweep on ``console``: live on a terminal, a line for every cell that ends elsewhere."""
 
-    Cells may differ in length. ``weights`` tells how much, by name and in any unit; otherwise all count the same.
-    """
-
-    def __init__(self, console: Console, weights: Mapping[str, float] | None = None) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
         self.pace = Pace()
-        self._weights = weights or {}
         self._done = self._failed = self._dropped = self._jobs = 0
         self._running: dict[str, tuple[float, str]] = {}  # when each began, and its last line
         self._live: Live | None = None
 
-    def __enter__(self) -> SweepWatch:
+    def __enter__(self) -> SweepDisplay:
         if self.console.is_terminal:
             self._live = Live(self, console=self.console, refresh_per_second=4, transient=True)
             self._live.start()
@@ -103,9 +99,7 @@ class SweepWatch(Watch):
 
     def planned(self, done: int, jobs: int) -> None:
         self._done, self._jobs = done, jobs
-        # Weights may be those of all cells, also of those that an earlier sweep has done: which, is not told.
-        mean = sum(self._weights.values()) / len(self._weights) if self._weights else 1.0
-        self.pace.left = (jobs - done) * mean
+        self.pace.left = jobs - done
         if done:
             self.console.print(f"{done:,} of {plural(jobs, 'cell')} done by an earlier run")
 
@@ -120,19 +114,19 @@ class SweepWatch(Watch):
     def finished(self, name: str, seconds: float) -> None:
         self._running.pop(name, None)
         self._done += 1
-        self.pace.finished(self._weight(name), seconds)
+        self.pace.finished(seconds)
         if self._live is None:
             self.console.print(f"{self._done}/{self._jobs}  {name}: {duration(seconds)}", soft_wrap=True)
 
     def failed(self, name: str, message: str) -> None:
         self._running.pop(name, None)
         self._failed += 1
-        self.pace.left -= self._weight(name)
+        self.pace.left -= 1
         self.console.print(f"{name} failed: {message}", style="red", soft_wrap=True)
 
     def dropped(self, names: tuple[str, ...], need: str) -> None:
         self._dropped += len(names)
-        self.pace.left -= sum(map(self._weight, names))
+        self.pace.left -= len(names)
         self.console.print(f"{plural(len(names), 'cell')} not run: {need} failed", style="yellow", soft_wrap=True)
 
     def __rich__(self) -> RenderableType:
@@ -156,9 +150,6 @@ class SweepWatch(Watch):
         left = self.pace.seconds_left([now - began for began, _ in tuple(self._running.values())])
         return text if left is None else text.append(f"  about {duration(left)} left")
 
-    def _weight(self, name: str) -> float:
-        return self._weights.get(name, 1.0)
-
 
 class Pace:
     """How long a sweep may still take, when some of its cells are long and some are short.
@@ -166,34 +157,32 @@ class Pace:
     The mean of the cells that have finished is too small while long ones run: those that are short finish first. So the
     time that running cells have taken counts too, which is the likeliest mean if cells last exponentially.
 
-    >>> pace = Pace(left=10.0, at_once=2)
-    >>> pace.finished(1.0, 10.0)
+    >>> pace = Pace(left=10, at_once=2)
+    >>> pace.finished(10.0)
     >>> pace.seconds_left([10.0, 0.0]) is None  # too early to tell
     True
-    >>> pace.finished(1.0, 20.0)
+    >>> pace.finished(20.0)
     >>> pace.seconds_left([10.0, 0.0])
     80.0
     """
 
-    def __init__(self, left: float = 0.0, at_once: int = 1) -> None:
-        self.left = left  # the weight of all that has not ended
+    def __init__(self, left: int = 0, at_once: int = 1) -> None:
+        self.left = left  # cells that have not ended
         self.at_once = at_once
         self._cells = 0
-        self._weight = 0.0
         self._seconds = 0.0
 
-    def finished(self, weight: float, seconds: float) -> None:
-        """A cell of this weight took so long."""
-        self.left -= weight
+    def finished(self, seconds: float) -> None:
+        """A cell took ``seconds``."""
+        self.left -= 1
         self._cells += 1
-        self._weight += weight
         self._seconds += seconds
 
     def seconds_left(self, running: list[float]) -> float | None:
         """An estimate, once a cell per process has finished. ``running`` is what running cells have taken so far."""
-        if self._cells < self.at_once or self._weight <= 0:
+        if self._cells < self.at_once:
             return None
         if self.left <= 0:
             return 0.0
-        pace = (self._seconds + sum(running)) / self._weight
-        return pace * max(self.left / self.at_once, self._weight / self._cells)  # the last cell is a whole one
+        pace = (self._seconds + sum(running)) / self._cells
+        return pace * max(self.left / self.at_once, 1.0)  # the last cell is a whole one
