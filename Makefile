@@ -5,7 +5,7 @@ KERNEL := $(wildcard src/countless/engine/kernel_c/*) src/countless_lab/scan.c
 # Where the tables of the scoreboard are; those that are not there are skipped.
 COUNTLESS_DATA ?= ../shared/data
 
-.PHONY: demo test scoreboard lint types tests postgres chromium clean
+.PHONY: demo test scoreboard dist lint types tests postgres chromium clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
@@ -13,9 +13,16 @@ demo: .venv/.train
 test: lint types tests
 
 # Measures the product as shipped, and writes docs/scoreboard.md. QUICK=1: three tables in 12 minutes. TABLES="adult flights": only these.
-scoreboard: .venv/.bench
+scoreboard: .venv/.lab
 	$(BIN)/countless bench scoreboard $(TABLES) $(if $(QUICK),--quick) --data "$(COUNTLESS_DATA)" \
 	    -o docs/results/scoreboard --page docs/scoreboard.md --readme README.md
+
+# The sdist and the wheel for Linux on x86-64, in dist/. Both are checked, installed without a compiler, and asked a question.
+# The wheel runs where glibc is 2.17 or newer; elsewhere the sdist builds the extension, or works without it.
+dist: .venv/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist -C--build-option=--plat-name=manylinux2014_x86_64
+	$(BIN)/python tools/check_dist.py dist
 
 lint: .venv/.dev
 	$(BIN)/ruff check
@@ -51,14 +58,14 @@ chromium:
 
 .venv/.dev: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@ .venv/.train .venv/.bench
+	touch $@ .venv/.train .venv/.lab
 
-.venv/.bench: pyproject.toml constraints.txt $(KERNEL) | .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[bench]'
+.venv/.lab: pyproject.toml constraints.txt $(KERNEL) | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab]'
 	touch $@ .venv/.train
 
 .venv:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .scoreboard .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*
+	rm -rf .venv .scoreboard dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*

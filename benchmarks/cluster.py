@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 import countless
-from countless.bench.machine import machine_facts
 from countless.cluster.session import ray_module
+from countless_lab.measurement.machine import machine_facts
 
 BAR = 0.005
 MEMORY = 4 * 10**9  # of either; it decides how rows are shuffled

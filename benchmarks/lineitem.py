@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/lineitem.py --work FOLDER [--scale 2] [--memory 2GB] [--budget 10m] [-o FOLDER]
 
-The table is made by tpchgen-cli (pip install 'countless[bench]'); scale factor 2 has 12 million rows. Measured are the
+The table is made by tpchgen-cli (pip install 'countless[lab]'); scale factor 2 has 12 million rows. Measured are the
 rows a second of encoding, the peak memory of a whole fit, the training rate from files beside the rate in memory, of
 the same rows, in turn; and the q-errors of random queries about columns and of patterns about l_comment. Each step is a
 process of its own. What is done stays in the folder of --work, and is not done again; the results are lineitem.json.
@@ -22,12 +22,11 @@ import numpy as np
 from rich.console import Console
 
 from countless import fit, load
-from countless.bench.machine import machine_facts
-from countless.bench.memory import peak_memory
 from countless.cli.fitting import FitView
 from countless.cli.options import Amount, Duration
 from countless.data.blocks import blocks
 from countless.data.codes import CodesFolder
+from countless.data.machine import peak_memory
 from countless.data.mapped import mapped_table
 from countless.data.memory import Memory
 from countless.data.table import Table
@@ -36,6 +35,7 @@ from countless.spec import ModelSpec
 from countless.train.columns import ColumnsTask
 from countless.train.loop import train
 from countless.train.options import TrainOptions
+from countless_lab.measurement.machine import machine_facts
 
 SEED = 5
 ROUNDS = 4  # of training from files and in memory, in turn

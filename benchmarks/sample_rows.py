@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from countless import fit
-from countless.bench.machine import machine_facts
-from countless.bench.plot import draw_lines, require_plotting
 from countless.cli.options import Amount, Duration, Names
 from countless.data.source import Source
 from countless.estimator.evaluate import evaluate, random_workload
+from countless_lab.growth.picture import draw_lines
+from countless_lab.measurement.machine import machine_facts
+from countless_lab.measurement.requirements import require_plotting
 
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 SEED = 11

@@ -22,11 +22,11 @@ import duckdb
 import numpy as np
 
 from countless import Estimator, fit, load
-from countless.bench.machine import machine_facts
 from countless.data.source import Source
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import random_workload
 from countless.workload import Query
+from countless_lab.measurement.machine import machine_facts
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "scaling"
 KEPT = 20_000  # rows of the base that its file keeps

@@ -12,6 +12,7 @@ import click
 import pytest
 
 import countless
+import countless_lab
 from countless import errors
 from countless.cli.main import cli
 
@@ -53,7 +54,12 @@ PUBLIC = {
     "fit",
     "load",
 }
-MODULES = [module.name for module in pkgutil.walk_packages(countless.__path__, "countless.")]
+MODULES = [
+    module.name
+    for package in (countless, countless_lab)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.rpartition(".")[2].startswith("_")
+]
 ROOT = Path(__file__).parents[1]
 
 
@@ -102,8 +108,9 @@ def test_the_readmes_command_lines_are_not_stale() -> None:
         assert set(re.findall(r"(?<!\S)\[?(--?[a-z][a-z-]*)", rest.split("#")[0])) <= known
 
 
-def test_the_changelog_knows_this_version() -> None:
+def test_the_changelog_and_the_citation_know_this_version() -> None:
     assert f"## {countless.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {countless.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_no_source_file_is_about_everything() -> None:

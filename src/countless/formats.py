@@ -22,6 +22,15 @@ def factor(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
+def number(value: float) -> str:
+    """Three digits or so.
+
+    >>> number(1.0942), number(38.64), number(1150.2), number(0.0091)
+    ('1.09', '38.6', '1,150', '0.01')
+    """
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
 def duration(seconds: float) -> str:
     """A time for people.
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,6 @@ from countless.baselines.registry import BASELINES
 from countless.cli import show
 from countless.cli.main import COMMANDS, main
 from countless.cli.options import Duration
-from countless.data.headers import CENSUS
-from countless.data.papers import PAPER_DATA
 from countless.data.source import connect
 from countless.errors import ServerError
 from countless.estimator.estimator import Estimator
@@ -207,32 +205,6 @@ class TestFit:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert Estimator.load(model).report["epochs"] > epochs
-
-
-class TestDataSetsByName:
-    def test_fit_and_evaluate(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        rows = [f"{n},{','.join(str(n * place % 5) for place in range(68))}" for n in range(200)]
-        (tmp_path / "USCensus1990.data.txt").write_text("\n".join([",".join(CENSUS), *rows]) + "\n")
-        monkeypatch.setenv("COUNTLESS_DATA", str(tmp_path))
-        model = tmp_path / "m"
-        done = run("fit", "census", "-o", model, *FAST)
-        assert done.code == 1
-        assert "has 200 rows, and the census data 2,458,285" in done.err.splitlines()[-1]
-        monkeypatch.setitem(PAPER_DATA, "census", replace(PAPER_DATA["census"], rows=200))
-        done = run("fit", "census", "-o", model, *FAST)
-        assert done.code == 0, done.err
-        assert "200 rows, 68 columns" in done.err
-        assert Estimator.load(model).columns == CENSUS[1:]
-        assert run("evaluate", model, "census", "--queries", 5).code == 0
-
-    def test_what_is_absent(self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("COUNTLESS_DATA", str(tmp_path))
-        done = run("fit", "kdd", "-o", tmp_path / "m")
-        assert done.code == 1
-        assert done.err == (
-            "error: no kdd data: download cup98LRN.txt from https://kdd.ics.uci.edu/databases/kddcup98/kddcup98.html "
-            f"into {tmp_path}, or name its folder by COUNTLESS_DATA\n"
-        )
 
 
 class TestEstimate:

@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 from countless.baselines.postgres.server import Server
-from countless.bench.subjects import subjects
 from countless.cli.main import main
 from countless.data.source import Source
 from countless.errors import DataError, SourceError
@@ -20,6 +19,7 @@ from countless.estimator.learning import Listener
 from countless.options import Network
 from countless.serve.models import load_models
 from countless.serve.tables import CheckedTable
+from countless_lab.measurement.subjects import subjects
 
 FAST = ("--epochs", "1", "--hidden", "16", "--blocks", "1", "--embedding", "8", "--no-summary")
 

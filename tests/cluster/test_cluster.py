@@ -9,8 +9,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from countless.bench.remote import ClusterCrew
-from countless.bench.sweep import Outcome, Watch, sweep
 from countless.cluster.encoding import encode_on
 from countless.cluster.rows import Rows, reader
 from countless.cluster.session import Cluster
@@ -28,7 +26,9 @@ from countless.spec import ModelSpec
 from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions
 from countless.train.recipe import ColumnsRecipe, train_here
-from tests.bench.cells import Breaks, Count
+from countless_lab.runner.cluster import ClusterTasks
+from countless_lab.runner.sweep import SweepListener, SweepOutcome, sweep
+from tests.lab.runner.jobs import Breaks, Count
 
 pytestmark = pytest.mark.filterwarnings("ignore:`use_\\w+` is deprecated:DeprecationWarning")  # Ray's own
 
@@ -228,7 +228,7 @@ def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
     assert found.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
 
 
-class Notes(Watch):
+class Notes(SweepListener):
     """What jobs said."""
 
     def __init__(self) -> None:
@@ -241,11 +241,11 @@ class Notes(Watch):
 def test_sweeps_run_as_tasks(ray: str, tmp_path: Path) -> None:
     jobs = [Count("b", needs=("a",)), Count("a", value=2), Breaks("bad"), Count("c", needs=("bad",))]
     notes = Notes()
-    with ClusterCrew(ray, tmp_path, None, 1) as crew:
-        assert crew.most == 2
-        found = sweep(jobs, tmp_path, watch=notes, crew=crew)
-        assert found == Outcome(2, {"bad": "ValueError: broken"}, ("c",))
+    with ClusterTasks(ray, tmp_path, None, 1) as backend:
+        assert backend.most == 2
+        found = sweep(jobs, tmp_path, watch=notes, backend=backend)
+        assert found == SweepOutcome(2, {"bad": "ValueError: broken"}, ("c",))
         assert sorted(notes.lines) == ["counting a", "counting b"]
         (tmp_path / "mended").touch()
-        assert sweep(jobs, tmp_path, crew=crew) == Outcome(4, {}, ())
+        assert sweep(jobs, tmp_path, backend=backend) == SweepOutcome(4, {}, ())
     assert (tmp_path / "ran.txt").read_text().split() == ["a", "b", "bad", "c"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from countless.cli.bench.fuzz import tables as command
 from countless.errors import DataError
+from countless_lab.cli.bench.fuzz import tables as command
 from countless_lab.fuzz import fitting
 from countless_lab.fuzz.child import Children, Limits
 from countless_lab.fuzz.fitting import check_fit

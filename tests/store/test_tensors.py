@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from countless.errors import ModelFileError
-from countless.store import DTYPES, StoredTensors
+from countless.options import DTYPES
+from countless.store import StoredTensors
 
 LOOKUPS = ("grams", "context.embedding")
 

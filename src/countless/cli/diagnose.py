@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,17 +14,17 @@ from rich.console import Console
 from rich.progress import Progress
 
 from countless import workload
-from countless.bench.diagnosis.picture import draw
-from countless.bench.diagnosis.sheets import findings, markdown, sheets
-from countless.bench.files import make_folder, to_bytes, write_whole
-from countless.bench.plot import require_plotting
 from countless.cli import show
 from countless.cli.options import json_option, model_argument
 from countless.cli.sheets import show_sheet
+from countless.data.output import json_bytes, make_folder, write_bytes
+from countless.errors import MissingExtraError
 from countless.estimator.diagnosis import Diagnosis, Effort
 from countless.estimator.diagnosis import diagnose as find_out
 from countless.estimator.diagnosis.settling import FIRST, MOST
+from countless.estimator.diagnosis.sheets import findings, markdown, sheets
 from countless.estimator.estimator import Estimator
+from countless.extensions import PICTURES, installed, load
 
 
 class Numbers(click.ParamType[tuple[int, int]]):
@@ -97,9 +98,9 @@ def diagnose(
     """
     if workload_file is not None and filters is not None:
         raise click.UsageError("--filters is for random queries: leave it out with --workload")
+    draw = None if output is None else _drawer()
     if output is not None:
-        require_plotting()
-        make_folder(output, ".")
+        make_folder(output)
     estimator = Estimator.load(model)
     asked = None if workload_file is None else workload.load(workload_file)
     with Stages(show.progress()) as stages:
@@ -114,8 +115,8 @@ def diagnose(
             effort=Effort(most=most_particles),
             tell=stages.tell,
         )
-    if output is not None:
-        _write(found, output, f"Diagnosis of {model.name}")
+    if output is not None and draw is not None:
+        _write(found, draw(found), output, f"Diagnosis of {model.name}")
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:
@@ -149,12 +150,21 @@ class Stages:
         self._bar.update(self._task, description=stage, completed=done, total=total)
 
 
-def _write(found: Diagnosis, folder: Path, title: str) -> None:
-    contents = {f"diagnosis.{kind}": content for kind, content in draw(found).items()}
+def _drawer() -> Callable[[Diagnosis], dict[str, bytes]]:
+    """The function that draws a diagnosis: the laboratory brings it, with matplotlib."""
+    entry = installed(PICTURES).get("diagnosis")
+    if entry is None:
+        raise MissingExtraError("drawing needs matplotlib: pip install 'countless[lab]'")
+    drawer: Callable[[], Callable[[Diagnosis], dict[str, bytes]]] = load(entry)
+    return drawer()
+
+
+def _write(found: Diagnosis, pictures: dict[str, bytes], folder: Path, title: str) -> None:
+    contents = {f"diagnosis.{kind}": content for kind, content in pictures.items()}
     contents["diagnosis.md"] = markdown(found, title, "diagnosis.svg").encode()
-    contents["diagnosis.json"] = to_bytes(found.to_json(answers=True))
+    contents["diagnosis.json"] = json_bytes(found.to_json(answers=True))
     for name, content in contents.items():
-        show.progress().print(f"wrote {write_whole(folder / name, content)}", soft_wrap=True)
+        show.progress().print(f"wrote {write_bytes(folder / name, content)}", soft_wrap=True)
 
 
 def _show(found: Diagnosis, tables: bool) -> None:

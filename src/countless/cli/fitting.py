@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from countless.bench.memory import peak_memory
 from countless.cli.show import (
     asked_for,
     characters,
@@ -29,6 +28,7 @@ from countless.cli.show import (
     validation,
 )
 from countless.data.codes import PARTIAL, is_codes, remove, remove_spills
+from countless.data.machine import peak_memory
 from countless.data.progress import Reading
 from countless.data.schema import Schema
 from countless.data.table import EXCLUDED

@@ -1,4 +1,4 @@
-"""A group of commands, each in a module of its own that is loaded when it is run."""
+"""A group of commands, each in a module of its own that is loaded when it is run, and those that packages bring."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Any
 
 import click
 
+from countless.errors import CountlessError
+from countless.extensions import installed, load
 from countless_command import leaving_at_once
 
 
 class Commands(click.Group):
-    """Command ``name`` is the object ``name`` of the module ``{modules}.{name}``; ``summaries`` lists them all."""
+    """Command ``name`` is the object ``name`` of the module ``{modules}.{name}``; ``summaries`` lists them all.
 
-    def __init__(self, *args: Any, modules: str, summaries: dict[str, str], **options: Any) -> None:
+    With ``extensions``, a group of entry points, installed packages bring more; they are looked up for names that are
+    not in the list, and for the help.
+    """
+
+    def __init__(
+        self, *args: Any, modules: str, summaries: dict[str, str], extensions: str | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self._modules = modules
         self._summaries = summaries
+        self._extensions = extensions
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -30,16 +39,30 @@ class Commands(click.Group):
             raise click.exceptions.Exit(0) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._summaries)
+        brought = installed(self._extensions) if self._extensions else {}
+        return list(dict.fromkeys((*self._summaries, *brought)))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in self._summaries:
-            return None
         with leaving_at_once():
-            command = getattr(importlib.import_module(f"{self._modules}.{name}"), name)
+            if name in self._summaries:
+                command = getattr(importlib.import_module(f"{self._modules}.{name}"), name)
+            elif self._extensions and (entry := installed(self._extensions).get(name)) is not None:
+                command = load(entry)
+            else:
+                return None
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(self._summaries.items()))
+            formatter.write_dl([(name, self._summary(ctx, name)) for name in self.list_commands(ctx)])
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        """What a command does, in one line."""
+        if name in self._summaries:
+            return self._summaries[name]
+        try:
+            command = self.get_command(ctx, name)
+        except CountlessError as error:
+            return str(error)
+        return (command.short_help or command.get_short_help_str()) if command is not None else ""

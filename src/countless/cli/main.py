@@ -13,6 +13,7 @@ from countless._version import __version__
 from countless.cli.lazy import Commands
 from countless.errors import CountlessError, OptionError
 from countless.estimator.plugins import load_plugins
+from countless.extensions import COMMANDS as EXTENSIONS
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a full or broken disk answers to a write
 
@@ -34,8 +35,6 @@ COMMANDS = {
     "advise": "Where does PostgreSQL's planner err, and which statistics would help?",
     "serve": "Answer questions over HTTP, with a page to ask them.",
     "info": "What does a model file hold?",
-    "bench": "Measure accuracy, speed and size.",
-    "paper": "Run the paper's experiments on your tables.",
     "demo": "Fit the embedded table and compare estimates with the truth.",
 }
 
@@ -44,6 +43,7 @@ COMMANDS = {
     cls=Commands,
     modules="countless.cli",
     summaries=COMMANDS,
+    extensions=EXTENSIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\b\nExample:\n"
     "  countless fit people.parquet -o people.countless\n"

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from countless.bench.sheet import ABSENT, Sheet, Strong
+from countless.sheet import ABSENT, Sheet, Strong
 
 
 def show_sheet(console: Console, sheet: Sheet) -> None:

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from countless.data.datasets import EMBEDDED
+from countless.data.datasets import EMBEDDED, brought_data_set
 from countless.data.location import locate
-from countless.data.papers import FOLDER, PAPER_DATA
 from countless.data.source import files_of
 from countless.errors import SourceError
 
@@ -45,10 +44,10 @@ def _facts(source: Any, table: str | None, query: str | None) -> list[Any] | Non
         files = [location.place, *([str(wal)] if wal.exists() else [])]
         return [*map(_stated, files), location.table, location.query]
     if not Path(path).is_file():
-        if path in PAPER_DATA:
-            path = str(PAPER_DATA[path].find(Path(os.environ.get(FOLDER) or ".").expanduser()))
-        elif path in EMBEDDED:
+        if path in EMBEDDED:
             path = str(EMBEDDED[path]())
+        elif (brought := brought_data_set(path)) is not None:
+            path = str(brought.locate())
     return [_stated(file) for file in files_of(path)] or None
 
 

@@ -1,7 +1,9 @@
-"""How much memory this machine, or the container around this process, has left for it."""
+"""Memory of this machine: what a process can still take, and the most that it has taken."""
 
 from __future__ import annotations
 
+import resource
+import sys
 from pathlib import Path
 
 ROOT = Path("/")
@@ -17,6 +19,19 @@ def available_memory(root: Path = ROOT) -> int | None:
     found = [_system(root), *_groups(root)]
     known = [size for size in found if size is not None]
     return min(known) if known else None
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held.
+
+    On Linux ``ru_maxrss`` of a child also counts what its parent held when it was started; ``VmHWM`` does not.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _system(root: Path) -> int | None:

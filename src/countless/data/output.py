@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from countless.errors import CountlessError, DataError
 
@@ -62,6 +64,31 @@ def write_whole(
         raise kind(f"cannot write {target}: {reason}; {remedy}") from None
     finally:
         os.close(handle)
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write ``content`` to a file that is whole or absent; the path is returned."""
+    write_whole(path, lambda partial: _write(partial, content))
+    return path
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def json_bytes(data: Any) -> bytes:
+    """Data as the text of a JSON file."""
+    return (json.dumps(data, indent=1) + "\n").encode()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is not there, and check that files can be written in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise DataError(f"cannot write in {folder}: {error.strerror}; choose another -o") from None
 
 
 def _reason(error: BaseException, partial: str) -> str | None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import glob
-import logging
 import os
 import re
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +20,8 @@ from countless.data.connection import connect as connect
 from countless.data.connection import first_line as first_line
 from countless.data.connection import new_name as new_name
 from countless.data.database import open_database
-from countless.data.datasets import EMBEDDED
+from countless.data.datasets import EMBEDDED, Advice, brought_data_set, data_set_names, is_data_set
 from countless.data.location import Location, locate
-from countless.data.papers import FOLDER, PAPER_DATA, Advice, PaperData
 from countless.data.postgres import Loading, load_table
 from countless.data.progress import Meter, Watch
 from countless.data.scan import quote_path, scan_file
@@ -33,10 +30,6 @@ from countless.data.types import TEXT, quote_identifier, stored_type
 from countless.errors import SourceError
 
 Result = TypeVar("Result")
-
-logger = logging.getLogger(__name__)
-
-NAMES = (*EMBEDDED, *PAPER_DATA)
 
 
 class Source:
@@ -112,10 +105,11 @@ class Source:
             raise SourceError("a table or a query is chosen of a database only: give its URL or the path of its file")
         if isinstance(source, Source):
             return source
-        if isinstance(source, str) and source in PAPER_DATA and not Path(source).is_file():
-            return cls.paper(source)
-        if isinstance(source, str) and source in EMBEDDED and not Path(source).is_file():
-            source = EMBEDDED[source]()
+        if isinstance(source, str) and not Path(source).is_file():
+            if source in EMBEDDED:
+                source = EMBEDDED[source]()
+            elif (brought := brought_data_set(source)) is not None:
+                return brought.open()
         name = new_name()
         if isinstance(source, duckdb.DuckDBPyRelation):
             return cls(name, None, source)
@@ -146,24 +140,10 @@ class Source:
         return cls(name, open_database(location, name), None)
 
     @classmethod
-    def paper(
-        cls, data: str | PaperData, place: str | os.PathLike[str] | None = None, *, check_rows: bool = True
-    ) -> Source:
-        """A data set of the paper, from its file as it was downloaded.
-
-        ``place`` is the file or its folder; else the folder that COUNTLESS_DATA names, or the current one. To count the
-        rows takes a scan of the file, once in a process. A number that is not the paper's is an error where the file
-        never changes, and otherwise a notice, which is logged as a warning too.
-        """
-        if isinstance(data, str):
-            if data not in PAPER_DATA:
-                raise SourceError(f"unknown data set {data!r}: choose one of {', '.join(PAPER_DATA)}")
-            data = PAPER_DATA[data]
-        path = data.find(Path(place if place is not None else os.environ.get(FOLDER) or ".").expanduser())
-        facts = path.stat()
-        select, notice = _selection(data, path.resolve(), check_rows, facts.st_size, facts.st_mtime_ns)
+    def of_select(cls, select: str, file: Path, advice: Advice | None = None, notice: str | None = None) -> Source:
+        """What a SELECT reads of one file; ``notice`` is told to whoever uses it."""
         name = new_name()
-        return cls(name, _viewed(name, select, str(path)), None, data.advice, notice, (str(path),))
+        return cls(name, _viewed(name, select, str(file)), None, advice, notice, (str(file),))
 
     def _flattened(self, depth: int | None) -> Source:
         """The same rows with columns in place of structs."""
@@ -293,14 +273,14 @@ class Source:
 
 def require_file(source: str) -> None:
     """Say at once that there is no such file, or that it is no table; of what is no file, nothing."""
-    if source not in NAMES and locate(source) is None:
+    if not is_data_set(source) and locate(source) is None:
         _scanned(source)
 
 
 def _scanned(path: str) -> str:
     """DuckDB's table function for a file."""
     if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
-        raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(NAMES)})")
+        raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(data_set_names())})")
     return scan_file(path)
 
 
@@ -335,20 +315,3 @@ def _viewed(name: str, select: str, path: str) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         raise SourceError(f"cannot read {path}: {first_line(error)}") from None
     return connection
-
-
-@lru_cache(maxsize=16)
-def _selection(data: PaperData, path: Path, check_rows: bool, size: int, changed: int) -> tuple[str, str | None]:
-    """SQL for what is used of a file, and what to tell of it: found once in a process, while the file is the same."""
-    connection = connect()
-    try:
-        select = data.select(connection, path)
-        if not check_rows:
-            return select, None
-        counted = connection.execute(f"SELECT count(*) FROM ({select})").fetchall()
-    except duckdb.Error as error:
-        raise SourceError(f"cannot read {path}: {first_line(error)}; download it again from {data.url}") from None
-    notice = data.checked_rows(int(counted[0][0]), path)
-    if notice is not None:
-        logger.warning(notice)
-    return select, notice

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 from countless.data.blocks import BLOCK_ROWS, blocks
+from countless.data.datasets import Advice
 from countless.data.digits import from_digits
 from countless.data.encoder import CHANGED, Encoder
 from countless.data.finder import Finder, Scans
-from countless.data.papers import Advice
 from countless.data.progress import Meter, Reading
 from countless.data.quantiles import CELLS
 from countless.data.schema import Column, LeftOut, Schema

@@ -27,11 +27,10 @@ from countless.store.sections import (
     StoredSummary,
     ngrams_of,
 )
-from countless.store.tensors import DTYPES, StoredTensors
+from countless.store.tensors import StoredTensors
 
 __all__ = [
     "COLUMNS",
-    "DTYPES",
     "FORMAT",
     "KEPT",
     "PAIRS",

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from countless.arrays import Weights
 from countless.errors import ModelFileError
+from countless.options import DTYPES
 
-FLOAT16, FLOAT32 = "float16", "float32"
-DTYPES = (FLOAT16, FLOAT32)  # in which weights can be stored
+FLOAT16, FLOAT32 = DTYPES
 SCALE = ".scale"  # what the name of the scales adds to that of the array
 LARGEST = 127
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from countless.bench.timer import timed
 from countless.estimator.calibration import LEVEL
 from countless.estimator.estimate import Estimate, q_error
 from countless.estimator.evaluate import Evaluation
 from countless.workload import Query
+from countless_lab.measurement.timer import timed
 
 ORDER_SEED = 7  # questions are asked in a random order, so that a bound on time treats all kinds alike
 NEARER = 1.01  # the factor by which one q-error must be less than the other to count

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import countless
-from countless.bench.files import to_bytes, write_whole
-from countless.bench.machine import machine_facts
+from countless.data.output import json_bytes, write_bytes
 from countless.errors import DataError
+from countless_lab.measurement.machine import machine_facts
 
 INSTRUCTION_SETS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 Run = dict[str, Any]
@@ -33,7 +33,7 @@ def read_runs(folder: Path, table: str, scale: str) -> list[Run]:
 def add_run(folder: Path, table: str, scale: str, run: Run) -> None:
     """Put a run before the others; it takes the place of an earlier one of the same code."""
     older = [other for other in read_runs(folder, table, scale) if other["code"] != run["code"]]
-    write_whole(_path(folder, table, scale), to_bytes({"table": table, "scale": scale, "runs": [run, *older]}))
+    write_bytes(_path(folder, table, scale), json_bytes({"table": table, "scale": scale, "runs": [run, *older]}))
 
 
 def measured_tables(folder: Path, scale: str) -> list[str]:

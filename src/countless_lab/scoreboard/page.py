@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from countless.bench.files import write_whole
-from countless.bench.sheet import Sheet
+from countless.data.output import write_bytes
 from countless.errors import DataError
 from countless.formats import duration, factor, size
+from countless.sheet import Sheet
 from countless_lab.scoreboard.history import Run, measured_tables, read_runs
 from countless_lab.scoreboard.picture import draw_picture
 from countless_lab.scoreboard.tables import known_tables
@@ -30,12 +30,12 @@ def write_page(results: Path, page: Path) -> None:
     parts = _whole_runs(results, runs, page) if runs else ["# Scoreboard"]
     parts += ["## History", history_sheet("Whole runs", runs).markdown()]
     parts += [history_sheet("Quick runs, two seeds", quick).markdown(), HOW_TO_READ]
-    write_whole(page, ("\n\n".join(parts) + "\n").encode())
+    write_bytes(page, ("\n\n".join(parts) + "\n").encode())
 
 
 def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[str]:
     """What the page shows of the newest whole run of each table."""
-    write_whole(results / PICTURE, draw_picture({name: found[0] for name, found in runs.items()}))
+    write_bytes(results / PICTURE, draw_picture({name: found[0] for name, found in runs.items()}))
     picture = os.path.relpath(results / PICTURE, page.parent)
     newest = next(iter(runs.values()))[0]
     return [
@@ -60,7 +60,7 @@ def write_readme(results: Path, readme: Path) -> None:
         raise DataError(f"{readme} has no place for the figures: put the lines {BEGIN} and {END} where they belong")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
-    write_whole(readme, f"{before}{BEGIN}\n{readme_table(results)}\n{END}{after}".encode())
+    write_bytes(readme, f"{before}{BEGIN}\n{readme_table(results)}\n{END}{after}".encode())
 
 
 def readme_table(results: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from countless.bench.plot import require_plotting
+from countless_lab.measurement.requirements import require_plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,6 @@ from pathlib import Path
 from countless.data.datasets import EMBEDDED
 from countless.errors import DataError
 
-WITHOUT_DATA = "without data"
-
 
 @dataclass(frozen=True)
 class BenchmarkTable:

@@ -1,1 +1,0 @@
-"""A diagnosis to be read: its findings in sentences, its tables, its picture."""

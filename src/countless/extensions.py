@@ -1,0 +1,35 @@
+"""What installed packages bring: commands, data sets and pictures, found by their entry points.
+
+Reading the metadata of all packages takes some milliseconds: it is done only for names that are not the product's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from countless.errors import CountlessError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+COMMANDS = "countless.commands"  # a click command, under the name that it is called by
+DATASETS = "countless.datasets"  # a mapping from names to data sets (countless.data.datasets.DataSet)
+PICTURES = "countless.pictures"  # a function that returns the function that draws
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """The entry points of a group by name."""
+    from importlib.metadata import entry_points  # loaded when it is needed: it takes longer than an estimate
+
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def load(entry: EntryPoint) -> Any:
+    """Import what an entry point names; an error says which package to install or to remove."""
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        package = entry.dist.name if entry.dist is not None else entry.module
+        raise CountlessError(
+            f"{entry.name} of the package {package} cannot be loaded: {error}; install {package} again"
+        ) from None

@@ -1,0 +1,69 @@
+"""One idea on one table: a fit of so many seconds, and what its answers are worth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import countless
+from countless import workload
+from countless.estimator.evaluate import QUANTILES, evaluate
+from countless_lab.ablation.ideas import IDEAS
+from countless_lab.paper.cells import QuestionSet, Say
+
+QUESTION_SEED = 7_001  # of queries to select by: what is published is measured with the seeds 0 to 4
+
+
+@dataclass(frozen=True)
+class AblationTrial:
+    """A model made by an idea in so many ``seconds`` of training, and its q-errors on the queries ``asked``."""
+
+    one_thread: ClassVar[bool] = False
+
+    asked: QuestionSet
+    idea: str
+    seconds: float
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.asked.data.name}-{self.idea}-{self.seconds:g}s-{self.seed}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.asked.name,)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "options": dict(IDEAS[self.idea].options)}
+
+    def file(self, folder: Path) -> Path:
+        """Where the model is."""
+        return folder / "models" / f"{self.name}.countless"
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (self.file(folder),)
+
+    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+        data = self.asked.data
+        say("fitting")
+        options: dict[str, Any] = {"exclude": data.exclude, "calibrate": False, **IDEAS[self.idea].arguments()}
+        estimator = countless.fit(data.open(), budget=self.seconds, seed=self.seed, clock="processor", **options)
+        path = self.file(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        estimator.save(path)
+        say("asking")
+        asked = workload.load(self.asked.file(folder))
+        errors = np.array(evaluate(estimator.estimate, asked, "particles").q_errors)
+        report = estimator.report
+        return {
+            "bits": {name: report[f"{name}_bits"] for name in ("train", "masked", "unmasked")},
+            "epochs": report["epochs"],
+            "rows_per_second": report["rows_per_second"],
+            "parameters": report["parameters"],
+            "file_bytes": path.stat().st_size,
+            "q_error": {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()},
+            "spread": float(np.sqrt(np.mean(np.log(errors) ** 2))),
+        }

@@ -1,0 +1,1 @@
+"""The commands ``countless bench`` and ``countless paper``."""

@@ -1,0 +1,28 @@
+"""``countless bench``: measure the product."""
+
+from __future__ import annotations
+
+import click
+
+from countless.cli.lazy import Commands
+
+BENCHMARKS = {
+    "scoreboard": "Every figure of the product as shipped, on real tables: accuracy, speed, size, training.",
+    "text": "Every way to count strings that match a pattern: latency and accuracy.",
+    "ablation": "Which ways to train make better models in equal time.",
+    "workload": "What it is worth that a fit knows what will be asked.",
+    "serve": "How many requests a service answers, how soon, and whether they are right.",
+    "fuzz": "Random inputs of every kind: what breaks?",
+    "growth": "How latency, training, memory and file size grow with the table and the question.",
+}
+
+
+@click.group(
+    cls=Commands,
+    modules="countless_lab.cli.bench",
+    summaries=BENCHMARKS,
+    short_help="Measure accuracy, speed and size.",
+    epilog="\b\nExamples:\n  countless bench scoreboard --quick -o results/\n  countless bench growth -o growth/",
+)
+def bench() -> None:
+    """Measure accuracy, speed and size. Compare ratios, not milliseconds, between machines."""

@@ -1,0 +1,21 @@
+"""``countless bench fuzz``: random inputs, and what they find."""
+
+from __future__ import annotations
+
+import click
+
+from countless.cli.lazy import Commands
+
+TARGETS = {
+    "tables": "Fit random tables of every type and awkward content.",
+}
+
+
+@click.group(
+    cls=Commands,
+    modules="countless_lab.cli.bench.fuzz",
+    summaries=TARGETS,
+    epilog="\b\nExample:\n  countless bench fuzz tables --seconds 60",
+)
+def fuzz() -> None:
+    """Give the product random inputs, and report what it does not do as it promises."""

@@ -1,0 +1,78 @@
+"""``countless bench serve``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli import show
+from countless.cli.options import Duration, json_option, model_argument
+from countless.data.output import json_bytes, write_bytes
+from countless_lab.contests.service import PLACES, LoadTestOptions, measure
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless bench serve people.countless\n"
+    "  countless bench serve people.countless --clients 8 --seconds 30 -o serve.json"
+)
+@model_argument
+@click.option(
+    "--clients",
+    type=click.IntRange(1, 1_000),
+    default=LoadTestOptions.clients,
+    show_default=True,
+    help="Who ask at once.",
+)
+@click.option("--seconds", type=Duration(), default="10s", show_default=True, help="How long they ask.")
+@click.option(
+    "--clauses",
+    type=click.IntRange(min=1),
+    default=LoadTestOptions.clauses,
+    show_default=True,
+    help="How many different questions there are.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=LoadTestOptions.seed,
+    show_default=True,
+    help="Seed of everything random.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
+@json_option
+def serve(
+    model: Path, clients: int, seconds: float, clauses: int, seed: int, output: Path | None, as_json: bool
+) -> int:
+    """Measure how a service of MODEL holds out.
+
+    Starts countless serve on this machine, asks it for the cards of all columns as its page does, and then random
+    questions, many at once. Every answer to these is compared with the library's; the exit code is 1 if one differs,
+    or if a request is refused or lost.
+    """
+    options = LoadTestOptions(clients, seconds, clauses, seed=seed)
+    show.progress().print(f"asking for {seconds:g} s with {show.plural(clients, 'client')} ...")
+    facts = measure(model, options)
+    if output is not None:
+        write_bytes(output, json_bytes(facts))
+    _show(facts)
+    if as_json:
+        click.echo(json.dumps(facts))
+    return int(bool(facts["wrong"] or facts["refused"] or facts["lost"]))
+
+
+def _show(facts: dict[str, Any]) -> None:
+    console = show.results()
+    cards = ", ".join(f"p{place} {facts[f'cards_ms_p{place}']:.0f} ms" for place in PLACES)
+    console.print(f"cards     {cards} of the service's time for all {facts['cards']}, {facts['refreshes']} times")
+    kept = f"{facts['kept']:,} answers had been kept"
+    console.print(f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {kept}")
+    for name, words in (("ms", "latency   "), ("computed_ms", "computed  ")):
+        if f"{name}_p50" in facts:
+            times = ", ".join(f"p{place} {facts[f'{name}_p{place}']:.1f} ms" for place in PLACES)
+            console.print(f"{words}{times}")
+    console.print(f"errors    {facts['wrong']} unlike the library's, {facts['refused']} refused, {facts['lost']} lost")
+    console.print(f"memory    {facts['memory_mb_start']:.0f} MB at first, {facts['memory_mb_end']:.0f} MB at last")

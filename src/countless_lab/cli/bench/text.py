@@ -1,0 +1,105 @@
+"""``countless bench text``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import Progress
+from rich.table import Table as TextTable
+
+from countless.cli import show
+from countless.cli.options import json_option
+from countless_lab.cli.bench.contest_display import ContestDisplay
+from countless_lab.contests.text import TextContestOptions, contest
+from countless_lab.measurement.requirements import require_lab
+
+
+@click.command(epilog="\b\nExample:\n  countless bench text urls.parquet urls.countless --json")
+@click.argument("table")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=TextContestOptions.queries,
+    show_default=True,
+    help="Pieces to look for.",
+)
+@click.option(
+    "--slow-queries",
+    type=click.IntRange(min=1),
+    default=TextContestOptions.slow_queries,
+    show_default=True,
+    help="Of them, for the methods that take long.",
+)
+@click.option(
+    "--mix-queries",
+    type=click.IntRange(min=1),
+    default=TextContestOptions.mix_queries,
+    show_default=True,
+    help="Patterns of all kinds.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    default=TextContestOptions.samples,
+    show_default=True,
+    help="Samples of the paper's methods.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=TextContestOptions.seed,
+    show_default=True,
+    help="Seed of the questions.",
+)
+@json_option
+def text(
+    table: str, model: Path, queries: int, slow_queries: int, mix_queries: int, samples: int, seed: int, as_json: bool
+) -> None:
+    """Compare every way to count strings of TABLE that match a pattern.
+
+    Side by side: the default method with and without the counts of n-grams, the paper's methods, a 1% row sample,
+    DuckDB's own guess and its scan. With --json the last line of standard output is one object. Takes some minutes.
+    """
+    require_lab()
+    options = TextContestOptions(queries, slow_queries, mix_queries, samples, seed=seed)
+    console = show.progress()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        facts = contest(table, model, options, ContestDisplay(console, bar))
+    _show(facts)
+    if as_json:
+        click.echo(json.dumps(facts))
+
+
+def _show(facts: dict[str, Any]) -> None:
+    console = show.results()
+    table = TextTable(box=None, pad_edge=False, header_style="bold")
+    for place, heading in enumerate(
+        ("method", "queries", "ms p50", "ms p99", "q p50", "q p95", "q p99", "q p99.9", "q max")
+    ):
+        table.add_column(heading, justify="right" if place else "left")
+    for name, found in facts["contains"].items():
+        errors = [show.factor(found[key]) for key in ("q_p50", "q_p95", "q_p99", "q_p99.9", "q_max")]
+        table.add_row(name, f"{found['queries']:,}", f"{found['ms_p50']:.2f}", f"{found['ms_p99']:.2f}", *errors)
+    console.print("does a string contain a piece of 3 to 5 characters?")
+    console.print(table)
+    for name, ratio in facts["ratios"].items():
+        console.print(f"{ratio:9.2f}x  {name}")
+    for name, classes in facts["mix"].items():
+        console.print(f"patterns of many kinds, {name}: q-errors")
+        kinds = TextTable("class", "queries", "p50", "p95", "p99", "max", box=None, pad_edge=False, header_style="bold")
+        for kind, found in classes.items():
+            errors = [show.factor(found[key]) for key in ("p50", "p95", "p99", "max")]
+            kinds.add_row(kind, f"{found['queries']:,}", *errors)
+        console.print(kinds)
+    absent = facts["absent"]["particles"]
+    console.print(f"where no row matches: {absent['p50']:.2g} rows in the median, {absent['max']:.2g} at most")
+    anchored, sample = facts["anchored_ms"], facts["per_sample"]
+    console.print(f"anchored patterns: {anchored['p50']:.2f} ms median, {anchored['p99']:.2f} ms p99")
+    console.print(
+        f"a sampled string: {sample['naive_ms']:.3f} ms, {sample['ratio']:.0f} times as long without a cache; "
+        f"a sample of skipping {sample['skipping_ms']:.3f} ms, {sample['skipping_ratio']:.0f} times"
+    )

@@ -1,0 +1,85 @@
+"""``countless bench workload``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.table import Table as TextTable
+
+from countless.cli import show
+from countless.cli.options import Names, json_option
+from countless_lab.contests.workload import WorkloadContestOptions, contest
+from countless_lab.measurement.requirements import require_lab
+
+
+@click.command(epilog="\b\nExample:\n  countless bench workload people.parquet --exclude id --epochs 6 --json")
+@click.argument("table")
+@click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the table  [default: by its size, 20 to 100]")
+@click.option(
+    "--templates",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.templates,
+    show_default=True,
+    help="Sets of 3 to 8 columns that are filtered together.",
+)
+@click.option(
+    "--queries",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.queries,
+    show_default=True,
+    help="Queries of the workload.",
+)
+@click.option(
+    "--asked",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.asked,
+    show_default=True,
+    help="Questions of each kind that the models are asked.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=WorkloadContestOptions.seeds,
+    show_default=True,
+    help="Seeds of everything random.",
+)
+@json_option
+def workload(
+    table: str,
+    exclude: tuple[str, ...],
+    epochs: int | None,
+    templates: int,
+    queries: int,
+    asked: int,
+    seeds: int,
+    as_json: bool,
+) -> None:
+    """Measure what a workload is worth on TABLE.
+
+    Fits TABLE twice for each seed, equally long: without a workload, and with random queries about a few sets of
+    columns. Both are then asked other queries about these sets, and random ones.
+    """
+    require_lab()
+    console = show.progress()
+    options = WorkloadContestOptions(epochs, templates, queries, asked, seeds, exclude)
+    facts = contest(table, options, lambda stage: console.print(f"{stage} ..."))
+    _show(facts)
+    if as_json:
+        click.echo(json.dumps(facts))
+
+
+def _show(facts: dict[str, Any]) -> None:
+    table = TextTable(box=None, pad_edge=False, header_style="bold")
+    for heading in ("questions", "fit"):
+        table.add_column(heading)
+    for heading in ("mean", "p50", "p90", "p95", "p99"):
+        table.add_column(heading, justify="right")
+    for questions, models in facts["table"].items():
+        for model, errors in models.items():
+            table.add_row(questions, model, *map(show.factor, errors.values()))
+    console = show.results()
+    console.print("q-errors (the mean is the geometric one):")
+    console.print(table)

@@ -1,0 +1,1 @@
+"""Contests on one table: methods for text, fits with and without a workload, a service under load."""

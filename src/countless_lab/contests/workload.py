@@ -1,0 +1,107 @@
+"""What a workload is worth: two fits of equal length, of which one knows what will be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.data.schema import Schema
+from countless.data.source import Source
+from countless.estimator.estimator import Estimator
+from countless.estimator.evaluate import evaluate, random_workload
+from countless.estimator.fit import fit
+from countless.workload import Query, template_clauses
+from countless_lab.measurement.machine import machine_facts
+
+PLAIN, WORKLOAD = "without", "with the workload"
+ASKED, RANDOM = "like the workload", "random"  # the questions that both are asked
+FILTERS = (3, 8)
+QUANTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+TEMPLATES_STREAM, WORKLOAD_STREAM, ASKED_STREAM = 11, 12, 13  # keep the random numbers of one seed apart
+
+
+@dataclass(frozen=True)
+class WorkloadContestOptions:
+    """How much to measure. ``templates`` are sets of 3 to 8 columns, ``queries`` those of the workload."""
+
+    epochs: int | None = None
+    templates: int = 10
+    queries: int = 200
+    asked: int = 500
+    seeds: int = 2
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """The q-errors of one model on one kind of questions."""
+
+    seed: int
+    model: str
+    questions: str
+    q_errors: tuple[float, ...]
+
+
+def contest(table: str, options: WorkloadContestOptions, say: Callable[[str], None]) -> dict[str, Any]:
+    """All of it, as plain data: quantiles of the q-errors of all seeds together, and of each."""
+    found = [item for seed in range(options.seeds) for item in _of_seed(table, options, seed, say)]
+    return {
+        "table": {
+            questions: {model: _quantiles(found, model, questions) for model in (PLAIN, WORKLOAD)}
+            for questions in (ASKED, RANDOM)
+        },
+        "seeds": [
+            {"seed": item.seed, "model": item.model, "questions": item.questions, **_quantiles_of(item.q_errors)}
+            for item in found
+        ],
+        "options": asdict(options),
+        "machine": machine_facts(),
+    }
+
+
+def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callable[[str], None]) -> Iterator[Found]:
+    def fitted(workload: list[str] | None) -> Estimator:
+        say(f"seed {seed}: fitting {PLAIN if workload is None else WORKLOAD}")
+        exclude, epochs = options.exclude, options.epochs
+        return fit(table, exclude=exclude, epochs=epochs, seed=seed, workload=workload, calibrate=False)
+
+    source = Source.open(table)
+    plain = fitted(None)
+    templates = draw_templates(plain.schema, options.templates, seed)
+    workload, asked = (
+        template_clauses(plain.schema, source, templates, count, _mixed(seed, number))
+        for count, number in ((options.queries, WORKLOAD_STREAM), (options.asked, ASKED_STREAM))
+    )
+    questions = {
+        ASKED: [Query(where, rows) for where, rows in zip(asked, source.counts(asked), strict=True)],
+        RANDOM: random_workload(plain.schema, source, options.asked, seed),
+    }
+    for model, estimator in ((PLAIN, plain), (WORKLOAD, fitted(workload))):
+        for kind, queries in questions.items():
+            yield Found(seed, model, kind, tuple(evaluate(estimator.estimate, queries, model).q_errors))
+
+
+def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:
+    """``count`` random sets of columns."""
+    rng = np.random.default_rng([seed, TEMPLATES_STREAM])
+    columns = len(schema.coded)
+    least, most = (min(bound, columns) for bound in FILTERS)
+    sizes = rng.integers(least, most + 1, size=count)
+    return [sorted(rng.choice(columns, size=size, replace=False).tolist()) for size in sizes]
+
+
+def _quantiles(found: Sequence[Found], model: str, questions: str) -> dict[str, float]:
+    chosen = [item.q_errors for item in found if (item.model, item.questions) == (model, questions)]
+    return _quantiles_of(np.concatenate(chosen))
+
+
+def _quantiles_of(errors: Any) -> dict[str, float]:
+    mean = {"geometric_mean": float(np.exp(np.mean(np.log(errors))))}
+    return mean | {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
+
+
+def _mixed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])

@@ -1,0 +1,46 @@
+"""What is known of growth: a record for every point that was measured, and ratios between the largest and smallest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from countless_lab.growth.dimensions import GrowthPoint
+from countless_lab.growth.jobs import FittedModel, ServedPoint
+from countless_lab.measurement.machine import machine_facts
+from countless_lab.runner.store import ResultStore
+
+Record = dict[str, Any]
+
+
+def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> Record:
+    """Everything that is known of ``points``, whichever run measured it, as plain data."""
+    records = []
+    for point in points:
+        fit, serving = store.result(FittedModel(point.fit)), store.result(ServedPoint(point))
+        if fit is not None and serving is not None:
+            about = {"dimension": point.dimension, "value": point.value}
+            records.append({**about, "fit": fit, "serving": serving, "settings": point.settings})
+    return {"command": command, "machine": machine_facts(), "ratios": ratios(records), "points": records}
+
+
+def ratios(records: Sequence[Record]) -> dict[str, float]:
+    """How much more the largest point of a dimension takes than the smallest, and what asking many at once saves."""
+    found = {}
+    for dimension in ("columns", "distinct", "filters", "rows"):
+        along = {
+            record["value"]: record["serving"]["latency_ms"]["p50"] for record in records_along(records, dimension)
+        }
+        if len(along) > 1:
+            least, most = min(along), max(along)
+            found[f"latency p50, {dimension} {most:,} over {least:,}"] = along[most] / along[least]
+    for record in records_along(records, "batch")[-1:]:
+        serving = record["serving"]
+        name = f"throughput, estimate_many({record['value']:,}) over the loop"
+        found[name] = serving["many_per_second"] / serving["loop_per_second"]
+    return {name: round(value, 3) for name, value in found.items()}
+
+
+def records_along(records: Sequence[Record], dimension: str) -> list[Record]:
+    """The records of one dimension, smallest first."""
+    return sorted((record for record in records if record["dimension"] == dimension), key=lambda one: int(one["value"]))

@@ -1,0 +1,165 @@
+"""How the paper's pictures look: one colour per method, plain panels, files that are the same for the same figures."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from countless_lab.measurement.requirements import require_plotting
+from countless_lab.paper.numbers import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# As in the paper: black and turquoise without skipping, orange and red with it. Ours are blue.
+COLORS = {
+    "naive": "#8a8a8a",
+    "progressive": "#1a1a1a",
+    "multi-order": "#1fb5a6",
+    "skipping": "#f28e1c",
+    "multi-order+skipping": "#d62a2a",
+    "particles": "#2458d3",
+    "particles on skipping": "#2458d3",
+    "particles on multi-order+skipping": "#8a5bd6",
+}
+MARKERS = {
+    "naive": "v",
+    "progressive": "s",
+    "multi-order": "D",
+    "skipping": "o",
+    "multi-order+skipping": "^",
+    "particles": "P",
+    "particles on skipping": "P",
+    "particles on multi-order+skipping": "X",
+}
+PICTURE_LABELS = {  # shorter than those of the tables
+    "naive": "naive",
+    "progressive": "progressive (baseline)",
+    "multi-order": "multi-order",
+    "skipping": "skipping",
+    "multi-order+skipping": "multi-order + skipping",
+    "particles": "particles (ours)",
+    "particles on skipping": "particles (ours), skipping's model",
+    "particles on multi-order+skipping": "particles (ours), multi-order + skipping's model",
+}
+# For methods that plugins bring.
+OTHER_COLORS = ("#7a8f1a", "#b3508f", "#7b5b3a", "#3f8fb5")
+OTHER_MARKERS = ("h", "<", ">", "*")
+SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "countless",
+    "svg.fonttype": "path",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.edgecolor": "#888888",
+    "axes.linewidth": 0.8,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  # what would differ from run to run
+
+
+def color(method: str) -> str:
+    """The colour of a method: a known one's own, or one that its name decides."""
+    return COLORS.get(method) or OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
+
+
+def marker(method: str) -> str:
+    """The mark of a method, likewise."""
+    return MARKERS.get(method) or OTHER_MARKERS[zlib.crc32(method.encode()) % len(OTHER_MARKERS)]
+
+
+def pictures(draw: Callable[[Figure], None], kinds: Sequence[str] = tuple(METADATA)) -> dict[str, bytes]:
+    """What ``draw`` draws, as the content of files of these kinds."""
+    require_plotting()
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(SETTINGS):
+        figure = Figure(layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure)
+        drawn = {}
+        for kind in kinds:
+            content = io.BytesIO()
+            figure.savefig(content, format=kind, dpi=110, metadata=METADATA[kind])
+            drawn[kind] = content.getvalue()
+    return drawn
+
+
+def panels(figure: Figure, rows: int, columns: int, size: tuple[float, float], legend: float = 0.5) -> list[list[Axes]]:
+    """A grid of panels, each of a size in inches, with room of so many inches for a legend above."""
+    figure.set_size_inches(max(4.0, columns * size[0]), rows * size[1] + legend)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for row in axes:
+        for one in row:
+            plain(one)
+    return [list(row) for row in axes]
+
+
+def plain(axes: Axes) -> None:
+    """A panel without a frame on the right and above, with faint lines."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, color="#888888")
+
+
+def log_scale(axes: Axes, values: Iterable[float]) -> None:
+    """A log scale with ticks that can be read, over all ``values``."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    known = [value for value in values if value > 0]
+    axes.set_yscale("log")
+    if known:
+        low, high = min(known), max(known)
+        margin = max(1.12, (high / low) ** 0.08)
+        axes.set_ylim(low / margin, high * margin)
+    axes.yaxis.set_major_locator(FixedLocator(_ticks(*axes.get_ylim())))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, dashed: Sequence[str] = ()) -> None:
+    """The methods' colours and marks, above all panels, in as many columns as there is room for."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    if not methods:
+        return
+    labels = [PICTURE_LABELS.get(name, name) for name in methods]
+    widest = 0.7 + 0.063 * max(map(len, labels))  # inches
+    handles = [
+        Patch(color=color(name))
+        if bars
+        else Line2D(
+            [], [], color=color(name), marker=marker(name), markersize=5, linestyle="--" if name in dashed else "-"
+        )
+        for name in methods
+    ]
+    columns = max(1, min(3, len(labels), int(figure.get_figwidth() / widest)))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
+
+
+def nothing(figure: Figure) -> None:
+    """The picture of what is not measured yet."""
+    figure.set_size_inches(5, 1.5)
+    figure.text(0.5, 0.5, "not measured yet", ha="center", va="center", color="grey")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """A few round numbers between two, with steps that suit the range.
+
+    >>> _ticks(0.9, 5.2), _ticks(0.8, 3e4)
+    ([1.0, 2.0, 5.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
+    """
+    for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)):
+        found = [step * 10.0**power for power in range(-3, 13) for step in steps if low <= step * 10.0**power <= high]
+        if len(found) >= 3:
+            return found
+    middle = [low * (high / low) ** share for share in (0.1, 0.5, 0.9)]
+    return [float(f"{value:.3g}") for value in middle]

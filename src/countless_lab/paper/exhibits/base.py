@@ -1,0 +1,162 @@
+"""What every exhibit does: name its cells, gather what is known of them, and show it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from countless.sheet import Sheet
+from countless.spec import RESMADE
+from countless_lab.paper.cells import Cell
+from countless_lab.paper.numbers import Record
+from countless_lab.paper.study import Study, with_needs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Found = dict[str, Record]  # results of cells, by the cells' names
+
+LABELS = {
+    "naive": "Naive sampling",
+    "progressive": "Progressive (baseline)",
+    "multi-order": "Multi-order",
+    "skipping": "Skipping",
+    "multi-order+skipping": "Multi-order + skipping",
+    "particles": "Particles",
+    "particles on skipping": "Particles on the model of skipping",
+    "particles on multi-order+skipping": "Particles on the model of multi-order + skipping",
+}
+METRIC_LABELS = {"p50": "P50", "p99": "P99", "max": "Max"}
+
+
+class Results(Protocol):
+    """Where results of cells are."""
+
+    def result(self, job: Any, /) -> Record | None:
+        """The result of a cell, or None."""
+
+
+class Exhibit(ABC):
+    """A table or figure of the paper. ``place`` says which, ``title`` what it shows.
+
+    Facts are plain data about one data set: ``data``, ``settings``, the cells that are ``missing``, and ``results``, a
+    list of records with a key or two and what was measured. What is not there is absent or None. The name of the data
+    set has the kind of model behind it, unless that is the paper's.
+    """
+
+    name: ClassVar[str]
+    place: ClassVar[str]
+    title: ClassVar[str]
+    text: ClassVar[bool] = False
+
+    @abstractmethod
+    def cells(self, study: Study) -> list[Cell]:
+        """The cells whose results it is made of, without those they need."""
+
+    @abstractmethod
+    def results(self, study: Study, found: Found) -> list[Record]:
+        """What the cells found."""
+
+    @abstractmethod
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        """Tables over all data sets, the paper's first."""
+
+    @abstractmethod
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        """The picture, on a figure that may be given another size."""
+
+    def gather(self, study: Study, store: Results) -> Record | None:
+        """The facts of one data set, as far as they are known; None if nothing is."""
+        cells = with_needs(self.cells(study))
+        found = {cell.name: result for cell in cells if (result := store.result(cell)) is not None}
+        results = self.results(study, found)
+        if not results:
+            return None
+        return {
+            "data": {**_data(study), **found.get(study.questions.name, {})},
+            "settings": _settings(study),
+            "missing": [cell.name for cell in cells if cell.name not in found],
+            "results": results,
+        }
+
+    def markdown(self, facts: Sequence[Record]) -> str:
+        """The tables in Markdown, over all data sets."""
+        parts = [f"# {self.title} ({self.place} of the paper)", *(sheet.markdown() for sheet in self.sheets(facts))]
+        return "\n\n".join([*parts, *_gaps(facts)]) + "\n"
+
+
+def label(method: str) -> str:
+    """A method as tables have it; one that a plugin brought has only its name.
+
+    >>> label("multi-order+skipping"), label("stratified")
+    ('Multi-order + skipping', 'Stratified')
+    """
+    return LABELS.get(method, method.capitalize())
+
+
+def find(facts: Record, **keys: Any) -> Record | None:
+    """The one result of ``facts`` with these keys."""
+    return next((one for one in facts["results"] if all(one.get(key) == value for key, value in keys.items())), None)
+
+
+def names(facts: Sequence[Record]) -> list[str]:
+    """The data sets."""
+    return [one["data"]["name"] for one in facts]
+
+
+def values(facts: Sequence[Record], key: str) -> list[Any]:
+    """What ``key`` is in the results of all data sets, each once, in the order they come in."""
+    return list(dict.fromkeys(record[key] for one in facts for record in one["results"] if key in record))
+
+
+def missing_note(facts: Record) -> str | None:
+    """What is not there yet."""
+    missing = facts["missing"]
+    if not missing:
+        return None
+    return f"{facts['data']['name']}: not measured yet: {len(missing):,} of the cells, such as {missing[0]}."
+
+
+def _gaps(facts: Sequence[Record]) -> list[str]:
+    return [note for one in facts if (note := missing_note(one)) is not None] or ([] if facts else ["Nothing yet."])
+
+
+def _data(study: Study) -> Record:
+    data = study.data
+    return {
+        "name": data.name if data.text or study.kind == RESMADE else f"{data.name} ({study.kind})",
+        "source": Path(data.source).name,
+        "rows": data.rows,
+        "exclude": list(data.exclude),
+        "text": data.text,
+    }
+
+
+def _settings(study: Study) -> Record:
+    """What figures depend on, besides the data."""
+    scale, data = study.scale, study.data
+    if data.text:
+        return {
+            "scale": scale.name,
+            "epochs": scale.text_epochs,
+            "network": scale.text_network,
+            "queries": scale.text_queries,
+            "samples": [scale.text_samples],
+        }
+    return {
+        "scale": scale.name,
+        "orders": scale.orders,
+        "first_order_above": scale.first_order_above,
+        "epochs": scale.epochs_for(data.name, data.rows),
+        "batch": scale.batch,
+        "learning_rate": scale.learning_rate,
+        "kind": study.kind,
+        "hidden": scale.hidden,
+        "embedding": scale.embedding,
+        "ensemble": scale.ensemble,
+        "queries": scale.queries,
+        "samples": list(scale.samples),
+        "ablation_samples": scale.ablation_samples,
+    }

@@ -1,0 +1,96 @@
+"""Table 3: what masking, and learning several orders, cost in likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from countless.sheet import Sheet
+from countless_lab.measurement.highlight import best
+from countless_lab.paper.cells import Cell
+from countless_lab.paper.drawing import COLORS, nothing, panels
+from countless_lab.paper.exhibits.base import Exhibit, Found, find, values
+from countless_lab.paper.numbers import Record, spread
+from countless_lab.paper.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Likelihoods(Exhibit):
+    """Bits per row of rows held out, with nothing masked."""
+
+    name = "likelihoods"
+    place = "Table 3"
+    title = "Negative log-likelihoods by training scheme"
+
+    def cells(self, study: Study) -> list[Cell]:
+        return [cell for order in range(study.scale.orders) for cell in study.likelihoods(order).values()]
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        results = []
+        models = {order: study.likelihoods(order) for order in range(study.scale.orders)}
+        for name in models[0]:
+            trained = {order: found[made[name].name] for order, made in models.items() if made[name].name in found}
+            if trained:
+                facts = list(trained.values())
+                bits = spread([one["unmasked_bits"] for one in facts])
+                results.append(
+                    {"model": name, "orders": list(trained), "bits": bits, "parameters": facts[0]["parameters"]}
+                )
+        return results
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        models = values(facts, "model")
+        rows = []
+        for one in facts:
+            found = [find(one, model=model) for model in models]
+            means = [None if field is None else field["bits"]["mean"] for field in found]
+            rows.append((one["data"]["name"], *best(means, [_text(field) for field in found])))
+        counts = sorted({len(record["orders"]) for one in facts for record in one["results"]})
+        orders = f"{' or '.join(map(str, counts))} order{'' if counts == [1] else 's'}" if counts else "no order"
+        notes = (
+            f"Bits per row, of rows held out and with nothing masked: mean and sample deviation over {orders}.",
+            "Particles have no place here: a sampler does not change a likelihood.",
+        )
+        return [Sheet(self.title, ("Data set", *map(model_label, models)), tuple(rows), 1, notes)]
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        line = panels(figure, 1, len(facts), (2.5, 2.8), 0.0)[0]
+        for axes, one in zip(line, facts, strict=True):
+            found = one["results"]
+            for place, record in enumerate(found):
+                bits = record["bits"]
+                axes.plot([place] * len(bits["values"]), bits["values"], ".", color="#999999", markersize=5)
+                axes.errorbar(
+                    place, bits["mean"], bits["deviation"], color=_color(record["model"]), marker="o", capsize=4, ms=6
+                )
+            labels = [model_label(record["model"]).replace("Random input", "Input") for record in found]
+            axes.set_xticks(range(len(found)), labels, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)
+            axes.margins(0.12, 0.15)
+            axes.set_title(one["data"]["name"], fontsize=10)
+        line[0].set_ylabel("bits per row (held out)", fontsize=9)
+        return None
+
+
+def model_label(model: str) -> str:
+    """A model as the paper's table has it.
+
+    >>> model_label("masking"), model_label("multi-order(10)")
+    ('Random input masking', 'Multi-order(10)')
+    """
+    return "Random input masking" if model == "masking" else model.capitalize()
+
+
+def _color(model: str) -> str:
+    names = {"baseline": "progressive", "masking": "skipping"}
+    return COLORS[names.get(model, "multi-order")]
+
+
+def _text(found: Record | None) -> str:
+    if found is None:
+        return ""
+    bits = found["bits"]
+    return f"{bits['mean']:.2f}" if bits["deviation"] is None else f"{bits['mean']:.2f} ± {bits['deviation']:.2f}"

@@ -1,0 +1,172 @@
+"""Figure 5 and Table 5: every method at every budget, under several orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from countless.formats import number
+from countless.sheet import Sheet
+from countless_lab.measurement.highlight import best
+from countless_lab.paper.cells import AnswerSet, Cell
+from countless_lab.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
+from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
+from countless_lab.paper.study import PAPER, PARTICLES, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DRAWN = ("p99", "max")
+
+
+class Main(Exhibit):
+    """The paper's four methods, and particles on the same masked models."""
+
+    name = "main"
+    place = "Figure 5 and Table 5"
+    title = "Errors of every method by samples"
+
+    def cells(self, study: Study) -> list[Cell]:
+        cells: list[Cell] = []
+        for samples in study.scale.samples:
+            for order in study.scale.orders_for(samples):
+                cells += study.contest(samples, order).values()
+                cells += [cell for rungs in study.rungs(samples, order).values() for cell in rungs]
+        return cells
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        results = []
+        for samples in study.scale.samples:
+            contests = {order: _contest(study, samples, order, found) for order in study.scale.orders_for(samples)}
+            for method in dict.fromkeys(method for contest in contests.values() for method in contest):
+                cells = {order: contest[method] for order, contest in contests.items() if method in contest}
+                summary = over_orders([summarized(found[cell.name]) for cell in cells.values()])
+                budgets = [cell.samples for cell in cells.values()]
+                results.append(
+                    {"samples": samples, "method": method, "orders": list(cells), "budgets": budgets, **summary}
+                )
+        return results
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        return [self._errors(facts), self._work(facts)]
+
+    def _errors(self, facts: Sequence[Record]) -> Sheet:
+        methods = values(facts, "method")
+        rows = []
+        for samples in sorted(values(facts, "samples")):
+            for metric in METRICS:
+                for one in facts:
+                    found = [_measured(one, samples, method, metric) for method in methods]
+                    means = [None if field is None else field["mean"] for field in found]
+                    row = (f"{samples:,}", METRIC_LABELS[metric], one["data"]["name"])
+                    if any(mean is not None for mean in means):
+                        rows.append((*row, *best(means, [written(field) for field in found])))
+        headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
+        notes = (
+            "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
+            "Particles has as many samples, or up to 10 times as many where that takes no more forward passes than the"
+            " paper's method on the same model.",
+            _orders_note(facts),
+        )
+        return Sheet("Quantiles of the q-error", headings, tuple(rows), 3, notes)
+
+    def _work(self, facts: Sequence[Record]) -> Sheet:
+        methods = values(facts, "method")
+        rows = []
+        for samples in sorted(values(facts, "samples")):
+            for one in facts:
+                for metric, unit in (("ms", "ms"), ("forward_rows", "forward passes")):
+                    found = [_measured(one, samples, method, metric) for method in methods]
+                    if any(found):
+                        texts = ["" if field is None else number(field["mean"]) for field in found]
+                        rows.append((f"{samples:,}", one["data"]["name"], unit, *texts))
+        headings = ("Samples", "Data set", "Per query", *(label(method) for method in methods))
+        notes = (
+            "ms: the median time of a query. Forward passes: rows of logits per query, in the mean; a sample takes one"
+            " for every position it visits.",
+        )
+        return Sheet("Time and work of a query", headings, tuple(rows), 3, notes)
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        budgets = sorted(values(facts, "samples"))
+        rows = [(one, metric) for one in facts for metric in DRAWN]
+        grid = panels(figure, len(rows), len(budgets), (3.1, 1.75), 0.7)
+        for line, (one, metric) in zip(grid, rows, strict=True):
+            drawn = [
+                number
+                for axes, samples in zip(line, budgets, strict=True)
+                for number in _panel(axes, one, samples, metric)
+            ]
+            for axes in line:
+                log_scale(axes, drawn)
+            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+        for axes, samples in zip(grid[0], budgets, strict=True):
+            axes.set_title(f"{samples:,} samples", fontsize=10)
+        for axes in grid[-1]:
+            axes.set_xlabel("orders, by increasing error", fontsize=8)
+        method_legend(figure, values(facts, "method"))
+        return None
+
+
+def _contest(study: Study, samples: int, order: int, found: Found) -> dict[str, AnswerSet]:
+    """The cells there are: every method's, and of particles those that take as many forward passes, or fewer."""
+    cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in found}
+    particles = {}
+    for base, rungs in study.rungs(samples, order).items():
+        there = [cell for cell in rungs if cell.name in found]
+        if base in cells and there:
+            most = found[cells[base].name]["forward_rows"]
+            within = [cell for cell in there if found[cell.name]["forward_rows"] <= most]
+            particles[f"{PARTICLES} on {base}"] = within[-1] if within else there[0]
+    paper = {method: cell for method, cell in cells.items() if method in PAPER}
+    return {**paper, **particles, **cells}
+
+
+def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:
+    """Every method's errors under the orders, sorted; they are returned."""
+    methods = values([facts], "method")
+    errors = {
+        method: sorted(found["values"])
+        for method in methods
+        if (found := _measured(facts, samples, method, metric)) is not None
+    }
+    most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
+    for place, (method, sorted_errors) in enumerate(errors.items()):
+        # Under a single order the methods stand side by side, so that none hides another.
+        aside = 0.7 * (place / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
+        places = [1 + aside + rank for rank in range(len(sorted_errors))]
+        axes.plot(
+            places,
+            sorted_errors,
+            color=color(method),
+            marker=marker(method),
+            markersize=4.5,
+            linewidth=1.4,
+            alpha=0.9,
+        )
+    axes.set_xlim(0.5, most + 0.5)
+    axes.set_xticks(range(1, most + 1), ["1 order"] if most == 1 else None)
+    if not errors:
+        axes.text(0.5, 0.5, "not measured yet", transform=axes.transAxes, ha="center", color="grey")
+        axes.set_xticks([])
+    return [error for sorted_errors in errors.values() for error in sorted_errors]
+
+
+def _measured(facts: Record, samples: int, method: str, metric: str) -> Record | None:
+    found = find(facts, samples=samples, method=method)
+    return None if found is None else found[metric]
+
+
+def _orders_note(facts: Sequence[Record]) -> str:
+    """How many orders each budget was tried under."""
+    told = []
+    for samples in sorted(values(facts, "samples")):
+        counts = sorted({len(one["orders"]) for fact in facts for one in fact["results"] if one["samples"] == samples})
+        text = " or ".join(map(str, counts)) + (" order" if counts == [1] else " orders")
+        told.append(f"{text} at {samples:,} samples")
+    several = f"Measured under {', '.join(told)}." if told else ""
+    return several + (f" Data sets: {', '.join(names(facts))}." if facts else "Nothing is measured yet.")

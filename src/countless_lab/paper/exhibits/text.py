@@ -1,0 +1,95 @@
+"""Table 4: how many strings contain a piece?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from countless.formats import number
+from countless.sheet import Sheet
+from countless_lab.measurement.highlight import best
+from countless_lab.paper.cells import Cell
+from countless_lab.paper.drawing import color, log_scale, method_legend, nothing, panels
+from countless_lab.paper.exhibits.base import Exhibit, Found, find, label, values
+from countless_lab.paper.numbers import RESAMPLES, Record, bootstrapped, summarized, written
+from countless_lab.paper.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROWS = {"max": "Max error", "p99": "P99 error", "p50": "Median error"}  # in the paper's order
+
+
+class Text(Exhibit):
+    """Errors on random pieces of 3 to 5 characters, with bootstrap deviations."""
+
+    name = "text"
+    place = "Table 4"
+    title = "Pattern matching in text"
+    text = True
+
+    def cells(self, study: Study) -> list[Cell]:
+        return list(study.text_contest().values())
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        results = []
+        for method, cell in study.text_contest().items():
+            if cell.name in found:
+                answers = found[cell.name]
+                summary = {**summarized(answers), **bootstrapped(answers["q_errors"])}
+                results.append({"method": method, "samples": cell.samples, **summary})
+        return results
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        methods = values(facts, "method")
+        errors, work = [], []
+        for one in facts:
+            found = [find(one, method=method) for method in methods]
+            samples = " or ".join(f"{count:,}" for count in values([one], "samples"))
+            for metric, heading in ROWS.items():
+                fields = [None if field is None else field[metric] for field in found]
+                means = [None if field is None else field["mean"] for field in fields]
+                errors.append(
+                    (one["data"]["name"], samples, heading, *best(means, [written(field) for field in fields]))
+                )
+            for key, heading in (("ms", "ms"), ("forward_rows", "forward passes")):
+                texts = ["" if field is None else number(field[key]) for field in found]
+                work.append((one["data"]["name"], heading, *texts))
+        labels = tuple(label(method) for method in methods)
+        note = (
+            f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
+            " Particles has a tenth of the samples."
+        )
+        unit = "ms: the median time of a query. Forward passes: rows of logits per query, in the mean."
+        return [
+            Sheet(self.title, ("Data set", "Samples", "Metric", *labels), tuple(errors), 3, (note,)),
+            Sheet("Time and work of a query", ("Data set", "Per query", *labels), tuple(work), 2, (unit,)),
+        ]
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        line = panels(figure, 1, len(facts), (5.0, 2.9), 0.6)[0]
+        for axes, one in zip(line, facts, strict=True):
+            found = one["results"]
+            width = 0.84 / len(found)
+            drawn = [1.0]
+            for place, record in enumerate(found):
+                for group, metric in enumerate(reversed(ROWS)):
+                    x = group + (place - (len(found) - 1) / 2) * width
+                    mean, deviation = record[metric]["mean"], record[metric]["deviation"]
+                    method = record["method"]
+                    axes.bar(x, mean, width * 0.9, color=color(method))
+                    least = max(mean - deviation, 1.0)
+                    axes.errorbar(x, mean, [[mean - min(least, mean)], [deviation]], color="#555555", capsize=2, lw=1)
+                    top = (x, mean + deviation)
+                    axes.annotate(number(mean), top, (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                    drawn.append(1.15 * (mean + deviation))
+            log_scale(axes, drawn)
+            axes.set_ylim(bottom=0.9)
+            axes.set_xticks(range(len(ROWS)), ["median", "p99", "max"])
+            axes.tick_params(axis="x", length=0)
+            axes.set_title(one["data"]["name"], fontsize=10)
+        line[0].set_ylabel("q-error", fontsize=9)
+        method_legend(figure, values(facts, "method"), bars=True)
+        return None

@@ -1,0 +1,90 @@
+"""What is made of a cell's q-errors: quantiles, means over orders, bootstrap deviations; and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from countless.formats import number
+
+METRICS = {"p50": 50.0, "p99": 99.0, "max": 100.0}
+RESAMPLES = 1_000
+BOOTSTRAP_SEED = 0
+
+Record = dict[str, Any]
+
+
+def quantiles(errors: Sequence[float]) -> dict[str, float]:
+    """The median, the 99th percentile and the largest.
+
+    >>> quantiles([1.0, 2.0, 3.0])
+    {'p50': 2.0, 'p99': 2.98, 'max': 3.0}
+    """
+    return {name: _rounded(float(np.percentile(errors, place))) for name, place in METRICS.items()}
+
+
+def summarized(answers: Record) -> dict[str, float]:
+    """The result of an AnswerSet cell in five figures: its q-errors, its median time, and its work per query."""
+    return {
+        **quantiles(answers["q_errors"]),
+        "ms": _rounded(float(np.median(answers["ms"]))),
+        "forward_rows": _rounded(float(answers["forward_rows"])),
+    }
+
+
+def over_orders(summaries: Sequence[dict[str, float]]) -> Record:
+    """Of every figure the mean over orders, and the sample deviation if there are several."""
+    return {name: spread([one[name] for one in summaries]) for name in summaries[0]}
+
+
+def spread(values: Sequence[float]) -> Record:
+    """Mean, sample deviation (None of a single value), and the values.
+
+    >>> spread([1.0, 3.0])
+    {'mean': 2.0, 'deviation': 1.41421, 'values': [1.0, 3.0]}
+    >>> spread([5.0])
+    {'mean': 5.0, 'deviation': None, 'values': [5.0]}
+    """
+    deviation = _rounded(float(np.std(values, ddof=1))) if len(values) > 1 else None
+    return {"mean": _rounded(float(np.mean(values))), "deviation": deviation, "values": list(values)}
+
+
+def bootstrapped(errors: Sequence[float]) -> dict[str, Record]:
+    """The quantiles, each with its deviation over resampled queries."""
+    drawn = np.random.default_rng(BOOTSTRAP_SEED).choice(np.asarray(errors), (RESAMPLES, len(errors)))
+    found = quantiles(errors)
+    return {
+        name: {"mean": found[name], "deviation": _rounded(float(np.std(np.percentile(drawn, place, axis=1))))}
+        for name, place in METRICS.items()
+    }
+
+
+def short(value: float) -> str:
+    """Two digits and a unit, for a picture.
+
+    >>> short(7.2), short(940), short(6_700), short(2_310_000)
+    ('7.2', '940', '6.7k', '2.3M')
+    """
+    for unit, scale in (("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.2g}{unit}" if value < 99.5 * scale else f"{value / scale:.0f}{unit}"
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
+
+
+def written(found: Record | None) -> str:
+    """A mean with its deviation.
+
+    >>> written({"mean": 1150.0, "deviation": 550.0}), written({"mean": 2.0, "deviation": None}), written(None)
+    ('1,150 ± 550', '2.00', '')
+    """
+    if found is None:
+        return ""
+    deviation = found.get("deviation")
+    return number(found["mean"]) if deviation is None else f"{number(found['mean'])} ± {number(deviation)}"
+
+
+def _rounded(value: float) -> float:
+    """Six significant digits: more are noise, and make files that differ."""
+    return float(f"{value:.6g}")

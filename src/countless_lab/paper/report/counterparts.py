@@ -1,0 +1,149 @@
+"""Which of the paper's data sets a table is, or stands in for, and the paper's figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from countless.sheet import Sheet
+from countless_lab.paper.exhibits.base import METRIC_LABELS, find, label, values
+from countless_lab.paper.exhibits.likelihoods import model_label
+from countless_lab.paper.exhibits.text import ROWS
+from countless_lab.paper.numbers import METRICS, Record, written
+from countless_lab.paper.report.published import COLUMN_METHODS as METHODS
+from countless_lab.paper.report.published import (
+    MODELS,
+    TEXT_METHODS,
+    TEXT_SAMPLES,
+    Published,
+    figures_in_words,
+    published,
+)
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """One of the paper's data sets, as a table has to do with it: it is the ``same``, or stands in for it."""
+
+    paper: str
+    same: bool
+
+
+COUNTERPARTS = {
+    "census": Counterpart("Census", True),
+    "kdd": Counterpart("KDD", True),
+    "dmv-full": Counterpart("DMV-Full", True),
+    "dryad-urls": Counterpart("Dryad-URLs", True),
+    "census_income": Counterpart("Census", False),
+    "covtype": Counterpart("KDD", False),
+    "ev_registrations": Counterpart("DMV-Full", False),
+    "news_urls": Counterpart("Dryad-URLs", False),
+}
+
+
+def counterpart(name: str) -> Counterpart | None:
+    """The paper's data set that a table is or stands in for, whatever kind of model is named behind it."""
+    return COUNTERPARTS.get(name.split(" (")[0])
+
+
+def paper_name(facts: Record) -> str:
+    """The name of that data set, for a table that has one."""
+    found = counterpart(facts["data"]["name"])
+    assert found is not None
+    return found.paper
+
+
+def described(name: str) -> str:
+    """What a table has to do with the paper.
+
+    >>> described("census"), described("covtype"), described("flights")
+    ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")
+    """
+    found = counterpart(name)
+    if found is None:
+        return "none of the paper's"
+    return f"the paper's {found.paper}" if found.same else f"a stand-in for the paper's {found.paper}"
+
+
+def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> list[Sheet]:
+    """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
+    known = [one for one in facts if counterpart(one["data"]["name"])]
+    sheets = [make(known) for make in _SHEETS.get(exhibit, ()) if known]
+    return [sheet for sheet in sheets if sheet.rows]
+
+
+def _main(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for samples in sorted(values(facts, "samples")):
+        for metric in METRICS:
+            for one in facts:
+                paper = paper_name(one)
+                found = [find(one, samples=samples, method=method) for method in METHODS]
+                theirs = [published(paper, metric, method, samples) for method in METHODS]
+                if any(found) and any(theirs):
+                    row = (f"{samples:,}", METRIC_LABELS[metric])
+                    ours = [written(field and field[metric]) for field in found]
+                    rows += _pair(row, one["data"]["name"], ours, paper, theirs)
+    headings = ("Samples", "Metric", "Data set", *(label(method) for method in METHODS))
+    note = "*: a misprint in the paper (its median repeats its largest error), not to be compared with."
+    return Sheet("Beside the paper's Table 5", headings, tuple(rows), 3, (note,))
+
+
+def _in_words(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    said = {(one.data, one.samples, one.metric, one.method): one for one in figures_in_words()}
+    methods = ("progressive", "skipping")
+    for data, samples, metric in dict.fromkeys(key[:3] for key in said):
+        for one in facts:
+            found = [find(one, samples=samples, method=method) for method in methods]
+            if paper_name(one) == data and any(found):
+                theirs = [said[data, samples, metric, method] for method in methods]
+                row = (f"{samples:,}", METRIC_LABELS[metric])
+                ours = [written(field and field[metric]) for field in found]
+                rows += _pair(row, one["data"]["name"], ours, data, theirs)
+    headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
+    note = "The paper's are approximate, and some differ from its own Table 5."
+    return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
+
+
+def _likelihoods(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for one in facts:
+        paper = paper_name(one)
+        found = [find(one, model=model) for model in MODELS]
+        theirs = [published(paper, "bits", model) for model in MODELS]
+        rows += _pair((), one["data"]["name"], [written(field and field["bits"]) for field in found], paper, theirs)
+    note = "Bits of different tables cannot be compared; how they grow from the left to the right can."
+    return Sheet("Beside the paper's Table 3", ("Data set", *map(model_label, MODELS)), tuple(rows), 1, (note,))
+
+
+def _text(facts: Sequence[Record]) -> Sheet:
+    rows = []
+    for one in facts:
+        paper = paper_name(one)
+        for metric, heading in ROWS.items():
+            found = [find(one, method=method) for method in TEXT_METHODS]
+            theirs = [published(paper, metric, method, TEXT_SAMPLES) for method in TEXT_METHODS]
+            rows += _pair((heading,), one["data"]["name"], [written(f and f[metric]) for f in found], paper, theirs)
+    headings = ("Metric", "Data set", *(label(method) for method in TEXT_METHODS))
+    return Sheet("Beside the paper's Table 4", headings, tuple(rows), 2)
+
+
+def _pair(
+    row: tuple[str, ...], name: str, ours: Sequence[str], paper: str, theirs: Sequence[Published | None]
+) -> list[tuple[str, ...]]:
+    """A row of ours, and below it the paper's."""
+    return [(*row, f"{name} (ours)", *ours), (*row, f"{paper} (the paper)", *map(_theirs, theirs))]
+
+
+def _theirs(found: Published | None) -> str:
+    if found is None:
+        return ""
+    return written({"mean": found.value, "deviation": found.deviation}) + ("" if found.comparable else " *")
+
+
+_SHEETS: dict[str, tuple[Callable[[Sequence[Record]], Sheet], ...]] = {
+    "main": (_main, _in_words),
+    "likelihoods": (_likelihoods,),
+    "text": (_text,),
+}

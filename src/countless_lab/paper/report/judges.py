@@ -1,0 +1,236 @@
+"""How findings are judged: from the facts of a data set to whether a claim holds, and the figures that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from countless.formats import number
+from countless_lab.paper.exhibits.base import find, values
+from countless_lab.paper.exhibits.sizes import sizes_of
+from countless_lab.paper.numbers import METRICS, Record
+from countless_lab.paper.study import PAPER
+
+SLACK = 1.01  # errors that differ by less than a hundredth are the same
+ORDER_OF_MAGNITUDE = 10.0
+MANY_SAMPLES = 10_000
+NEAR_ONE = 2.0
+NEAR_BEST = 2.0
+MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles are asked of, too
+
+KEYS = {"forward_rows": "forward passes"}  # as figures are called
+
+Judged = tuple[bool | None, str]  # None: not measured
+MISSING: Judged = (None, "not all of it is measured yet")
+
+
+def mean_of(facts: Record, samples: int, method: str, metric: str) -> float | None:
+    """The mean over orders of a figure of the main exhibit."""
+    found = find(facts, samples=samples, method=method)
+    return None if found is None else float(found[metric]["mean"])
+
+
+def lacking(facts: Record, method: str) -> bool:
+    """Whether an answer by this method is not there yet."""
+    return any(f"-{method}-" in name for name in facts["missing"])
+
+
+def fewest(facts: Record) -> int:
+    """The smallest budget."""
+    return int(min(values([facts], "samples")))
+
+
+def at_many_samples(facts: Record) -> Judged:
+    """Skipping against progressive sampling at the largest budget of the paper."""
+    if MANY_SAMPLES not in values([facts], "samples"):
+        return None, f"nothing was asked with {MANY_SAMPLES:,} samples at this scale"
+    return times_better(facts, MANY_SAMPLES, "skipping", "progressive", "max", ORDER_OF_MAGNITUDE)
+
+
+def times_better(facts: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:
+    """Whether one method's error is so many times below another's."""
+    low, high = (mean_of(facts, samples, method, metric) for method in (better, worse))
+    if low is None or high is None:
+        return MISSING
+    text = f"{metric} at {samples:,} samples: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
+    enough = high / low >= at_least if at_least > 1 else high > low
+    return enough, text
+
+
+def all_hold(judged: Sequence[Judged]) -> Judged:
+    """Whether each holds: one that does not decides, one that is not measured leaves it open."""
+    if any(holds is False for holds, _ in judged):
+        holds: bool | None = False
+    else:
+        holds = None if any(holds is None for holds, _ in judged) or not judged else True
+    return holds, "; ".join(dict.fromkeys(text for _, text in judged)) or MISSING[1]
+
+
+def medians_near_one(facts: Record) -> Judged:
+    """The largest median of the paper's four methods."""
+    found = [
+        (mean, samples, method)
+        for samples in values([facts], "samples")
+        for method in PAPER
+        if (mean := mean_of(facts, samples, method, "p50")) is not None
+    ]
+    if len(found) < len(values([facts], "samples")) * len(PAPER):
+        return MISSING
+    worst, samples, method = max(found)
+    return worst < NEAR_ONE, f"the largest is {number(worst)}: {method} at {samples:,} samples"
+
+
+def combining_helps(facts: Record) -> Judged:
+    """Both techniques together against each alone, at the smallest budget."""
+    samples, both = fewest(facts), "multi-order+skipping"
+    return all_hold(
+        [times_better(facts, samples, both, one, m, 1.0) for m in ("p99", "max") for one in ("multi-order", "skipping")]
+    )
+
+
+def fewer_passes(facts: Record) -> Judged:
+    """Forward passes of progressive sampling over those of skipping, as far as the budgets tell."""
+    ours, theirs = find(facts, method="skipping"), find(facts, method="progressive")
+    if ours is None or theirs is None:
+        return MISSING
+    # What is only bounded bounds the ratio.
+    ratio = theirs["passes"] / ours["passes"]
+    least = 0.0 if theirs["bound"] == "at most" or ours["bound"] == "more than" else ratio
+    largest = float("inf") if theirs["bound"] == "more than" or ours["bound"] == "at most" else ratio
+    told = [
+        f"{name} {one['bound']} {number(one['passes'])}" for name, one in (("progressive", theirs), ("skipping", ours))
+    ]
+    text = f"{', '.join(told)}; ratio {_between(least, largest)}"
+    if least >= ORDER_OF_MAGNITUDE:
+        return True, text
+    return (False, text) if largest < ORDER_OF_MAGNITUDE else (None, f"{text}: these budgets cannot tell")
+
+
+def _between(least: float, largest: float) -> str:
+    if least == largest:
+        return f"{number(least)}x"
+    if largest == float("inf"):
+        return f"at least {number(least)}x" if least else "unknown"
+    return f"at most {number(largest)}x"
+
+
+def likelihoods_in_order(facts: Record) -> Judged:
+    """Whether the bits rise from the baseline to masking to more and more orders."""
+    bits = {record["model"]: record["bits"]["mean"] for record in facts["results"]}
+    several = sorted((name for name in bits if name.startswith("multi")), key=lambda name: int(name[12:-1]))
+    models = ["baseline", "masking", *several]
+    if len(models) < 4 or not all(model in bits for model in models):
+        return MISSING
+    ordered = all(bits[one] < bits[other] for one, other in pairwise(models))
+    return ordered, ", ".join(f"{model} {bits[model]:.2f}" for model in models)
+
+
+def at_every_size(facts: Record, better: str, worse: str, above: float = 1.0) -> Judged:
+    """Whether one method's largest error over another's is above a ratio at every model size."""
+    ratios = {}
+    for hidden, embedding in sizes_of(facts):
+        found = [find(facts, hidden=hidden, embedding=embedding, method=method) for method in (better, worse)]
+        if found[0] is not None and found[1] is not None:
+            ratios[hidden, embedding] = found[1]["max"] / found[0]["max"]
+    if not ratios or lacking(facts, better) or lacking(facts, worse):
+        return MISSING
+    won = sum(ratio > above for ratio in ratios.values())
+    least = min(ratios, key=lambda size: ratios[size])
+    text = f"at {won} of {len(ratios)} sizes; the least ratio is {number(ratios[least])}x, at {least[0]} / {least[1]}"
+    return won == len(ratios), text
+
+
+def uniform_is_robust(facts: Record) -> Judged:
+    """The largest error with uniform masking against the lowest of all schemes."""
+    errors = {record["masking"]: record["max"] for record in facts["results"] if record["method"] == "skipping"}
+    if "uniform" not in errors or len(errors) < 2 or lacking(facts, "skipping"):
+        return MISSING
+    lowest = min(errors, key=lambda scheme: errors[scheme])
+    ratio = errors["uniform"] / errors[lowest]
+    text = f"max: uniform {number(errors['uniform'])}, lowest {number(errors[lowest])} ({lowest}), {number(ratio)}x"
+    return ratio <= NEAR_BEST, text
+
+
+def _text_error(facts: Record, method: str, metric: str) -> float | None:
+    found = find(facts, method=method)
+    return None if found is None else float(found[metric]["mean"])
+
+
+def _text_times(facts: Record, better: str, worse: str, metric: str, at_least: float) -> Judged:
+    low, high = _text_error(facts, better, metric), _text_error(facts, worse, metric)
+    if low is None or high is None:
+        return MISSING
+    text = f"{metric}: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
+    return high / low >= at_least, text
+
+
+def text_tails(facts: Record) -> Judged:
+    """Skipping against the paper's other two on text, at p99 and max."""
+    pairs = [(metric, worse) for metric in ("p99", "max") for worse in ("naive", "progressive")]
+    return all_hold([_text_times(facts, "skipping", worse, metric, ORDER_OF_MAGNITUDE) for metric, worse in pairs])
+
+
+def text_median(facts: Record) -> Judged:
+    """Naive sampling against the paper's other two, in the median."""
+    return all_hold([_text_times(facts, "naive", other, "p50", 1.0) for other in ("progressive", "skipping")])
+
+
+def text_particles(facts: Record) -> Judged:
+    """Particles against each of the paper's methods on text, in every metric."""
+    pairs = [(metric, other) for metric in METRICS for other in ("naive", "progressive", "skipping")]
+    return all_hold([_text_times(facts, "particles", other, metric, 1 / SLACK) for metric, other in pairs])
+
+
+def same_model(facts: Record) -> Judged:
+    """Particles against the paper's sampler on the same model, at each budget."""
+    judged: list[Judged] = []
+    for samples in values([facts], "samples"):
+        for base in MASKED:
+            ours, theirs = (find(facts, samples=samples, method=name) for name in (f"particles on {base}", base))
+            if ours is None or theirs is None:
+                judged.append(MISSING)
+                continue
+            keys = (*METRICS, "forward_rows")
+            worse = [key for key in keys if ours[key]["mean"] > SLACK * theirs[key]["mean"]]
+            errors = ", ".join(
+                f"{KEYS.get(key, key)} {number(ours[key]['mean'])} against {number(theirs[key]['mean'])}"
+                for key in worse or keys
+            )
+            judged.append((not worse, f"{base} at {samples:,}: {errors}"))
+    return _failures_first(judged)
+
+
+def best_of_all(facts: Record) -> Judged:
+    """The better of the two particles against the best of the paper's four, by metric and budget."""
+    judged: list[Judged] = []
+    for samples in values([facts], "samples"):
+        for metric in METRICS:
+            theirs = [mean_of(facts, samples, method, metric) for method in PAPER]
+            ours = [mean_of(facts, samples, f"particles on {base}", metric) for base in MASKED]
+            if None in theirs or None in ours:
+                judged.append(MISSING)
+                continue
+            mine, best = (min(one for one in group if one is not None) for group in (ours, theirs))
+            text = f"{metric} at {samples:,}: {number(mine)} against {number(best)}"
+            judged.append((mine <= SLACK * best, text))
+    return _failures_first(judged)
+
+
+def _failures_first(judged: Sequence[Judged]) -> Judged:
+    """Whether all hold; where not all do, only those that do not are told."""
+    failed = [one for one in judged if one[0] is False]
+    if not failed:
+        return all_hold(judged)
+    holds, text = all_hold(failed)
+    return holds, f"not in {len(failed)} of {len(judged)}: {text}"
+
+
+def tenth_of_the_time(facts: Record) -> Judged:
+    """The median times on the same model, at each budget."""
+    return all_hold(
+        [
+            times_better(facts, samples, f"particles on {base}", base, "ms", ORDER_OF_MAGNITUDE)
+            for samples in values([facts], "samples")
+            for base in MASKED
+        ]
+    )

@@ -1,0 +1,37 @@
+"""From the tables that a user names to the data sets of the experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from countless.data.source import Source
+from countless.data.table import columns_and_texts
+from countless.errors import DataError
+from countless.options import EncodeOptions
+from countless_lab.measurement.subjects import Subject, subjects
+from countless_lab.paper.cells import Data
+from countless_lab.paper.scale import PaperScale
+
+
+def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: PaperScale) -> list[Data]:
+    """A data set for every table: of its columns, or of its text if it has nothing else.
+
+    ``exclude`` names columns of any of the tables. Of a table that has both, the text is excluded, too.
+    """
+    return [_data(subject, scale) for subject in subjects(tables, exclude)]
+
+
+def _data(subject: Subject, scale: PaperScale) -> Data:
+    """The data set of one table. What is text is told by the very rows that are used."""
+    table, exclude = subject.source, subject.exclude
+    count = Source.open(table).count()
+    data = Data(subject.name, table, min(count, scale.rows or count), exclude)
+    columns, texts = columns_and_texts(data.open(), EncodeOptions(exclude=exclude))
+    if columns:
+        return replace(data, exclude=exclude + texts)
+    if len(texts) > 1:
+        raise DataError(
+            f"{table} has several columns of text, {', '.join(texts)}: leave one of them, and --exclude the others"
+        )
+    return replace(data, text=True, rows=min(count, scale.strings or count))

@@ -1,0 +1,1 @@
+"""Experiments as jobs in processes of their own, and the folder that keeps their results."""

@@ -1,0 +1,61 @@
+"""Who runs the jobs of a sweep: processes of this machine, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from countless_lab.runner.job import Job
+from countless_lab.runner.store import ResultStore
+
+
+class RunningJob(Protocol):
+    """A job that was started, until it is over."""
+
+    job: Job
+    log: Path
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What has been said since the last call: lines, and in the end the result or the error."""
+        ...
+
+    def over(self) -> bool:
+        """Whether it has ended and all is heard."""
+        ...
+
+    def fate(self) -> str:
+        """How it ended, if it told no result."""
+        ...
+
+    def last_words(self) -> str:
+        """The end of the log."""
+        ...
+
+    def close(self) -> None:
+        """Hear no more."""
+        ...
+
+
+Handle = TypeVar("Handle", bound=RunningJob)
+
+
+class JobBackend(Protocol[Handle]):
+    """Those who run jobs."""
+
+    @property
+    def most(self) -> int:
+        """How many jobs may run at once."""
+        ...
+
+    def start(self, job: Job, store: ResultStore) -> Handle:
+        """Start a job."""
+        ...
+
+    def wait(self, workers: Sequence[Handle], seconds: float) -> None:
+        """Wait for news of any of them, but no longer than this."""
+        ...
+
+    def stop(self, workers: Sequence[Handle]) -> None:
+        """End the jobs, whatever they do."""
+        ...

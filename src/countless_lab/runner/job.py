@@ -1,0 +1,71 @@
+"""What a job is: a unit of work with a name, the jobs that it needs, and a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any, Protocol
+
+from countless.errors import CountlessError
+
+LONGEST = 200  # characters of a name: file names have up to 255 bytes, and endings
+
+
+class Job(Protocol):
+    """A unit of work. A frozen dataclass of a module: it must pickle, and its fields tell all its result depends on."""
+
+    @property
+    def name(self) -> str:
+        """Unique, and fit for a file name."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The names of the jobs whose results must be there first."""
+
+    @property
+    def one_thread(self) -> bool:
+        """Whether linear algebra keeps to one thread, as where single questions are timed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What the result depends on; kept beside the result."""
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        """The files that it leaves for the jobs that need it."""
+
+    def run(self, folder: Path, progress: Callable[[str], None]) -> dict[str, Any]:
+        """The result, as plain JSON. Runs in a process of its own.
+
+        ``folder`` is the sweep's: other files may be written there, atomically. ``progress`` hears what is being done.
+        """
+
+
+def by_name(jobs: Sequence[Job]) -> dict[str, Job]:
+    """The jobs by their names, in the order given. An error says why they cannot be a sweep."""
+    named = {job.name: job for job in jobs}
+    if len(named) < len(jobs):
+        twice = next(name for name in named if sum(job.name == name for job in jobs) > 1)
+        raise CountlessError(f"two jobs are named {twice}: give each a name of its own")
+    for name, job in named.items():
+        if not name or name.startswith(".") or len(name) > LONGEST or any(letter in name for letter in "/\\\0\n"):
+            raise CountlessError(f"{name!r} cannot be the name of a file: rename the job")
+        if type(job).__module__ == "__main__":
+            raise CountlessError(f"job {name} is defined in a script, where no other process finds it: use a module")
+        for need in job.needs:
+            if need not in named:
+                raise CountlessError(f"job {name} needs {need}, which is not in the sweep: add it")
+    try:
+        TopologicalSorter({name: job.needs for name, job in named.items()}).prepare()
+    except CycleError as error:
+        raise CountlessError(f"jobs need each other in a circle: {' -> '.join(error.args[1])}") from None
+    return named
+
+
+def dependents(name: str, jobs: Sequence[Job]) -> tuple[str, ...]:
+    """The jobs that cannot run without ``name``, at first or second hand, in the order given."""
+    found = {name}
+    while True:
+        more = {job.name for job in jobs if job.name not in found and found.intersection(job.needs)}
+        if not more:
+            return tuple(job.name for job in jobs if job.name in found and job.name != name)
+        found |= more

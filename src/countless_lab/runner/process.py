@@ -1,0 +1,171 @@
+"""The sweep's end of a job's process: started, heard, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any
+
+from countless.errors import CountlessError, DataError
+from countless_lab.runner import child
+from countless_lab.runner.child import GRACE
+from countless_lab.runner.job import Job
+from countless_lab.runner.store import ResultStore
+
+MOST = 1_000  # messages that are heard of one process before another has its turn
+LIMITS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and PyTorch are loaded
+TAIL = 4_000  # characters of a log that tell how a process died
+
+
+class JobProcess:
+    """A fresh Python that runs one job and then ends, so that its memory is given back.
+
+    It is the leader of a session of its own: a Ctrl-C at the terminal is heard by the sweep alone.
+    """
+
+    def __init__(self, job: Job, folder: Path, log: Path, threads: int | None) -> None:
+        self.job = job
+        self.log = log
+        self.told: float | None = None  # when the result, or the error, was heard
+        order = pickle.dumps((job, folder))
+        try:
+            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        except OSError as error:
+            raise DataError(f"cannot write {log}: {error.strerror}; free some space or choose another -o") from None
+        try:
+            self.process, self._connection = _start(output, _environment(threads, job.one_thread), job.name)
+        finally:
+            os.close(output)
+        self.closed = False
+        with contextlib.suppress(OSError):  # one that is dead already is told by its exit code
+            self._connection.send_bytes(json.dumps(sys.path).encode())
+            self._connection.send_bytes(order)
+
+    def fileno(self) -> int:
+        """What to wait for."""
+        return self._connection.fileno()
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What has been said since the last call."""
+        for _ in range(MOST):
+            try:
+                if self.closed or not self._connection.poll():
+                    return
+                message = json.loads(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                self.closed = True
+                return
+            if "say" not in message:
+                self.told = time.monotonic()
+            yield message
+
+    def over(self) -> bool:
+        """Whether the process has ended and all is heard. One that has told its result may not linger for long."""
+        if self.closed:
+            self._wait(GRACE)
+        if self.process.poll() is None and (self.closed or (self.told and time.monotonic() - self.told > GRACE)):
+            self.kill()
+        return self.process.poll() is not None and (self.closed or not self._connection.poll())
+
+    def fate(self) -> str:
+        """How a process ended that told no result."""
+        code = self.process.returncode
+        if code < 0:
+            name = {known.value: known.name for known in signal.Signals}.get(-code, f"signal {-code}")
+            return f"the process was ended by {name}: if memory was short, use fewer workers or a smaller table"
+        return f"the process ended with code {code} and no result: see {self.job.name}.error.txt"
+
+    def last_words(self) -> str:
+        """The end of the log."""
+        with contextlib.suppress(OSError):
+            return self.log.read_text(encoding="utf-8", errors="replace")[-TAIL:]
+        return ""
+
+    def kill(self) -> None:
+        """End the process, and what it has started, at once."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def close(self) -> None:
+        """Hear no more."""
+        self._connection.close()
+        self.closed = True
+
+    def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.0, seconds))
+
+
+@dataclass(frozen=True)
+class LocalProcesses:
+    """Runs jobs in processes of this machine, ``most`` at once.
+
+    Each has so many ``threads``; None sets no limit, so that what is measured is what a user gets.
+    """
+
+    most: int
+    threads: int | None
+
+    def start(self, job: Job, store: ResultStore) -> JobProcess:
+        return JobProcess(job, store.folder, store.log_path(job.name), self.threads)
+
+    def wait(self, workers: Sequence[JobProcess], seconds: float) -> None:
+        wait([worker.fileno() for worker in workers if not worker.closed], seconds)
+
+    def stop(self, workers: Sequence[JobProcess]) -> None:
+        """End the processes: all are asked to, and killed if they do not, or if there is no time for it."""
+        try:
+            for worker in workers:
+                worker.process.terminate()
+            end = time.monotonic() + GRACE
+            for worker in workers:
+                worker._wait(end - time.monotonic())
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.close()
+                worker.log.unlink(missing_ok=True)
+
+
+def _environment(threads: int | None, one_thread: bool) -> dict[str, str]:
+    """The environment of a process: its limits of threads are there before anything is loaded."""
+    environment = dict(os.environ)
+    if threads is not None:
+        environment |= {"OMP_WAIT_POLICY": "PASSIVE", "COUNTLESS_THREADS": str(threads)}
+        environment |= dict.fromkeys(LIMITS, str(threads))
+    if one_thread:
+        environment |= dict.fromkeys(LIMITS, "1")
+    return environment
+
+
+def _start(output: int, environment: dict[str, str], name: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
+    """A process with a connection to it."""
+    ours, theirs = Pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-X", "faulthandler", str(Path(child.__file__).resolve()), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    except OSError as error:
+        ours.close()
+        raise CountlessError(f"cannot start a process for {name}: {error.strerror}; use fewer workers") from None
+    finally:
+        theirs.close()
+    return process, ours

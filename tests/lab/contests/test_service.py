@@ -1,0 +1,81 @@
+"""``countless bench serve``: a service under load, and whether it is right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from countless import Estimator
+from countless_lab.contests.service import Heard, LoadTestOptions, _client, random_clauses
+from tests.cli.test_cli import Run, run
+
+__all__ = ["run"]
+
+
+def test_it_asks_and_compares(run: Run, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "serve.json"
+    done = run("bench", "serve", model, "--clients", 8, "--seconds", "0.5", "--clauses", 50, "-o", out, "--json")
+    assert done.code == 0, done.err
+    facts = json.loads(done.out.splitlines()[-1])
+    assert facts == json.loads(out.read_text(encoding="utf-8"))
+    assert facts["requests"] > 8
+    assert (facts["cards"], facts["refreshes"]) == (5, 50)
+    assert 0 < facts["cards_ms_p50"] <= facts["cards_ms_p99"]
+    assert (facts["wrong"], facts["refused"], facts["lost"], facts["exit_code"]) == (0, 0, 0, 0)
+    assert facts["kept"] > 0
+    assert "computed_ms_p50" in facts
+    assert facts["ms_p50"] <= facts["ms_p99"]
+    assert facts["memory_mb_start"] > 1
+
+
+def test_a_service_that_does_not_start(run: Run, tmp_path: Path) -> None:
+    done = run("bench", "serve", tmp_path / "no.countless")
+    assert done.code == 1
+    assert "no such model file" in done.err
+
+
+def test_questions_can_be_answered(estimator: Estimator) -> None:
+    clauses = random_clauses(estimator.schema, 200, 1)
+    assert len(set(clauses)) > 150
+    assert len(estimator.estimate_many(clauses)) == 200
+    assert clauses == random_clauses(estimator.schema, 200, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong", "refused", "lost"),
+    [
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{"estimates":[{"rows":4}]}', True, False, False),
+        (b"HTTP/1.1 422 No\r\nContent-Length: 2\r\n\r\n{}", False, True, False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", False, False, True),
+    ],
+)
+def test_what_is_wrong_is_counted(answer: bytes, wrong: bool, refused: bool, lost: bool) -> None:
+    replying: set[asyncio.Task[None] | None] = set()
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        replying.add(asyncio.current_task())
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"}")
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def asked() -> Heard:
+        heard = Heard()
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            end = asyncio.get_running_loop().time() + 0.1
+            await _client(port, ["TRUE"], [3.0], LoadTestOptions(), 0, end, heard)
+            await asyncio.gather(*filter(None, replying))
+        return heard
+
+    heard = asyncio.run(asked())
+    assert bool(heard.wrong) == wrong
+    assert bool(heard.refused) == refused
+    assert heard.lost > 0 or not lost
