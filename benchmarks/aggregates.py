@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.schema import Column, Schema
-from countless.data.source import Source
-from countless.data.types import quote_identifier
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.estimator.answers.values import is_numeric
 from countless.estimator.estimator import Estimator
-from countless.estimator.values import is_numeric
 from countless.workload import mixed_clauses
 
 CLASSES = {">=1%": 0.01, "0.1-1%": 0.001, "<0.1%": 0.0}  # of the table's rows, at least

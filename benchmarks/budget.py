@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from countless.engine import budget
 from countless.engine.answer import Answer
-from countless.engine.runtime import Runtime
-from countless.estimator.estimate import q_error
+from countless.engine.columns import particle_budget as budget
+from countless.engine.columns.runtime import Runtime
+from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import random_workload
+from countless.evaluation.evaluate import random_workload
 from countless.region import Box
 from countless.workload import Query
 

@@ -26,11 +26,11 @@ from sklearn.impute import IterativeImputer, KNNImputer
 
 from countless import Estimator
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.data.recode import Recoded, opened
-from countless.data.schema import Schema
-from countless.data.source import Source
-from countless.data.types import quote_identifier
-from countless.estimator.values import Values, is_numeric
+from countless.data.columns.schema import Schema
+from countless.data.columns.types import quote_identifier
+from countless.data.encoding.recoding import Recoded, opened
+from countless.data.sources.source import Source
+from countless.estimator.answers.values import Values, is_numeric
 
 OTHERS = 10_000  # rows that the other methods learn from
 NEIGHBOURS_OF = 2_000  # and of these, rows among which neighbours are sought

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import sys
 
-from countless.data import digits
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
+from countless.data.columns import digits
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.evaluate import evaluate, random_workload
 
 SEED = 77
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.types import quote_identifier
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from countless.workload import paper_filters
 

@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.columns.types import quote_identifier, sql_literal
+from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import evaluate
+from countless.evaluation.evaluate import evaluate
 from countless.workload import Query
 
 QUERIES = 200

@@ -22,15 +22,15 @@ import numpy as np
 from rich.console import Console
 
 from countless import fit, load
-from countless.cli.fitting import FitView
+from countless.cli.fit_progress import FitView
 from countless.cli.options import Amount, Duration
-from countless.data.blocks import blocks
-from countless.data.codes import CodesFolder
-from countless.data.machine import peak_memory
-from countless.data.mapped import mapped_table
-from countless.data.memory import Memory
-from countless.data.table import Table
-from countless.estimator.evaluate import evaluate, random_workload
+from countless.data.encoding.available_memory import peak_memory
+from countless.data.encoding.blocks import blocks
+from countless.data.encoding.code_files import CodesFolder
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.out_of_core import mapped_table
+from countless.data.encoding.table import Table
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.spec import ModelSpec
 from countless.train.columns import ColumnsTask
 from countless.train.loop import train

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from countless.engine.budget import LEAST, Population
-from countless.engine.runtime import Runtime
+from countless.engine.columns.particle_budget import LEAST, Population
+from countless.engine.columns.runtime import Runtime
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import random_workload
+from countless.evaluation.evaluate import random_workload
 from countless.region import Box
 
 REFERENCE = 16_384

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.engine import mixed
-from countless.estimator.estimate import q_error
+from countless.data.sources.source import Source
+from countless.engine.fusion import text_in_context as mixed
+from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
 from countless.workload import both_clauses
 

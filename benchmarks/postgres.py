@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import countless
-from countless.baselines.postgres.dialect import postgres_type
-from countless.baselines.postgres.server import Server
-from countless.data.source import Source, connect
-from countless.data.types import TEXT, quote_identifier, stored_type
+from countless.data.columns.types import TEXT, quote_identifier, stored_type
+from countless.data.sources.source import Source, connect
+from countless.evaluation.baselines.postgres.dialect import postgres_type
+from countless.evaluation.baselines.postgres.server import Server
 
 CHUNK = 1 << 20
 # Numbers, decimals, strings, dates and instants, some of which depend on each other, with NULLs.

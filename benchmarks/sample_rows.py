@@ -16,8 +16,8 @@ from typing import Any
 
 from countless import fit
 from countless.cli.options import Amount, Duration, Names
-from countless.data.source import Source
-from countless.estimator.evaluate import evaluate, random_workload
+from countless.data.sources.source import Source
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless_lab.growth.picture import draw_lines
 from countless_lab.measurement.machine import machine_facts
 from countless_lab.measurement.requirements import require_plotting

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import FloatArray
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.engine.answer import Trace
-from countless.engine.spread import numbered, with_axes
-from countless.engine.traced import traced
+from countless.engine.columns.trace import traced
+from countless.engine.distributions.joint import numbered, with_axes
+from countless.estimator.answers.joint import axes_of
 from countless.estimator.estimator import Estimator
-from countless.estimator.joint import axes_of
 from countless.query.compile import Compiler
 from countless.region import Box
 from countless.workload import paper_clauses, paper_filters

@@ -12,9 +12,9 @@ import sys
 from dataclasses import replace
 from functools import partial
 
-from countless.data.source import Source
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
+from countless.data.sources.source import Source
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import TEXT_PRESETS
 
 QUERIES, SEED = 200, 3

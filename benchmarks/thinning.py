@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import FloatArray
-from countless.engine.budget import fixed, offsets
-from countless.engine.resmade import ResMadeRuntime
-from countless.engine.runtime import softmax
-from countless.engine.thinning import inclusion_probabilities
-from countless.engine.walk import States, Step, walk
+from countless.engine.columns.particle_budget import fixed, offsets
+from countless.engine.columns.plan import States, Step, walk
+from countless.engine.columns.resmade import ResMadeRuntime
+from countless.engine.columns.runtime import softmax
+from countless.engine.columns.thinning import inclusion_probabilities
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import random_workload
+from countless.evaluation.evaluate import random_workload
 from countless.region import Box
 from countless.spec import ModelSpec
 from countless.store import COLUMNS

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from countless.data.table import Table
-from countless.models.fast import FastLoss
+from countless.data.encoding.table import Table
 from countless.models.resmade import ResMADE
+from countless.models.training_loss import FastLoss
 from countless.options import EncodeOptions
 from countless.spec import ModelSpec
 from countless.train.allocator import keep_freed_memory

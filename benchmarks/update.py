@@ -22,9 +22,9 @@ import duckdb
 import numpy as np
 
 from countless import Estimator, fit, load
-from countless.data.source import Source
-from countless.estimator.estimate import Estimate, q_error
-from countless.estimator.evaluate import random_workload
+from countless.data.sources.source import Source
+from countless.estimator.answers.estimate import Estimate, q_error
+from countless.evaluation.evaluate import random_workload
 from countless.workload import Query
 from countless_lab.measurement.machine import machine_facts
 

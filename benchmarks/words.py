@@ -18,10 +18,10 @@ from unittest.mock import PropertyMock, patch
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.types import quote_identifier
-from countless.engine.text.machine import Machine
-from countless.estimator.estimate import q_error
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.engine.text.automaton_steps import Machine
+from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
 
 WORD = re.compile(r"[a-z]{4,}")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from countless.baselines.postgres.server import Server
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.estimator.plugins import load_plugins
+from countless.evaluation.baselines.postgres.server import Server
 from countless.options import Network
 from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
-from tests.baselines.servers import need_postgres
+from tests.evaluation.baselines.servers import need_postgres
 
 load_plugins()  # and what plugins bring that the environment names
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import BoolArray, IntArray
-from countless.data.table import Table as Encoded
-from countless.estimator.aggregate import answered
-from countless.estimator.calibration import Calibration, Shape
-from countless.estimator.estimate import Estimate
-from countless.estimator.joint import Joint
-from countless.estimator.result import QueryResult
+from countless.data.encoding.table import Table as Encoded
+from countless.estimator.answers.aggregates import answered
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.joint import Joint
+from countless.estimator.answers.result import QueryResult
+from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.compile import Compiler, Question
-from countless.query.outer import Outer
+from countless.query.select.outer import Outer
 
 
 def column_codes(table: Encoded) -> list[IntArray]:

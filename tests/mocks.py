@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.rows import RowsRuntime
+from countless.engine.columns.row_runtime import RowsRuntime
 from countless.region import Box, DigitSet, Filter, ValueSet
 
 

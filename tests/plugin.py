@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 from countless.engine.answer import Answer
-from countless.engine.checked import checked
+from countless.engine.checked_arrays import checked
+from countless.engine.columns.plan import States, walk
+from countless.engine.columns.row_runtime import RowsRuntime
+from countless.engine.columns.runtime import Logits, Runtime, State, softmax
 from countless.engine.methods import METHODS, Method, first_order, one_by_one
-from countless.engine.rows import RowsRuntime
-from countless.engine.runtime import Logits, Runtime, State, softmax
-from countless.engine.walk import States, walk
-from countless.estimator.kinds import KINDS, Kind
+from countless.estimator.fitting.model_kinds import KINDS, Kind
 from countless.region import Box
 from countless.spec import ModelSpec
 

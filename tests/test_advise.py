@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from countless.advise.combinations import expected_combinations, expected_kinds
-from countless.advise.found import Advised, Finding, Suggestion, quantiles
+from countless.advise.findings import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
 from countless.advise.questions import Part, Question, question, random_questions, read_questions
 from countless.advise.ranking import COUNTABLE, Judged, Ranking
 from countless.advise.statements import Statistics, statistics_name, target_for
 from countless.advise.trial import tried as put_to_the_test
-from countless.baselines.postgres.server import Server
 from countless.cli.main import main
 from countless.errors import CountlessError, QueryError, SourceError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.baselines.postgres.server import Server
 from countless.options import Network
 
 ROWS = """

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless import col, workload
-from countless.data.source import Source
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
 from countless.errors import DataError, QueryError, QuerySyntaxError, UnknownColumnError
 from countless.options import EncodeOptions
 from countless.workload import Asked, Query, asked_columns, read_clauses, template_clauses

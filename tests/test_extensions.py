@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from countless.data.datasets import data_set_names
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, SourceError
 from countless.extensions import COMMANDS, DATASETS, PICTURES, installed, load
 from tests.cli.test_cli import Run, run

@@ -23,10 +23,10 @@ from click.testing import CliRunner
 
 from countless import store
 from countless.cli.info import info
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.options import Network, TextNetwork
 from countless.store import archive
 from tests.mutations import archived, members_of, mutated

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sqlglot import exp
 
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.query.parse import parse
 from countless.workload.profile import profile

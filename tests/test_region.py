@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countless.data.digits import to_digits
+from countless.data.columns.digits import to_digits
 from countless.region import FREE, START, DigitSet, ValueSet
 from countless.workload import accepted
 

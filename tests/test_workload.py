@@ -12,9 +12,9 @@ import pytest
 from sqlglot import exp
 
 from countless import workload
-from countless.data.schema import Column, Schema
-from countless.data.source import Source
-from countless.data.table import Table
+from countless.data.columns.schema import Column, Schema
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
 from countless.query.compile import Compiler

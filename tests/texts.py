@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from countless.data.schema import Schema
-from countless.data.text import TextColumn
-from countless.engine.text.shared import shared_shapes
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import TextColumn
+from countless.engine.text.column_runtimes import shared_shapes
 from countless.estimator.estimator import Estimator
 from countless.spec import SharedTextSpec
 from countless.store import TEXT, Sections, StoredNetwork

@@ -24,16 +24,16 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
-from countless.estimator.checking import Check
-from countless.estimator.completed import Completed
-from countless.estimator.distribution import Distribution
-from countless.estimator.estimate import Estimate
+from countless.estimator.answers.distribution import Distribution
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.result import QueryResult
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
 from countless.estimator.prepared import PreparedQuestion
-from countless.estimator.result import QueryResult
-from countless.estimator.sampling import Sample
+from countless.estimator.rows.completed import Completed
+from countless.estimator.rows.sampling import Sample
+from countless.estimator.updating.check import Check
 from countless.options import (
     Network,
     ReadingOptions,

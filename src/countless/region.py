@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.automaton import Language
+from countless.automata.language import Language
 
 FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
 START = 1  # the state before any symbol is read, unless everything is allowed

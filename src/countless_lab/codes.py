@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from countless.data.source import connect
-from countless.data.types import quote_identifier
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import connect
 from countless.query.parse import parse
 from countless.query.predicate import DIALECT
 

@@ -11,7 +11,7 @@ import pytest
 
 from countless import load, store
 from countless.cli.calibrate import named
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from tests.cli.test_cli import FAST, Run, run
 

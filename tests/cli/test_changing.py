@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from countless import load, store
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import ModelFileError
 from tests.cli.test_cli import Run, run
 
@@ -70,7 +70,7 @@ def test_a_failure_leaves_the_old_file(
     if where == "writing":
         monkeypatch.setattr(store, "_put_json", fails)
     else:
-        monkeypatch.setattr("countless.estimator.update.encoded", fails)
+        monkeypatch.setattr("countless.estimator.updating.update.encoded", fails)
     done = run("update", copied, rows, "--epochs", "1")
     assert done.code == (130 if where == "stopped" else 1)
     assert ("is as it was" if where == "stopped" else "the disk is full") in done.err

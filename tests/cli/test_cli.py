@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from countless.baselines.postgres.server import find_binaries
-from countless.baselines.registry import BASELINES
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.main import COMMANDS, main
 from countless.cli.options import Duration
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import ServerError
 from countless.estimator.estimator import Estimator
+from countless.evaluation.baselines.postgres.server import find_binaries
+from countless.evaluation.baselines.registry import BASELINES
 
 
 @dataclass
@@ -394,7 +394,7 @@ class TestBaselines:
         self, run: Run, model: Path, people: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         pytest.importorskip("psycopg")
-        monkeypatch.setattr("countless.baselines.postgres.server.INSTALLED", tmp_path)
+        monkeypatch.setattr("countless.evaluation.baselines.postgres.server.INSTALLED", tmp_path)
         monkeypatch.setattr("shutil.which", lambda name: None)
         done = run("evaluate", model, people, "--queries", 5, "--baselines", "postgres,scan")
         assert done.code == 0, done.err

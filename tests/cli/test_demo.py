@@ -8,8 +8,8 @@ import pytest
 
 from countless.cli.demo import PATTERNS, QUERIES, RANDOM_QUERIES, URLS_MODEL
 from countless.data.datasets import adult, npm_urls
-from countless.data.source import Source
-from countless.estimator.fit import fit
+from countless.data.sources.source import Source
+from countless.estimator.fitting.fit import fit
 from countless.options import Network, TextNetwork
 from tests.cli.test_cli import Run, run
 

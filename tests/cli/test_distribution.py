@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]

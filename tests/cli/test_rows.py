@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from countless.data.source import Source, connect
+from countless.data.sources.source import Source, connect
 from countless.estimator.estimator import Estimator
 from tests.cli.test_cli import Run, run
 from tests.texts import URL, random_estimator

@@ -9,13 +9,13 @@ from urllib.parse import quote
 import duckdb
 import pytest
 
-from countless.baselines.postgres.server import Server
 from countless.cli.main import main
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import DataError, SourceError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.evaluation.baselines.postgres.server import Server
 from countless.options import Network
 from countless.serve.models import load_models
 from countless.serve.tables import CheckedTable

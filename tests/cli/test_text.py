@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from countless.cli.fitting import FitView
+from countless.cli.fit_progress import FitView
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.options import TEXT_PRESETS, TextNetwork
 from countless.train.loop import Progress
 from tests.cli.test_cli import Run, run
@@ -35,7 +35,7 @@ def write_lines(path: Path, rows: int = 400) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that take no time."""
-    monkeypatch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", (22, 22))
+    monkeypatch.setattr("countless.estimator.fitting.fit.CALIBRATION_QUERIES", (22, 22))
     monkeypatch.setitem(TEXT_PRESETS, "default", SMALL)
 
 

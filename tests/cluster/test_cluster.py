@@ -13,13 +13,13 @@ from countless.cluster.encoding import encode_on
 from countless.cluster.rows import Rows, reader
 from countless.cluster.session import Cluster
 from countless.cluster.training import ClusterTrainer, Workers
-from countless.data.mapped import encode_mapped
-from countless.data.memory import Memory
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.out_of_core import encode_mapped
+from countless.data.encoding.table import Table
 from countless.data.progress import Reading
-from countless.data.source import Source, connect
-from countless.data.table import Table
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
+from countless.data.sources.source import Source, connect
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
 from countless.models.resmade import ResMADE
 from countless.options import EncodeOptions, Network
 from countless.spec import ModelSpec

@@ -12,8 +12,8 @@ import pytest
 from countless.cluster import domains
 from countless.cluster.domains import Merged, OnCluster, pieces
 from countless.cluster.rows import Rows
-from countless.data.source import Source, connect
-from countless.data.table import find_schema, read_schema
+from countless.data.encoding.table import find_schema, read_schema
+from countless.data.sources.source import Source, connect
 from countless.errors import DataError
 from countless.options import EncodeOptions
 

@@ -15,7 +15,7 @@ from countless.cluster.session import Cluster, Machine
 from countless.cluster.shared import require_shared, sees
 from countless.cluster.training import Workers
 from countless.errors import ClusterError, CountlessError, MissingExtraError, OptionError
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 
 
 def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from countless.data.source import Source, connect
-from countless.data.structs import is_struct
-from countless.data.table import Table
-from countless.data.types import quote_identifier, stored_type
+from countless.data.columns.structs import is_struct
+from countless.data.columns.types import quote_identifier, stored_type
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
 from countless.errors import DataError, SourceError
 from countless.options import EncodeOptions
 from countless_lab.fuzz.fitting import excluded_by

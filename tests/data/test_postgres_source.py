@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from countless.baselines.postgres.server import Server
-from countless.data.source import Source, connect
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
 from countless.errors import MissingExtraError, SourceError
+from countless.evaluation.baselines.postgres.server import Server
 
 TYPES = """
 CREATE TYPE odd.mood AS ENUM ('sad', 'ok');

@@ -9,8 +9,8 @@ import duckdb
 import pandas as pd
 import pytest
 
-from countless.data.source import Source, connect
-from countless.estimator.fit import fit
+from countless.data.sources.source import Source, connect
+from countless.estimator.fitting.fit import fit
 from countless.options import Network
 
 ROWS = """

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.automaton import Automaton, Language
-from countless.data.counting import count_pairs
+from countless.automata.language import Automaton, Language
+from countless.data.summaries.counting import count_pairs
 from countless.engine.answer import Answer
-from countless.engine.budget import offsets
-from countless.engine.counts import Counts
+from countless.engine.columns.enumeration import exact
+from countless.engine.columns.particle_budget import offsets
+from countless.engine.columns.particles import particles
+from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.density import densities
-from countless.engine.exact import exact
+from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.methods import METHODS, Method, for_columns, mean
-from countless.engine.paper import draw, progressive, skipping
-from countless.engine.particles import particles
-from countless.engine.resmade import ResMadeRuntime
+from countless.engine.paper.columns import draw, progressive, skipping
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.region import Box, Filter, Region, TextFilter
 from countless.spec import ModelSpec
-from tests.data.test_pairs import encoded
-from tests.engine.test_resmade import network
+from tests.data.summaries.test_pair_counts import encoded
+from tests.engine.columns.test_resmade import network
 from tests.engine.text.table import letters_of
 from tests.mocks import JointRuntime, MockRuntime, PrefixRuntime, box_of, brute_force, digit_range
 
@@ -225,7 +225,7 @@ class TestDensity:
 
 
 def test_exact_refuses_to_enumerate_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countless.engine.exact.MOST_COMBINATIONS", 20)
+    monkeypatch.setattr("countless.engine.columns.enumeration.MOST_COMBINATIONS", 20)
     runtime = random_joint(0)
     with pytest.raises(QueryTooLargeError, match="use --method particles"):
         exact(runtime, box_of({0: [0, 1, 2], 1: [0, 1], 2: [0, 1, 2, 3]}, runtime.sizes))

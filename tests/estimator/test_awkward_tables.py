@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import countless
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import ColumnLeftOutError
-from countless.estimator.salvage import missing_parts
+from countless.estimator.fitting.salvage import missing_parts
 
 TINY = countless.Network(hidden=8, blocks=0, embedding=4)
 

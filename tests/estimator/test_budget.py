@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from countless.data.source import Source
-from countless.estimator import fit as fitting
-from countless.estimator import learning
+from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
-from countless.estimator.timeplan import DEFAULT_BUDGET, TimePlan
+from countless.estimator.fitting import fit as fitting
+from countless.estimator.fitting import learning
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
 from countless.options import Network
 
 SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=16, blocks=1, embedding=8)}

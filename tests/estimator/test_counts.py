@@ -10,7 +10,7 @@ import pytest
 
 import countless
 from countless import Estimator, Network
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import ModelFileError
 from countless.store import PAIRS, StoredSummary
 from countless.workload import mixed_clauses
@@ -94,7 +94,7 @@ def test_explain_tells(estimator: Estimator, monkeypatch: pytest.MonkeyPatch) ->
     counted = estimator.explain("age > 50 AND married")
     assert "from counts that are stored with the model" in str(counted)
     assert counted.visited == ("age", "married")
-    monkeypatch.setattr("countless.engine.counts.TRUSTED", 0.5)
+    monkeypatch.setattr("countless.engine.fusion.pair_bounds.TRUSTED", 0.5)
     found = estimator.explain("age > 50 AND married AND city = 'Rome'")
     assert found.boxes[0].corrected
     assert f"times {found.boxes[0].factor:.3g} by the counts of " in str(found)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from countless.estimator.diagnosis import Answered, Blame, Blamed, Diagnosis, Effort, Question, Settled, Suspect
-from countless.estimator.diagnosis.sheets import findings, markdown, sheets
-from countless.query.parts import Part
+from countless.evaluation.diagnosis import Answered, Blame, Blamed, Diagnosis, Effort, Question, Settled, Suspect
+from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
+from countless.query.conjuncts import Part
 
 FILTERS = (Part("a = 1", ("a",)), Part('"b|$x$" = 2', ("b|$x$",)), Part("年 = 3", ("年",)))
 

@@ -13,15 +13,15 @@ import pytest
 
 import countless
 from countless import Estimator, Network, QueryTypeError, col
-from countless.baselines.independence import Independence
-from countless.data.source import Source, connect
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
 from countless.errors import ColumnLeftOutError, CountlessError, MissingExtraError, OptionError, UnknownColumnError
-from countless.estimator.estimate import q_error
-from countless.estimator.evaluate import evaluate, or_refused, random_workload
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
-from countless.estimator.stages import StageTimer
+from countless.estimator.answers.estimate import q_error
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.stage_times import StageTimer
+from countless.evaluation.baselines.independence import Independence
+from countless.evaluation.evaluate import evaluate, or_refused, random_workload
 from countless.query.compile import Compiler
 from countless.workload import Query, count_codes, mixed_clauses
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from countless import Estimator, Network
-from countless.baselines.independence import Independence
-from countless.baselines.row_sample import RowSample
-from countless.data.source import Source, connect
-from countless.data.table import Table
-from countless.estimator.estimate import q_error
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
+from countless.estimator.answers.estimate import q_error
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.baselines.independence import Independence
+from countless.evaluation.baselines.row_sample import RowSample
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import EncodeOptions
 
 # A measurement that depends on a kind, a time without NULL, and a key that nothing depends on.

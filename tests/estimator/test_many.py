@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from countless import CountlessError, Estimate, Estimator, UnknownColumnError, col
-from countless.data.source import Source
-from countless.estimator import answering as room
+from countless.data.sources.source import Source
+from countless.estimator.answers import counts as room
 from countless.workload import mixed_clauses
 
 ODD = [

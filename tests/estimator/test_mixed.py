@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from countless import Estimator, Network, TextNetwork
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import QueryTooLargeError
-from countless.estimator.estimate import q_error
-from countless.estimator.fit import fit
+from countless.estimator.answers.estimate import q_error
+from countless.estimator.fitting.fit import fit
 
 COUNTRIES = {"DE": 0.6, "FR": 0.3, "IS": 0.06, "MT": 0.04}
 ENDINGS = {"DE": ".de/", "FR": ".fr/", "IS": ".is/", "MT": ".mt/"}

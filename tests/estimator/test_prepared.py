@@ -13,17 +13,22 @@ import pytest
 import sqlglot
 from sqlglot.dialects.duckdb import DuckDB
 
-from countless.automaton import Automaton
-from countless.engine import budget, density, later, mixed, spread, traced
+from countless.automata.language import Automaton
+from countless.cancellation import ComputationCancelledError, cancellable
+from countless.engine import density
+from countless.engine.columns import particle_budget as budget
+from countless.engine.columns import trace as traced
+from countless.engine.distributions import joint as spread
+from countless.engine.distributions import marginals as later
+from countless.engine.fusion import text_in_context as mixed
 from countless.engine.memo import Memo
 from countless.errors import QueryError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator import prepared
 from countless.estimator.estimator import Estimator
-from countless.patience import GivenUpError, while_wanted
 from countless.query.compile import Compiler
-from countless.query.functions import AGGREGATES
 from countless.query.predicate import col
-from countless.query.select import read_select
+from countless.query.sandbox.functions import AGGREGATES
+from countless.query.select.statement import read_select
 from tests.pinned.models import mixed as mixed_model
 
 WHERE = "age > 30 AND married AND score < 1"
@@ -165,7 +170,7 @@ def test_what_raises_is_not_kept() -> None:
     def given_up() -> int:
         began.set()
         ready.wait(5)
-        raise GivenUpError
+        raise ComputationCancelledError
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(memo.once, "a", given_up)
@@ -173,7 +178,7 @@ def test_what_raises_is_not_kept() -> None:
         second = pool.submit(memo.once, "a", lambda: 7)  # waits, and then tries for itself
         ready.set()
         assert second.result(5) == 7
-        with pytest.raises(GivenUpError):
+        with pytest.raises(ComputationCancelledError):
             first.result(5)
 
 
@@ -283,10 +288,13 @@ def test_many_clauses_are_given_up_in_every_thread(estimator: Estimator) -> None
         return True
 
     clauses = [f"age > {number} AND married AND score < 1" for number in range(20, 60)]
-    with while_wanted(wanted):
+    with cancellable(wanted):
         estimator.estimate_many(clauses, threads=2, summary=False)
     assert any("ThreadPool" in name for name in checks)
-    with while_wanted(lambda: threading.current_thread() is threading.main_thread()), pytest.raises(GivenUpError):
+    with (
+        cancellable(lambda: threading.current_thread() is threading.main_thread()),
+        pytest.raises(ComputationCancelledError),
+    ):
         estimator.estimate_many(clauses, threads=2, summary=False)
 
 

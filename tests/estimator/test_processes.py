@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import QueryError, UnknownColumnError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.options import TextNetwork
 
 PATIENCE = 60.0  # seconds; a child that hangs would not be done after hours

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
-from countless.data.schema import Column, Schema
-from countless.data.source import connect
+from countless.data.columns.schema import Column, Schema
+from countless.data.sources.source import connect
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, DataError
-from countless.estimator import evidence
-from countless.estimator.anomalies import anomalies
-from countless.estimator.completion import CompletionOptions, complete
-from countless.estimator.likelihood import log_prob
-from tests.engine.test_conditional import random_joint
+from countless.estimator.rows import text_evidence as evidence
+from countless.estimator.rows.anomalies import anomalies
+from countless.estimator.rows.completion import CompletionOptions, complete
+from countless.estimator.rows.likelihood import log_prob
+from tests.engine.distributions.test_likelihood import random_joint
 from tests.mocks import JointRuntime
 from tests.texts import NOTE, URL, random_estimator
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import ColumnLeftOutError, QueryTypeError
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import random_workload
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.evaluate import random_workload
 from countless.options import Network
 from countless.query.predicate import col
 from countless.serve.tables import CheckedTable
@@ -105,7 +105,7 @@ def test_the_service_counts_the_same(fitted: Estimator, table: Path, where: str)
 
 
 def test_in_files_as_in_memory(fitted: Estimator, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countless.data.memory.CODES_SHARE", 0.0)
+    monkeypatch.setattr("countless.data.encoding.memory_limit.CODES_SHARE", 0.0)
     mapped = fit(table, memory="1GB", codes=tmp_path / "codes", **SMALL)
     assert mapped.report["on_disk"]
     assert mapped.schema == fitted.schema

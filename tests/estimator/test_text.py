@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 from countless import Estimator, Network, col, store
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError, ModelFileError, OptionError
-from countless.estimator.estimate import q_error
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
+from countless.estimator.answers.estimate import q_error
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import TEXT_PRESETS, TextNetwork
 from countless.store import Contents, StoredTensors
 from countless.train.loop import Progress
@@ -62,7 +62,7 @@ def quick(source: Any, **options: Any) -> Estimator:
     """A fit that takes no time, for what does not depend on how good it is."""
     chosen: dict[str, Any] = {"text": "t", "epochs": 1, "network": SMALL_TABLE, "text_network": SMALL} | options
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("countless.estimator.fit.CALIBRATION_QUERIES", (22, 22))
+        patch.setattr("countless.estimator.fitting.fit.CALIBRATION_QUERIES", (22, 22))
         return fit(source, **chosen)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from countless.errors import TrainingError, UnknownColumnError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
-from countless.estimator.learning import Listener
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
 from countless.options import Network, TextNetwork
 from countless.workload import Asked
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.arrays import FloatArray
-from countless.engine import kernel
+from countless.engine.columns import kernel
+from countless.engine.text.column_runtimes import runtimes_of, shared_shapes, weights_of_column
 from countless.engine.text.kernel import _arrays
 from countless.engine.text.runtime import shapes
-from countless.engine.text.shared import runtimes_of, shared_shapes, weights_of_column
 from countless.models.transformer import Transformer, gram_buckets
 from countless.spec import SharedTextSpec, TextSpec
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.data.source import Source, connect
-from countless.estimator.calibration import Calibration, CalibrationQuery, Shape
+from countless.data.sources.source import Source, connect
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.options import Network, TextNetwork
 from countless.store import COLUMNS, TEXT, StoredNetwork, StoredTensors
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from countless.data.frame import Frame
 from countless.errors import CountlessError
-from countless.estimator.estimate import Estimate
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.query.predicate import col
 

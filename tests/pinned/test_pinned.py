@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from countless.engine.kernel import SWITCH_OFF
+from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
 from tests.pinned.models import MODELS
 from tests.pinned.questions import Question, ask, questions

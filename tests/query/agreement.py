@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from countless.arrays import BoolArray, IntArray
-from countless.data.source import Source, connect
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
 from countless.options import EncodeOptions
 from countless.query.compile import Compiler, Question
 from countless.region import Box

@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, UnsupportedError
 
 from countless import query
-from countless.data.schema import Column, LeftOut, Schema
+from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.errors import (
     ColumnLeftOutError,
     QueryError,

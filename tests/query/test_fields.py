@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from countless.data.schema import Column, LeftOut, Schema
-from countless.data.source import connect
+from countless.data.columns.schema import Column, LeftOut, Schema
+from countless.data.sources.source import connect
 from countless.errors import ColumnLeftOutError, QueryError, UnknownColumnError, UnsupportedQueryError
 from countless.query.batch import Batch
 from countless.query.compile import Compiler, Question
-from countless.query.outer import GroupTable, Outer
-from countless.query.parts import parts
+from countless.query.conjuncts import parts
 from countless.query.predicate import col
-from countless.query.select import read_select
+from countless.query.select.outer import GroupTable, Outer
+from countless.query.select.statement import read_select
 from countless.region import ValueSet
 
 SCHEMA = Schema(

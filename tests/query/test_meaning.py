@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from countless.data.source import Source, connect
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source, connect
 from countless.errors import QueryError, QueryTooLargeError
 from countless.query.compile import Compiler
 from countless.query.parse import parse
-from countless.query.sandbox import borrowed
+from countless.query.sandbox.process import borrowed
 from countless.region import Region
 from countless.workload import count_codes
 

@@ -9,7 +9,7 @@ import pytest
 
 import countless
 from countless import Estimator
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.engine.density import densities
 from countless.estimator import prepared
 from countless.serve import replies

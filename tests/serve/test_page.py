@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from countless import Network, TextNetwork
-from countless.data.source import Source
-from countless.estimator.fit import fit
+from countless.data.sources.source import Source
+from countless.estimator.fitting.fit import fit
 from countless.serve.app import Options
 from countless.serve.models import Served, load_models
 from tests.estimator.test_mixed import pages

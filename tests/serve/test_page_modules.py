@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlglot import exp
 
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.query.parse import parse
 from tests.serve.conftest import Client
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from countless import Estimator
-from countless.data.source import connect
+from countless.cancellation import ComputationCancelledError, cancellable
+from countless.data.sources.source import connect
 from countless.errors import UnsupportedQueryError
-from countless.patience import GivenUpError, while_wanted
 from countless.serve.models import load_models
 from countless.serve.tables import CheckedTable
 from tests.serve.conftest import Client
@@ -111,7 +111,7 @@ def test_counting_stops_when_nobody_waits(table: CheckedTable, monkeypatch: pyte
     monkeypatch.setattr(source, "counts", endless)
     timer = threading.Timer(0.3, wanted.clear)
     timer.start()
-    with while_wanted(wanted.is_set), pytest.raises(GivenUpError):
+    with cancellable(wanted.is_set), pytest.raises(ComputationCancelledError):
         table.count("TRUE")
     timer.join()
     monkeypatch.undo()

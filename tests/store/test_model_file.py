@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from countless import store
-from countless.data.text import Strings
+from countless.data.columns.text import Strings
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.store import (

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from countless.automaton import Language
-from countless.data.text import TextColumn, encode
+from countless.automata.language import Language
+from countless.data.columns.text import TextColumn, encode
+from countless.engine.text.column_runtimes import runtimes_of
 from countless.engine.text.density import text_density
 from countless.engine.text.methods import PARTICLES
-from countless.engine.text.shared import runtimes_of
-from countless.query.strings import Script, like
+from countless.query.text.string_sets import Script, like
 from countless.spec import SharedTextSpec
 from countless.train.loop import train
 from countless.train.options import TrainOptions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from countless.data.text import Strings, TextColumn, encode
+from countless.data.columns.text import Strings, TextColumn, encode
 from countless.errors import TrainingError
 from countless.spec import SharedTextSpec
 from countless.train.loop import Progress, Trained, train

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from countless.automaton import Language
-from countless.data.text import TextColumn, encode
+from countless.automata.language import Language
+from countless.data.columns.text import TextColumn, encode
+from countless.engine.text.column_runtimes import runtimes_of
 from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.shared import runtimes_of
 from countless.errors import ModelFileError, TrainingError
-from countless.query.strings import Script, like
+from countless.query.text.string_sets import Script, like
 from countless.spec import SharedTextSpec
 from countless.train.loop import train
 from countless.train.options import TrainOptions

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from countless.advise.combinations import combinations_of
-from countless.advise.found import Advised, Finding, Suggestion, quantiles
+from countless.advise.findings import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
 from countless.advise.questions import Question
 from countless.advise.ranking import Candidate, Judged, Ranking

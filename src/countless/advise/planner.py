@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from countless.baselines.postgres.dialect import translate
-from countless.data.location import Location, is_postgres, locate, shown
-from countless.data.postgres import patient, resolve
-from countless.data.postgres_errors import connecting, reading
-from countless.data.types import quote_identifier
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.location import Location, is_postgres, locate, shown
+from countless.data.sources.postgres import patient, resolve
+from countless.data.sources.postgres_errors import connecting, reading
 from countless.errors import MissingExtraError, QueryError, SourceError
+from countless.evaluation.baselines.postgres.dialect import translate
 
 TABLE_KINDS = {"v": "a view", "f": "a foreign table"}  # of which there are no extended statistics
 NOT_UNDERSTOOD = ("22", "42")  # classes of errors: of values, and of names, types and syntax

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from countless.data.schema import Schema
-from countless.data.source import Source
+from countless.data.columns.schema import Schema
+from countless.data.sources.source import Source
 from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
@@ -68,7 +68,7 @@ def random_questions(estimator: Estimator, count: int, seed: int) -> list[Questi
 def question(where: str, schema: Schema) -> Question:
     """The question of a clause: parts about several columns, or none, are in the clause alone.
 
-    >>> from countless.data.schema import Column
+    >>> from countless.data.columns.schema import Column
     >>> schema = Schema(9, (Column("a", "INTEGER", ("1",), False), Column("b", "INTEGER", ("1",), False)))
     >>> question("A > 1 AND (a < 5 AND b = 3)", schema).parts
     {'a': Part(where='A > 1 AND a < 5', equality=False), 'b': Part(where='b = 3', equality=True)}

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from countless.data.types import quote_identifier
+from countless.data.columns.types import quote_identifier
 
 LONGEST = 63  # bytes of a name
 USUAL, MOST = 100, 10_000  # combinations of values that PostgreSQL lists by itself, and at most

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from countless.advise.found import Advised, Effect, Finding, Suggestion, quantiles
+from countless.advise.findings import Advised, Effect, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
-from countless.estimator.estimate import q_error
+from countless.estimator.answers.estimate import q_error
 
 LEAST = 0.01  # of the logarithm of the factor: a smaller gain may be that of another sample of ANALYZE's
 

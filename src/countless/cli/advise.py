@@ -12,15 +12,15 @@ from rich.table import Table as TextTable
 
 from countless.advise import Advised
 from countless.advise import advise as find_advice
-from countless.advise.found import Suggestion
+from countless.advise.findings import Suggestion
 from countless.advise.planner import Planner
 from countless.advise.questions import random_questions, read_questions
-from countless.cli import show
-from countless.cli.fitting import HARDLY, FitView, hardly_trained
+from countless.cli import display as show
+from countless.cli.fit_progress import HARDLY, FitView, hardly_trained
 from countless.cli.options import Duration, json_option
 from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 
 
 @click.command(

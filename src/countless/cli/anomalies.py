@@ -10,9 +10,9 @@ from typing import Any
 import click
 from rich.progress import Progress
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument, output_option
-from countless.data.output import require_writable
+from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from countless.cli import show
-from countless.cli.fitting import FitView, require_writable
+from countless.cli import display as show
+from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
 from countless.cli.options import model_argument
-from countless.data.location import SEPARATOR, shown
-from countless.data.source import require_file
+from countless.data.sources.location import SEPARATOR, shown
+from countless.data.sources.source import require_file
 from countless.errors import TrainingError
 from countless.estimator.estimator import Estimator
-from countless.estimator.salvage import CALIBRATION, KEPT_ROWS, LACK, missing_parts
+from countless.estimator.fitting.salvage import CALIBRATION, KEPT_ROWS, LACK, missing_parts
 
 
 @click.command(

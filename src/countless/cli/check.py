@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
-from countless.estimator.checking import QUERIES, SAMPLE, THRESHOLD, Check
 from countless.estimator.estimator import Estimator
+from countless.estimator.updating.check import QUERIES, SAMPLE, THRESHOLD, Check
 
 DRIFTED = 3  # the exit code of a model that is no longer true
 

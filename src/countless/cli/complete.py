@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from rich.progress import Progress
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Names, model_argument
-from countless.data.output import require_writable
-from countless.estimator.completed import Completed
+from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
+from countless.estimator.rows.completed import Completed
 
 
 @click.command(

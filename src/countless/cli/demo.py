@@ -12,20 +12,20 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from countless._version import __version__
-from countless.baselines.duckdb_guess import DuckDbGuess
-from countless.baselines.independence import Independence
-from countless.baselines.row_sample import RowSample
-from countless.baselines.sample_scan import SampleScan
-from countless.cli import show
-from countless.cli.fitting import checkpoint_of, checkpoints_left, codes_of, fit_and_save
+from countless.cli import display as show
+from countless.cli.fit_progress import checkpoint_of, checkpoints_left, codes_of, fit_and_save
 from countless.cli.locking import hold
 from countless.data.datasets import adult, npm_urls
-from countless.data.source import Source
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
 from countless.errors import ModelFileError, TrainingError
-from countless.estimator.estimate import Estimate, q_error
+from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import evaluate, random_workload
+from countless.evaluation.baselines.duckdb_guess import DuckDbGuess
+from countless.evaluation.baselines.independence import Independence
+from countless.evaluation.baselines.row_sample import RowSample
+from countless.evaluation.baselines.sample_scan import SampleScan
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import FitOptions
 
 QUERIES = (

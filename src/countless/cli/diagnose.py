@@ -14,16 +14,16 @@ from rich.console import Console
 from rich.progress import Progress
 
 from countless import workload
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
 from countless.cli.sheets import show_sheet
-from countless.data.output import json_bytes, make_folder, write_bytes
+from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.errors import MissingExtraError
-from countless.estimator.diagnosis import Diagnosis, Effort
-from countless.estimator.diagnosis import diagnose as find_out
-from countless.estimator.diagnosis.settling import FIRST, MOST
-from countless.estimator.diagnosis.sheets import findings, markdown, sheets
 from countless.estimator.estimator import Estimator
+from countless.evaluation.diagnosis import Diagnosis, Effort
+from countless.evaluation.diagnosis import diagnose as find_out
+from countless.evaluation.diagnosis.settling import FIRST, MOST
+from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
 from countless.extensions import PICTURES, installed, load
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import BinsOrEdges, json_option, model_argument, output_option
-from countless.data.output import require_writable
-from countless.estimator.distribution import SORTS, Distribution
+from countless.data.atomic_files import require_writable
+from countless.estimator.answers.distribution import SORTS, Distribution
 from countless.estimator.estimator import Estimator
 
 

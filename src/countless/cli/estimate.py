@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, method_options, model_argument
-from countless.data.files import read_stdin, read_text
+from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
-from countless.estimator.estimate import Estimate
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
 
 

@@ -14,18 +14,18 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless import workload
-from countless.baselines.compare import Compared, compare, put_to
-from countless.baselines.registry import BASELINES, SHARE, Material, check, make
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Names, json_option, method_options, model_argument
 from countless.cli.rules import measure_rules
 from countless.data.datasets import EMBEDDED
-from countless.data.location import is_postgres, locate, shown
-from countless.data.source import Source
-from countless.estimator.estimate import Estimate
+from countless.data.sources.location import is_postgres, locate, shown
+from countless.data.sources.source import Source
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import QUANTILES, Evaluation, or_refused, random_workload
-from countless.estimator.evaluate import evaluate as evaluate_answers
+from countless.evaluation.baselines.compare import Compared, compare, put_to
+from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
+from countless.evaluation.evaluate import QUANTILES, Evaluation, or_refused, random_workload
+from countless.evaluation.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
 ALL = "all"

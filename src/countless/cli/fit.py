@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.calibrate import named, require_whole
-from countless.cli.fitting import checkpoint_of, codes_of, fit_and_save, require_writable
+from countless.cli.fit_progress import checkpoint_of, codes_of, fit_and_save, require_writable
+from countless.cli.fit_record import REPORTED, Run
 from countless.cli.locking import hold
-from countless.cli.runs import REPORTED, Run
 from countless.cli.settings import GroupedCommand, GroupedOption, made_from, options_from
 from countless.options import (
     TEXT_PRESETS,

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from rich.table import Table
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
-from countless.engine.kernel import SWITCH_OFF
+from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from countless.data.output import remove_strays
+from countless.data.atomic_files import remove_strays
 from countless.errors import ModelFileError
 
 LOCK = ".lock"

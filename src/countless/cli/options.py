@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from countless.data.names import split_names
+from countless.data.columns.names import split_names
 from countless.engine.methods import METHODS
 from countless.errors import OptionError
 from countless.settings import memory_size

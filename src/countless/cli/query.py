@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
+from countless.estimator.answers.result import QueryResult
 from countless.estimator.estimator import Estimator
-from countless.estimator.result import QueryResult
 
 WORTH_TELLING = 0.01  # by so much may the parts of an answer differ before it is said
 

@@ -11,11 +11,11 @@ import click
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
-from countless.cli import show
-from countless.estimator.estimate import Estimate
+from countless.cli import display as show
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.estimator.rules import Finding, measure
-from countless.estimator.rules.measure import HALF_A_ROW, NO_MORE, SPLIT
+from countless.evaluation.rules import Finding, measure
+from countless.evaluation.rules.measure import HALF_A_ROW, NO_MORE, SPLIT
 
 
 class Asked:

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option, model_argument, output_option
-from countless.data.output import require_writable
+from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 
 WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told

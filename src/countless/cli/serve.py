@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Duration
 from countless.errors import MissingExtraError
 from countless_command import leaving_at_once

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.calibrate import require_whole
-from countless.cli.fitting import FitView, require_writable
+from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
 from countless.cli.options import model_argument
 from countless.cli.settings import GroupedCommand, options_from
-from countless.data.source import require_file
+from countless.data.sources.source import require_file
 from countless.estimator.estimator import Estimator
 from countless.options import UpdateOptions
 

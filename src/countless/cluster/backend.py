@@ -12,12 +12,12 @@ from countless.cluster.encoding import encode_on
 from countless.cluster.session import AUTO, Cluster
 from countless.cluster.shared import REMEDY, require_shared
 from countless.cluster.training import ClusterTrainer, Workers
-from countless.data.bounds import Bounds, bounded
-from countless.data.memory import Memory
-from countless.data.output import umask
+from countless.data.atomic_files import umask
+from countless.data.encoding.bounds import Bounds, bounded
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.table import Table
 from countless.data.progress import Events
-from countless.data.source import Source
-from countless.data.table import Table
+from countless.data.sources.source import Source
 from countless.errors import ClusterError
 from countless.options import EncodeOptions, ResourceOptions
 

@@ -15,14 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from countless.cluster.rows import Rows, reader
-from countless.data.alphabet import POINTS, Tally, length_of
-from countless.data.finder import Few
-from countless.data.names import exclude_option
-from countless.data.quantiles import ROWS_PER_CELL, cut_into_cells
-from countless.data.schema import Column
-from countless.data.source import Source, connect, new_name
-from countless.data.text import TextColumn
-from countless.data.types import TEXT, quote_identifier, stored_type
+from countless.data.columns.alphabet import POINTS, Tally, length_of
+from countless.data.columns.discovery import Few
+from countless.data.columns.grid_knots import ROWS_PER_CELL, cut_into_cells
+from countless.data.columns.names import exclude_option
+from countless.data.columns.schema import Column
+from countless.data.columns.text import TextColumn
+from countless.data.columns.types import TEXT, quote_identifier, stored_type
+from countless.data.sources.source import Source, connect, new_name
 from countless.errors import DataError
 
 PIECE_ROWS = 1_000_000
@@ -104,7 +104,7 @@ def tally(rows: Rows, name: str, length: int, index: int) -> Any:
 
 
 class Merged:
-    """A :class:`~countless.data.finder.Finder` that knows what all pieces have told of ``columns``.
+    """A :class:`~countless.data.columns.discovery.Finder` that knows what all pieces have told of ``columns``.
 
     A piece tells at most about ``most`` values of a column: more than are few.
     """

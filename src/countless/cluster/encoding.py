@@ -18,13 +18,13 @@ import numpy as np
 from countless.cluster.domains import Merged, OnCluster
 from countless.cluster.rows import Rows, reader, rows_of
 from countless.cluster.session import Cluster
-from countless.data.codes import CodesFolder, is_empty, require_replaceable
-from countless.data.encoder import CHANGED, Encoder
-from countless.data.mapped import codes_fingerprint, fill_records, mapped_table
-from countless.data.memory import Memory
+from countless.data.encoding.code_files import CodesFolder, is_empty, require_replaceable
+from countless.data.encoding.encoder import CHANGED, Encoder
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.out_of_core import codes_fingerprint, fill_records, mapped_table
+from countless.data.encoding.table import Table, find_schema, with_advice
 from countless.data.progress import Meter, Reading
-from countless.data.source import Source
-from countless.data.table import Table, find_schema, with_advice
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
 
@@ -45,7 +45,7 @@ def encode_on(
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``, which all machines see.
 
-    With ``resume``, what an earlier pass has left there is used, as in :func:`~countless.data.mapped.encode_mapped`.
+    With ``resume``, what an earlier pass has left there is used, as in :func:`.encode_mapped`.
     """
     require_replaceable(path)  # before the table is read, which may take long
     options = with_advice(options, source.advice)

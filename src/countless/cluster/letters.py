@@ -11,7 +11,7 @@ from typing import Any
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from countless.data.output import write_whole
+from countless.data.atomic_files import write_whole
 from countless.errors import ClusterError, CountlessError, TrainingError
 from countless.train.loop import Progress, Trained
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from countless.cluster.letters import Letters
-from countless.data.codes import CodesFolder
-from countless.data.mapped import mapped_table
-from countless.data.memory import Memory
+from countless.data.encoding.code_files import CodesFolder
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.out_of_core import mapped_table
 from countless.errors import CountlessError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import Progress, train

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from countless.cluster.session import Cluster
-from countless.data.scan import quote_path
-from countless.data.source import Source, connect
-from countless.data.types import quote_identifier, stored_type
+from countless.data.columns.types import quote_identifier, stored_type
+from countless.data.sources.file_formats import quote_path
+from countless.data.sources.source import Source, connect
 
 PARQUET = (".parquet", ".pq")
 LONG_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has none of this length: they are written as their digits

@@ -12,7 +12,7 @@ from typing import Any
 from countless.cluster.letters import Letters
 from countless.cluster.member import Order, work
 from countless.cluster.session import Cluster, Machine
-from countless.data.memory import Memory
+from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import CHECKPOINT_SECONDS, Progress, Trained

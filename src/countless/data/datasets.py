@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from countless.extensions import DATASETS, installed, load
 
 if TYPE_CHECKING:
-    from countless.data.source import Source
+    from countless.data.sources.source import Source
 
 NAME = re.compile(r"[\w-]+")  # anything else is a path
 

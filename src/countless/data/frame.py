@@ -11,9 +11,9 @@ from typing import Any
 
 import duckdb
 
-from countless.data.output import format_of, write_whole
-from countless.data.source import connect
-from countless.data.types import quote_identifier
+from countless.data.atomic_files import format_of, write_whole
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import connect
 from countless.errors import MissingExtraError
 
 MOST_PRINTED = 40  # rows; of a longer table the first and the last

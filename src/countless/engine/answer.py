@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.thinning import THINNING_POWER
+from countless.engine.columns.thinning import THINNING_POWER
 from countless.region import Box
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from countless.engine.answer import Answer
+from countless.engine.fusion.text_in_context import with_texts
 from countless.engine.methods import METHODS, for_columns, for_text
-from countless.engine.mixed import with_texts
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError
 from countless.region import Box, Region

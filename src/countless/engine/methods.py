@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from countless.engine.answer import Answer
-from countless.engine.budget import adaptive, fixed
-from countless.engine.exact import exact
-from countless.engine.paper import progressive, skipping
-from countless.engine.runtime import Runtime
+from countless.engine.columns.enumeration import exact
+from countless.engine.columns.particle_budget import adaptive, fixed
+from countless.engine.columns.runtime import Runtime
+from countless.engine.paper.columns import progressive, skipping
 from countless.engine.text import methods as text
 from countless.engine.text.methods import TextMethod
 from countless.errors import UnsupportedQueryError

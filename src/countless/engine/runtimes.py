@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from countless.data.ngrams import NGrams
-from countless.engine.counts import Counts
+from countless.data.summaries.ngrams import NGrams
+from countless.engine.columns.runtime import Runtime
+from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.memo import Memo
-from countless.engine.runtime import Runtime
 from countless.engine.text.runtime import TextRuntime
 from countless.region import Box
 

@@ -12,36 +12,36 @@ from typing import TYPE_CHECKING, Any
 from countless import store
 from countless._version import __version__
 from countless.arrays import FloatArray
+from countless.data.columns.schema import Schema
 from countless.data.frame import Frame
-from countless.data.schema import Schema
 from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
 from countless.errors import CountlessError, QueryTypeError
-from countless.estimator.aggregate import answered
-from countless.estimator.anomalies import anomalies
-from countless.estimator.answering import answers, estimate_of, known_queries, today
-from countless.estimator.calibration import Calibration, CalibrationQuery
-from countless.estimator.completed import Completed
-from countless.estimator.completion import CompletionOptions, complete
-from countless.estimator.distribution import BinsWanted, Distribution
-from countless.estimator.estimate import Estimate
-from countless.estimator.explain import Explanation
-from countless.estimator.facts import held_facts, without_history
-from countless.estimator.joint import Joint
-from countless.estimator.learning import Listener
-from countless.estimator.likelihood import Watch, log_prob
-from countless.estimator.parts import made_ready
+from countless.estimator.answers.aggregates import answered
+from countless.estimator.answers.counts import answers, estimate_of, known_queries, today
+from countless.estimator.answers.distribution import BinsWanted, Distribution
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.explain import Explanation
+from countless.estimator.answers.joint import Joint
+from countless.estimator.answers.result import QueryResult
+from countless.estimator.arguments import names_of, whole
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
+from countless.estimator.fitting.learning import Listener
+from countless.estimator.info import held_facts, without_history
+from countless.estimator.loading import made_ready
 from countless.estimator.plugins import load_plugins
 from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
-from countless.estimator.result import QueryResult
-from countless.estimator.sampling import Sample
-from countless.estimator.wanted import names_of, whole
+from countless.estimator.rows.anomalies import anomalies
+from countless.estimator.rows.completed import Completed
+from countless.estimator.rows.completion import CompletionOptions, complete
+from countless.estimator.rows.likelihood import Watch, log_prob
+from countless.estimator.rows.sampling import Sample
 from countless.query.compile import Compiler, Question
-from countless.query.outer import Outer
 from countless.query.predicate import ColumnReference, Predicate, Where
+from countless.query.select.outer import Outer
 
 if TYPE_CHECKING:
-    from countless.estimator.checking import Check
+    from countless.estimator.updating.check import Check
 
 
 class Estimator:
@@ -316,15 +316,15 @@ class Estimator:
         any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
         fit's time. Ctrl-C ends training early and keeps the best so far.
         """
-        from countless.estimator.relearning import Effort
-        from countless.estimator.update import update
+        from countless.estimator.updating.relearning import Effort
+        from countless.estimator.updating.update import update
 
         effort = Effort(epochs, budget, learning_rate, seed)
         return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
         """The same model with new error bars, from random questions about ``table``, which it was fitted on."""
-        from countless.estimator.recalibrating import recalibrated
+        from countless.estimator.calibration.recalibration import recalibrated
 
         return recalibrated(self, table, whole(seed, "the seed", 0), listener)
 
@@ -335,7 +335,7 @@ class Estimator:
 
         Past the ``threshold``, a share of rows, a column has drifted, or the table has grown.
         """
-        from countless.estimator.checking import check
+        from countless.estimator.updating.check import check
 
         seed = self._model.checked_seed(seed)
         return check(self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=seed)

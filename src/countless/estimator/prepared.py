@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from countless.data.schema import Schema
+from countless.data.columns.schema import Schema
 from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, QueryTypeError
-from countless.estimator.answering import estimate_of, is_certain, today
-from countless.estimator.calibration import Calibration
-from countless.estimator.distribution import BinsWanted, Distribution, distribution
-from countless.estimator.distributions import distributions
-from countless.estimator.estimate import Estimate
-from countless.estimator.explain import Explanation, explanation
-from countless.estimator.joint import Joint, joint
-from countless.estimator.sampling import EVERY_ROW, Sample, samples
-from countless.estimator.wanted import names_of, whole
+from countless.estimator.answers.counts import estimate_of, is_certain, today
+from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution
+from countless.estimator.answers.distributions import distributions
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.explain import Explanation, explanation
+from countless.estimator.answers.joint import Joint, joint
+from countless.estimator.arguments import names_of, whole
+from countless.estimator.calibration.conformal import Calibration
+from countless.estimator.rows.sampling import EVERY_ROW, Sample, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from countless.errors import QueryTooLargeError
-from countless.query.dictionary import Codes
+from countless.query.domain_evaluation import Codes
 from countless.query.formula import All, Formula, Leaf
 
 MOST_BOXES = 256

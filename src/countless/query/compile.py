@@ -8,21 +8,21 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from countless.data.schema import Column, Schema
-from countless.data.text import NAMELESS, TextColumn
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.text import NAMELESS, TextColumn
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.binding import as_written, is_plain
 from countless.query.boxes import CodeBox, cover, disjoint
-from countless.query.dictionary import Codes, Dictionary, Truth
+from countless.query.domain_evaluation import Codes, Dictionary, Truth
+from countless.query.domain_search import Search
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
-from countless.query.gridded import Lines, Survey
+from countless.query.grids.survey import Lines, Survey
 from countless.query.names import resolve
 from countless.query.parameters import Clause
 from countless.query.parse import span_of
 from countless.query.predicate import Where
-from countless.query.search import Search
+from countless.query.sandbox.as_written import as_written, is_plain
 from countless.query.sql import NESTED, written
-from countless.query.texts import Texts
+from countless.query.text.predicates import Texts
 from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
 
 

@@ -6,7 +6,7 @@ import difflib
 
 from sqlglot import exp
 
-from countless.data.schema import Schema
+from countless.data.columns.schema import Schema
 from countless.errors import ColumnLeftOutError, UnknownColumnError
 from countless.query.fields import fields_of, structs_with
 from countless.query.parse import span_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import TokenType, exp
 
-from countless.data.schema import Schema
+from countless.data.columns.schema import Schema
 from countless.errors import QueryTypeError, UnsupportedQueryError
 from countless.query.parse import BOUND, NO_VALUE, parse
 from countless.query.predicate import ColumnReference, Predicate, Where, literal

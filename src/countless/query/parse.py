@@ -7,10 +7,10 @@ from itertools import islice, pairwise
 
 from sqlglot import exp
 
-from countless.data.schema import Schema
+from countless.data.columns.schema import Schema
 from countless.errors import QuerySyntaxError, UnsupportedQueryError
 from countless.query.fields import join_fields
-from countless.query.functions import check_functions
+from countless.query.sandbox.functions import check_functions
 from countless.query.sql import read_condition, read_statement, tokens_of, written
 
 MOST_UNDERLINED = 100  # literals of a long list: each is looked for in the text

@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from countless.cancellation import check_cancelled
+from countless.data.columns.schema import Column, Schema
 from countless.data.frame import Frame
-from countless.data.schema import Column, Schema
 from countless.errors import CountlessError, QueryTooLargeError
-from countless.estimator.estimate import Estimate
-from countless.patience import go_on
+from countless.estimator.answers.estimate import Estimate
 from countless.serve import limits
 from countless.serve.cards import card, searched
-from countless.serve.dust import clear
+from countless.serve.errors import RefusalError, told
+from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import Served, kind_of
-from countless.serve.refusals import RefusalError, told
 from countless.serve.requests import (
     Asked,
     CheckRequest,
@@ -26,7 +26,7 @@ from countless.serve.requests import (
     QueryRequest,
     SampleRequest,
 )
-from countless.serve.work import note_progress
+from countless.serve.worker_threads import note_progress
 
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")
 SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
@@ -42,7 +42,7 @@ def estimate(served: Served, asked: EstimateRequest) -> dict[str, Any]:
     size = FIRST
     while len(found) < len(asked.where):
         note_progress(len(found))
-        go_on()
+        check_cancelled()
         found += _estimates(served, asked.where[len(found) : len(found) + size])
         size = min(2 * size, TOGETHER)
     return {"estimates": found}
@@ -68,8 +68,8 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
         )
     return _table(found) | {
         "count": plain(found.count),
-        "disagreement": clear(found.disagreement),
-        "left_out_rows": clear(found.left_out_rows),
+        "disagreement": snap_to_zero(found.disagreement),
+        "left_out_rows": snap_to_zero(found.left_out_rows),
     }
 
 
@@ -105,7 +105,7 @@ def to_json(data: Any) -> bytes:
 
 def plain(found: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
-    cleared = {name: clear(getattr(found, name)) for name in ("rows", "low", "high")}
+    cleared = {name: snap_to_zero(getattr(found, name)) for name in ("rows", "low", "high")}
     share = found.selectivity if cleared["rows"] else 0.0
     told = {name: getattr(found, name) for name in ESTIMATE}
     return told | cleared | {"selectivity": share, "ms": round(found.ms, 2)}

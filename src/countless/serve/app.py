@@ -18,13 +18,14 @@ from starlette.middleware.cors import CORSMiddleware
 
 from countless._version import __version__
 from countless.errors import CountlessError
-from countless.serve import answers, bodies, limits, replies, requests
+from countless.serve import answers, limits, replies, requests
+from countless.serve import body_errors as bodies
+from countless.serve.answer_cache import Kept
+from countless.serve.errors import RefusalError, told
 from countless.serve.guards import FAILURE, Application, Guarded, Wrapped
-from countless.serve.kept import Kept
 from countless.serve.models import Served
 from countless.serve.page_files import INDEX, PageFile, page_files
-from countless.serve.refusals import RefusalError, told
-from countless.serve.work import Work
+from countless.serve.worker_threads import Work
 
 JSON = "application/json"
 SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from countless.data.schema import Column, Schema
+from countless.data.columns.schema import Column, Schema
 from countless.errors import UnsupportedQueryError
-from countless.estimator.distribution import NUMBERS, Distribution
-from countless.estimator.values import is_numeric
-from countless.serve.dust import clear
+from countless.estimator.answers.distribution import NUMBERS, Distribution
+from countless.estimator.answers.values import is_numeric
+from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import kind_of
 from countless.serve.requests import DistributionRequest
 
@@ -23,7 +23,7 @@ def card(column: Column, found: Distribution, top: int, search: str | None) -> d
         "kind": kind,
         "values": values,
         "others": others,
-        "disagreement": clear(found.disagreement),
+        "disagreement": snap_to_zero(found.disagreement),
         "counted": found.counted,
         "sampled": found.sampled,
     }
@@ -75,5 +75,5 @@ def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dic
 
 def _numbers(each: Sequence[float]) -> dict[str, float]:
     found = dict(zip(NUMBERS, each, strict=True))
-    cleared = {name: clear(found[name]) for name in ("rows", "low", "high")}
+    cleared = {name: snap_to_zero(found[name]) for name in ("rows", "low", "high")}
     return found | cleared | ({} if cleared["rows"] else {"share": 0.0})

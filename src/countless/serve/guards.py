@@ -13,7 +13,7 @@ from typing import Any
 
 from countless.serve import limits
 from countless.serve.answers import to_json
-from countless.serve.refusals import RefusalError, told
+from countless.serve.errors import RefusalError, told
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

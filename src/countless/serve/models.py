@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.data.location import is_postgres, shown
-from countless.data.schema import Column, Schema
-from countless.data.text import TextColumn
-from countless.data.types import TEXT, TIMES
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.text import TextColumn
+from countless.data.columns.types import TEXT, TIMES
+from countless.data.sources.location import is_postgres, shown
 from countless.errors import CountlessError, ModelFileError
+from countless.estimator.answers.values import is_numeric
 from countless.estimator.estimator import Estimator
-from countless.estimator.values import is_numeric
 from countless.serve import limits
 from countless.serve.tables import CheckedTable
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from countless.cancellation import check_cancelled, interrupting
+from countless.data.columns.schema import Schema
 from countless.data.datasets import EMBEDDED
-from countless.data.files import require_regular
-from countless.data.location import locate, shown
-from countless.data.scan import quote_path
-from countless.data.schema import Schema
-from countless.data.source import Source
+from countless.data.sources.file_formats import quote_path
+from countless.data.sources.location import locate, shown
+from countless.data.sources.regular_files import require_regular
+from countless.data.sources.source import Source
 from countless.errors import SourceError
-from countless.patience import go_on, stopping
 from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.query.sql import written
@@ -55,10 +55,10 @@ class CheckedTable:
         try:
             for file in self._files:
                 require_regular(file)  # a pipe in its place would be waited for without end
-            with stopping(self._source.interrupt):
+            with interrupting(self._source.interrupt):
                 return self._source.counts([sql])[0]
         except KeyboardInterrupt:
-            go_on()  # it was stopped because nobody waits
+            check_cancelled()  # it was stopped because nobody waits
             raise
         except SourceError as error:
             raise self._explained(error) from None

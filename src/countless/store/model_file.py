@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from countless._version import __version__
-from countless.data.files import open_regular
-from countless.data.output import remove_strays, write_whole
+from countless.data.atomic_files import remove_strays, write_whole
+from countless.data.sources.regular_files import open_regular
 from countless.errors import ModelFileError
 from countless.forms import MANIFEST as MANIFEST_FORM
 from countless.forms import NETWORK, REPORT, SECTION_NAMES, check_section

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from countless._version import __version__
-from countless.data.text import Strings
+from countless.data.columns.text import Strings
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store.tensors import StoredTensors
 
@@ -40,7 +40,7 @@ class StoredNetwork:
 
 @dataclass(frozen=True, eq=False)
 class StoredSummary:
-    """Exact counts, as :class:`~countless.data.pairs.Pairs` or :class:`~countless.data.ngrams.NGrams` packs them."""
+    """Exact counts, as :class:`.Pairs` or :class:`.NGrams` packs them."""
 
     arrays: Mapping[str, NDArray[Any]]
 

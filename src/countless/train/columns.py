@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from countless.arrays import IntArray
-from countless.data.blocks import counted
-from countless.models.fast import FastLoss
+from countless.data.encoding.blocks import counted
 from countless.models.network import ColumnsNetwork
 from countless.models.resmade import ResMADE
+from countless.models.training_loss import FastLoss
 from countless.spec import ModelSpec
 from countless.train.masking import WORKLOAD_FROM, Masking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 from countless.train.options import TrainOptions
-from countless.train.stored import stored
+from countless.train.row_access import stored
 from countless.train.task import BITS, Inputs, start_from
 
 EVALUATION_BATCH = 2_048

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
-from countless.data.schema import Schema
-from countless.data.text import Strings
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import Strings
 from countless.models.network import ColumnsNetwork
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.train.columns import ColumnsTask
@@ -26,7 +26,7 @@ CPU = "cpu"
 
 
 class Encoded(Protocol):
-    """What training reads of a :class:`~countless.data.table.Table`."""
+    """What training reads of a :class:`~countless.data.encoding.table.Table`."""
 
     @property
     def schema(self) -> Schema:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from countless.data.blocks import rows_of_block, spaced
-from countless.data.text import Strings
+from countless.data.columns.text import Strings
+from countless.data.encoding.blocks import rows_of_block, spaced
 from countless.spec import TextSpec
-from countless.train.stored import stored
+from countless.train.row_access import stored
 
 WINDOW = 16  # symbols that are learned after a gap
 WHOLE = 0.2  # the share of strings that are read whole; the others are cut into windows

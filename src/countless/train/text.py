@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from countless.data.blocks import blocks
-from countless.data.text import Strings
+from countless.data.columns.text import Strings
+from countless.data.encoding.blocks import blocks
 from countless.errors import TrainingError
 from countless.models.transformer import Transformer
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
-from countless.train.stored import stored
+from countless.train.row_access import stored
 from countless.train.strings import IGNORED, Batch, ColumnStrings
 from countless.train.task import BITS, Inputs, start_from
 

@@ -13,8 +13,8 @@ import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
-from countless.data.files import read_text
-from countless.data.schema import Schema
+from countless.data.columns.schema import Schema
+from countless.data.sources.regular_files import read_text
 from countless.errors import DataError, QueryError, QuerySyntaxError
 from countless.query.batch import Batch
 from countless.query.compile import Compiler

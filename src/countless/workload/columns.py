@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray
-from countless.data.schema import Column, Schema
-from countless.data.source import Source
-from countless.data.table import Table
-from countless.data.types import TEXT, quote_identifier, sql_literal
-from countless.query.scale import scale_of
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import TEXT, quote_identifier, sql_literal
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
+from countless.query.grids.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
 from countless.workload.profile import draw_rows
 from countless.workload.text import TELLING, pattern_clause, pattern_clauses

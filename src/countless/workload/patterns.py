@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from countless.data.types import sql_literal
+from countless.data.columns.types import sql_literal
 from countless.workload.text import ANY, like_literal
 
 WORD = re.compile(r"[^\W_]{3,}")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, quote_identifier, stored_type
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, quote_identifier, stored_type
+from countless.data.sources.source import Source
 from countless.errors import DataError
 
 LONG = 12  # characters of a string, on average, from which on a column may be text

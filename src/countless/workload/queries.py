@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from countless.data.files import read_text
-from countless.data.output import write_whole
+from countless.data.atomic_files import write_whole
+from countless.data.sources.regular_files import read_text
 from countless.errors import DataError
 
 

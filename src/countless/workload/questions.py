@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.columns.types import quote_identifier, sql_literal
+from countless.data.sources.source import Source
 from countless.workload.calendar import calendar_filter
 from countless.workload.patterns import (
     either_pattern,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from countless.data.source import Source
-from countless.data.text import TextColumn
-from countless.data.types import TEXT, quote_identifier, sql_literal
+from countless.data.columns.text import TextColumn
+from countless.data.columns.types import TEXT, quote_identifier, sql_literal
+from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.workload.profile import ColumnProfile, draw_rows
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import IntArray
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.sheet import Sheet
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.ablation.trial import QUESTION_SEED, AblationTrial

@@ -10,7 +10,7 @@ import numpy as np
 
 import countless
 from countless import workload
-from countless.estimator.evaluate import QUANTILES, evaluate
+from countless.evaluation.evaluate import QUANTILES, evaluate
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.paper.cells import QuestionSet, Say
 

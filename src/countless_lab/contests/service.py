@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.schema import Column, Schema
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import quote_identifier, sql_literal
 from countless.errors import CountlessError
 from countless.estimator.estimator import Estimator
 from countless_lab.measurement.machine import machine_facts

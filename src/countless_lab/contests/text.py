@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from countless.baselines.duckdb_guess import DuckDbGuess
-from countless.baselines.sample_scan import SampleScan
-from countless.baselines.scan import Scan
-from countless.data.source import Source
-from countless.engine.text.machine import Machine
-from countless.engine.text.paper import draw, naive
+from countless.data.sources.source import Source
+from countless.engine.paper.text import draw, naive
+from countless.engine.text.automaton_steps import Machine
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import DataError
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import Evaluation, evaluate, random_workload
+from countless.evaluation.baselines.duckdb_guess import DuckDbGuess
+from countless.evaluation.baselines.sample_scan import SampleScan
+from countless.evaluation.baselines.scan import Scan
+from countless.evaluation.evaluate import Evaluation, evaluate, random_workload
 from countless.workload import Query
 from countless_lab.measurement.contenders import Contender, ContestListener, measure, one_thread
 from countless_lab.measurement.machine import machine_facts

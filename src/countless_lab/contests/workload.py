@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.schema import Schema
-from countless.data.source import Source
+from countless.data.columns.schema import Schema
+from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.workload import Query, template_clauses
 from countless_lab.measurement.machine import machine_facts
 

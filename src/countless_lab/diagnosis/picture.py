@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from countless.estimator.diagnosis.diagnosis import Diagnosis
-from countless.estimator.diagnosis.groups import QUANTILES, Group
-from countless.estimator.diagnosis.suspects import SURE, Suspect
+from countless.evaluation.diagnosis.diagnosis import Diagnosis
+from countless.evaluation.diagnosis.groups import QUANTILES, Group
+from countless.evaluation.diagnosis.suspects import SURE, Suspect
 from countless_lab.measurement.requirements import require_plotting
 from countless_lab.paper.drawing import log_scale, panels, pictures
 from countless_lab.paper.numbers import short

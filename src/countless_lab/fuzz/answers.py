@@ -7,10 +7,10 @@ import random
 from collections.abc import Iterator
 
 from countless import Estimator
-from countless.data.source import Source
-from countless.data.types import quote_identifier, sql_literal
+from countless.data.columns.types import quote_identifier, sql_literal
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, QueryTooLargeError
-from countless.estimator.estimate import Estimate
+from countless.estimator.answers.estimate import Estimate
 
 COLUMNS = 12  # that are asked about
 VALUES = 3  # of each

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from countless import Estimator, Network, fit
-from countless.data.names import split_names
-from countless.data.source import Source
-from countless.data.types import stored_type
+from countless.data.columns.names import split_names
+from countless.data.columns.types import stored_type
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, EmptyTableError
-from countless.estimator.salvage import missing_parts
+from countless.estimator.fitting.salvage import missing_parts
 from countless_lab.fuzz.answers import wrong_answers
 from countless_lab.fuzz.forms import given
 from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable

@@ -7,9 +7,9 @@ from typing import Any
 
 import duckdb
 
-from countless.data.connection import connect
-from countless.data.scan import quote_path
-from countless.data.types import quote_identifier
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.connection import connect
+from countless.data.sources.file_formats import quote_path
 from countless_lab.fuzz.tables import ARROW, CSV, DUCKDB, JSON, PANDAS, PARQUET, POLARS, RELATION, RandomTable
 
 FORMATS = {PARQUET: "parquet", CSV: "csv", JSON: "json"}

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from functools import cached_property
 
-from countless.data.types import quote_identifier, stored_type
+from countless.data.columns.types import quote_identifier, stored_type
 from countless_lab.fuzz.values import EQUAL_HASHES, MANY, NAMES, SAME_BUT_FOR_CASE, VALUES
 
 DUCKDB, RELATION, PARQUET, CSV, JSON = "a DuckDB file", "a DuckDB relation", "Parquet", "CSV", "JSON lines"

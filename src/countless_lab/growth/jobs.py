@@ -19,8 +19,8 @@ import numpy as np
 
 import countless
 from countless._version import __version__
-from countless.data.machine import peak_memory
-from countless.data.output import json_bytes, write_bytes
+from countless.data.atomic_files import json_bytes, write_bytes
+from countless.data.encoding.available_memory import peak_memory
 from countless_lab.growth.clauses import clauses
 from countless_lab.growth.dimensions import FitSettings, GrowthPoint
 from countless_lab.runner.job import Job

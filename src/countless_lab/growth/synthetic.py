@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.data.source import connect, first_line
+from countless.data.sources.source import connect, first_line
 from countless.errors import DataError
 
 CHUNK = 1 << 18  # rows that are in memory at a time

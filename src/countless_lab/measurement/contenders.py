@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.estimator.estimate import Estimate, q_error
+from countless.estimator.answers.estimate import Estimate, q_error
 from countless.workload import Query
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.measurement.timer import timed

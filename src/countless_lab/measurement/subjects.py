@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from countless.data.location import is_postgres, shown
-from countless.data.source import Source
+from countless.data.sources.location import is_postgres, shown
+from countless.data.sources.source import Source
 from countless.errors import DataError
 
 UNSAFE = re.compile(r"[^\w-]+")

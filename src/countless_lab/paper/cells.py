@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import countless
 from countless import workload
-from countless.data.source import Source
-from countless.data.table import Table
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
 from countless.engine.methods import METHODS
-from countless.estimator.evaluate import evaluate, random_workload
-from countless.estimator.kinds import KINDS
+from countless.estimator.fitting.model_kinds import KINDS
 from countless.estimator.plugins import fingerprint, load_plugins, plugin_names
+from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import EncodeOptions
 from countless.spec import RESMADE
 

@@ -19,10 +19,10 @@ from typing import TextIO
 
 import duckdb
 
+from countless.data.columns.types import TEXT, quote_identifier
 from countless.data.datasets import Advice
-from countless.data.scan import quote_path, scan_lines
-from countless.data.source import Source, connect, first_line
-from countless.data.types import TEXT, quote_identifier
+from countless.data.sources.file_formats import quote_path, scan_lines
+from countless.data.sources.source import Source, connect, first_line
 from countless.errors import SourceError
 from countless_lab.paper.headers import CENSUS, DMV, KDD
 

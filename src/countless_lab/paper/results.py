@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from countless.data.output import json_bytes, make_folder, write_bytes
+from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.errors import DataError
 from countless_lab.paper.cells import Data
 from countless_lab.paper.drawing import pictures

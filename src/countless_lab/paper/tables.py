@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from countless.data.source import Source
-from countless.data.table import columns_and_texts
+from countless.data.encoding.table import columns_and_texts
+from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
 from countless_lab.measurement.subjects import Subject, subjects

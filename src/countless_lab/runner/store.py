@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from countless.data.output import json_bytes, make_folder, write_bytes
+from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.errors import CountlessError, DataError
 from countless_lab.runner.job import Job
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from countless.estimator.calibration import LEVEL
-from countless.estimator.estimate import Estimate, q_error
-from countless.estimator.evaluate import Evaluation
+from countless.estimator.answers.estimate import Estimate, q_error
+from countless.estimator.calibration.conformal import LEVEL
+from countless.evaluation.evaluate import Evaluation
 from countless.workload import Query
 from countless_lab.measurement.timer import timed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import countless
-from countless.data.output import json_bytes, write_bytes
+from countless.data.atomic_files import json_bytes, write_bytes
 from countless.errors import DataError
 from countless_lab.measurement.machine import machine_facts
 

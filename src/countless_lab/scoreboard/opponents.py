@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from countless.data.scan import quote_path
-from countless.estimator.estimate import Estimate
+from countless.data.sources.file_formats import quote_path
+from countless.estimator.answers.estimate import Estimate
 
 SAMPLE_ROWS = 100_000
 SAMPLE_SEED = 11

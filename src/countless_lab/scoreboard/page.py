@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from countless.data.output import write_bytes
+from countless.data.atomic_files import write_bytes
 from countless.errors import DataError
 from countless.formats import duration, factor, size
 from countless.sheet import Sheet

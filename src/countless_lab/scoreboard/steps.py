@@ -138,9 +138,9 @@ class PrepareTable(ScoreboardStep):
         return (folder / "tables" / f"{self.given.label}.parquet",)
 
     def run(self, folder: Path, say: Say) -> Facts:
-        from countless.data.scan import quote_path
-        from countless.data.source import Source
-        from countless.data.types import quote_identifier
+        from countless.data.columns.types import quote_identifier
+        from countless.data.sources.file_formats import quote_path
+        from countless.data.sources.source import Source
 
         path = _first_output(self, folder)
         source, exclude = Source.open(self.given.source), self.given.table.exclude
@@ -186,7 +186,7 @@ class DrawQuestions(ScoreboardStep):
         return tuple(self.file(folder, workload) for workload in WORKLOADS)
 
     def run(self, folder: Path, say: Say) -> Facts:
-        from countless.data.source import Source
+        from countless.data.sources.source import Source
         from countless.workload import save
         from countless_lab.scoreboard.workloads import draw_workloads
 
@@ -277,7 +277,7 @@ class MeasureRate(ScoreboardStep):
         return ()
 
     def run(self, folder: Path, say: Say) -> Facts:
-        from countless.data.source import Source
+        from countless.data.sources.source import Source
 
         (table,), seconds = PrepareTable(self.given).outputs(folder), self.given.scale.rate_seconds
         source = Source.open(table)
@@ -463,7 +463,7 @@ def _rate(sample: Any, seconds: float) -> float:
 
 def _scanned(memory: Any, queries: Any, seconds: float) -> Any:
     """The paper's questions by a scan of codes; None where it is not compiled, or the questions are about text."""
-    from countless.estimator.estimate import Estimate
+    from countless.estimator.answers.estimate import Estimate
     from countless.query.parse import parse
     from countless_lab.codes import PackedCodes, has_scan
     from countless_lab.measurement.timer import timed

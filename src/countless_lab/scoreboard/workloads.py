@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.workload import Query, conjunctions, contains_clauses, profile, questions_by_kind
 
 PAPER, PEOPLE = "paper", "people"

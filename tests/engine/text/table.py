@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.automaton import Automaton, Language, Letters
+from countless.automata.language import Automaton, Language, Letters
 from countless.engine.text.runtime import TextRuntime
-from countless.query.strings import Script
+from countless.query.text.string_sets import Script
 from countless.spec import TextSpec
 
 CHARACTERS = "ab"

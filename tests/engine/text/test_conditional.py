@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from countless.arrays import IntArray
-from countless.automaton import Automaton, Language
-from countless.data.ngrams import NGrams, count_ngrams
+from countless.automata.language import Automaton, Language
+from countless.data.summaries.ngrams import NGrams, count_ngrams
 from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.density import text_density
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.sample import sample, sample_each
-from countless.query.strings import like
+from countless.engine.text.sampling import sample, sample_each
+from countless.query.text.string_sets import like
 from countless.spec import TextSpec
 from tests.engine.text.table import TableRuntime, letters_of, script_of
 from tests.engine.text.test_methods import ENOUGH, EXACT, PARTICLES, PATTERNS, TEXT_METHODS
@@ -241,7 +241,7 @@ def test_no_strings() -> None:
 
 @pytest.mark.parametrize("table", ["rare", "null", "cut soon"])
 def test_one_value_for_each_context(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    monkeypatch.setattr("countless.engine.text.sample.AT_ONCE", 700)
+    monkeypatch.setattr("countless.engine.text.sampling.AT_ONCE", 700)
     runtime, count = TABLES[table], 1500
     contexts = np.tile(EVERY, (count, 1))
     drawn = sample_each(runtime, runtime.letters, contexts, np.random.default_rng(1))
@@ -273,7 +273,7 @@ def test_values_of_a_language_in_one_context() -> None:
 @tables
 @pytest.mark.parametrize("pattern", ["%ab%", "%b%"])
 def test_few_places_to_start_from_have_the_same_mean(table: str, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countless.engine.text.plan.MOST_STARTS", 6)
+    monkeypatch.setattr("countless.engine.text.tree_search.MOST_STARTS", 6)
     runtime = TABLES[table]
     language = languages(runtime)[pattern]
     means = []

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from countless.automaton import Automaton, Language, Letters
-from countless.data.schema import Column, Schema
+from countless.automata.language import Automaton, Language, Letters
+from countless.data.columns.schema import Column, Schema
 from countless.engine.methods import for_text
+from countless.engine.text.automaton_steps import Machine
 from countless.engine.text.density import FEWER, text_density
-from countless.engine.text.machine import Machine
 from countless.engine.text.methods import TextMethod
-from countless.engine.text.plan import Plan
+from countless.engine.text.tree_search import Plan
 from countless.errors import QueryTooLargeError
-from countless.query.dictionary import Dictionary
-from countless.query.patterns import matching
-from countless.query.regexes import full_match, search
-from countless.query.strings import compared, like, one_of
+from countless.query.domain_evaluation import Dictionary
+from countless.query.text.regex_automata import matching
+from countless.query.text.regex_syntax import full_match, search
+from countless.query.text.string_sets import compared, like, one_of
 from tests.engine.text.table import TableRuntime, letters_of, script_of
 
 SEEDS = 120
@@ -426,7 +426,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 
 def test_exact_refuses_to_enumerate_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countless.engine.text.exact.MOST_PREFIXES", 20)
+    monkeypatch.setattr("countless.engine.text.enumeration.MOST_PREFIXES", 20)
     runtime = MODELS["rare"]
     with pytest.raises(QueryTooLargeError, match="use the method particles"):
         ask("exact", runtime, like(script_of(runtime.letters), "a%b"), None)

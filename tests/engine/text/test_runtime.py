@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine import kernel
+from countless.engine.columns import kernel
 from countless.engine.text.kernel import CompiledTree, TextKernel, _arrays
 from countless.engine.text.runtime import TextRuntime, Tree, shapes
 from countless.errors import ModelFileError

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from countless.data.table import columns_and_texts
+from countless.data.encoding.table import columns_and_texts
 from countless.errors import DataError
 from countless.options import EncodeOptions
 from countless_lab.cli.paper import COMMANDS

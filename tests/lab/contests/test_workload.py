@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from countless.data.table import Table
+from countless.data.encoding.table import Table
 from countless.options import EncodeOptions
 from countless_lab.contests.workload import (
     ASKED,

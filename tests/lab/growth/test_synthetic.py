@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless_lab.growth import synthetic
 from countless_lab.growth.clauses import clauses

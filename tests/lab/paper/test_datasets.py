@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from countless.data.datasets import Advice
-from countless.data.source import Source
-from countless.data.table import Table, with_advice
+from countless.data.encoding.table import Table, with_advice
+from countless.data.sources.source import Source
 from countless.errors import SourceError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fit import fit
+from countless.estimator.fitting.fit import fit
 from countless.options import EncodeOptions, TextNetwork
 from countless_lab.paper.datasets import FOLDER, PAPER_DATA, PaperData
 from countless_lab.paper.headers import CENSUS, DMV, KDD

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from countless.data.source import connect
+from countless.data.sources.source import connect
 from countless.errors import CountlessError, DataError
 from countless_lab.cli.sweep_display import SweepDisplay
 from countless_lab.runner.process import LocalProcesses

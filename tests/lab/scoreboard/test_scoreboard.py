@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from countless.data.source import Source
+from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
-from countless.estimator.estimate import Estimate
+from countless.estimator.answers.estimate import Estimate
 from countless.workload import Query, save
 from countless_lab.codes import PackedCodes, has_scan
 from countless_lab.runner.store import ResultStore

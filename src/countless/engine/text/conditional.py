@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray
-from countless.automaton import Automaton, Language
-from countless.data.ngrams import NGrams
+from countless.automata.language import Automaton, Language
+from countless.data.summaries.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.text.density import (
     FEWER,
@@ -23,8 +23,8 @@ from countless.engine.text.density import (
     wanted_lengths,
 )
 from countless.engine.text.methods import PARTICLES, TextMethod, Walk
-from countless.engine.text.plan import Plan, Walked
 from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.tree_search import Plan, Walked
 
 AT_ONCE = 16_384  # nodes of a tree, roots included, that reads whole strings; about
 LEAST_MISSING = 1e-9  # of a mean, below which it is not made up for
@@ -197,7 +197,7 @@ def log_probabilities(
 ) -> FloatArray:
     """The logarithm of the probability of each whole string, END, CUT or NULL included.
 
-    ``symbols`` (strings, length + 1) and ``lengths`` are those of :class:`~countless.data.text.Strings`; every string
+    ``symbols`` (strings, length + 1) and ``lengths`` are those of :class:`.Strings`; every string
     has its own of the ``contexts`` (strings, positions). Without any, nothing is known of the rows.
     """
     spec = runtime.spec

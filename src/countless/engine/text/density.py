@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.automaton import Automaton, Language
-from countless.data.ngrams import NGrams
+from countless.automata.language import Automaton, Language
+from countless.data.summaries.ngrams import NGrams
 from countless.engine.answer import Answer
 from countless.engine.text.methods import Contexts, TextMethod
+from countless.engine.text.ngram_answers import refine
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.summary import refine
 from countless.spec import TextSpec
 
 FEWER = 0.5  # the share up to which other strings are few, so that what they leave is told well

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.kernel import FAR_BELOW, LANES
+from countless.engine.columns.kernel import FAR_BELOW, LANES
 from countless.spec import TextSpec
 
 

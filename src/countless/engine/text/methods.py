@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.automaton import Automaton
+from countless.automata.language import Automaton
 from countless.engine.answer import Answer
-from countless.engine.text.machine import Machine
-from countless.engine.text.paper import naive, progressive
-from countless.engine.text.plan import Plan, Walked, by_enumeration, by_particles
+from countless.engine.paper.text import naive, progressive
+from countless.engine.text.automaton_steps import Machine
 from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.tree_search import Plan, Walked, by_enumeration, by_particles
 from countless.engine.text.walk import start_of
 
 PAPER_SAMPLES = 1000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
+from countless.cancellation import check_cancelled
+from countless.engine.columns.thinning import thin
 from countless.engine.text.walk import Children, Prefixes, Starts, Walk
-from countless.engine.thinning import thin
-from countless.patience import go_on
 
 SEARCHING_POWER = 0.75  # keeps more of the light prefixes, any of which may come to match
 MOST_MORE = 64  # contexts beyond the first for which there are prefixes more
@@ -51,7 +51,7 @@ def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -
     for number in numbers:
         if not len(prefixes):
             break
-        go_on()
+        check_cancelled()
         children, settled = walk.branch(prefixes)
         found = found + settled
         chosen, masses = _thinned(walk, prefixes, children, budget, number)

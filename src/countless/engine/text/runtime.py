@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countless.arrays import IntArray, Weights
-from countless.engine.checked import checked
-from countless.engine.kernel import compiled
+from countless.engine.checked_arrays import checked
+from countless.engine.columns.kernel import compiled
 from countless.engine.text.kernel import TextKernel
 from countless.engine.text.tree import Network
 from countless.spec import TextSpec

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import IntArray, Weights
-from countless.engine.runtime import softmax
+from countless.engine.columns.runtime import softmax
 from countless.spec import TextSpec
 
 CHUNK = 256  # nodes that go through the layers together

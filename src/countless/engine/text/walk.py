@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.text.machine import Machine
+from countless.engine.text.automaton_steps import Machine
 from countless.engine.text.runtime import Tree
 from countless.spec import TextSpec
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Among, Duration, Names, json_option
 from countless.cli.sheets import show_sheet
-from countless.data.output import json_bytes, write_bytes
+from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.ablation.study import gather, plan, sheets
 from countless_lab.cli.sweep_display import run_sweep, say_failures

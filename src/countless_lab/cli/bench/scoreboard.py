@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Duration
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.scoreboard.page import write_page, write_readme

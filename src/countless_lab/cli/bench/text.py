@@ -10,7 +10,7 @@ import click
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import json_option
 from countless_lab.cli.bench.contest_display import ContestDisplay
 from countless_lab.contests.text import TextContestOptions, contest

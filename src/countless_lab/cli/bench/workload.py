@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table as TextTable
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Names, json_option
 from countless_lab.contests.workload import WorkloadContestOptions, contest
 from countless_lab.measurement.requirements import require_lab

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from countless.cli import show
-from countless.data.output import write_bytes
+from countless.cli import display as show
+from countless.data.atomic_files import write_bytes
 from countless.errors import DataError
 from countless_lab.measurement.requirements import require_plotting
 from countless_lab.paper import results

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Names, json_option
 from countless.cli.sheets import show_sheet
 from countless.errors import DataError
-from countless.estimator.kinds import require_kind
+from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.plugins import PLUGINS
 from countless.spec import RESMADE
 from countless_lab.cli.sweep_display import run_sweep, say_failures

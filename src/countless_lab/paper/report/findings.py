@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from countless.data.digits import DIGITS_FROM
+from countless.data.columns.digits import DIGITS_FROM
 from countless_lab.paper.numbers import Record
 from countless_lab.paper.report import judges
 from countless_lab.paper.report.judges import Judged

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from countless.cli import show
+from countless.cli import display as show
 from countless.cli.options import Duration
 from countless_lab.fuzz.run import Case, Findings, fuzz_tables
 

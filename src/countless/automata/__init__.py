@@ -1,0 +1,1 @@
+"""Sets of strings: automata over the letters of a text column, and their algebra."""

@@ -1,0 +1,257 @@
+"""Sets of strings, as automata over the letters of a text column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.automata.dfa import distance, explore, minimal, same_columns
+
+MOST_SOLVED = 1_000  # states of a system of equations that is solved at once; a larger one is approached step by step
+MOST_STEPS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """The characters that patterns about one column tell apart, and what the model makes of each.
+
+    ``symbols`` has the model's symbol of each letter. Several letters may share one (UNKNOWN): ``shares`` says which
+    part of it each is. ``frequencies`` has how often each occurs in the table, and ``stop`` is the probability that a
+    string ends after another character beyond the length at which strings are cut; 0 if none is cut.
+    """
+
+    characters: str
+    symbols: IntArray
+    shares: FloatArray
+    frequencies: FloatArray
+    stop: float
+
+
+class Reading(NamedTuple):
+    """How an automaton reads symbols: letters of one symbol that lead to the same states are one column."""
+
+    symbols: IntArray  # (columns,)
+    shares: FloatArray  # (columns,) the part of its symbol that each column is
+    next: IntArray  # (states, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A set of strings: a complete deterministic automaton whose state 0 is the start.
+
+    ``next`` (states, letters) is the state after a letter; ``accepts`` says of each state whether a string may end
+    there.
+    """
+
+    letters: Letters
+    next: IntArray
+    accepts: BoolArray
+
+    @classmethod
+    def constant(cls, letters: Letters, value: bool) -> Automaton:
+        """Every string, or none."""
+        return cls(letters, np.zeros((1, len(letters.characters)), dtype=np.int64), np.array([value]))
+
+    def __and__(self, other: Automaton) -> Automaton:
+        return self._joined(other, np.logical_and)
+
+    def __or__(self, other: Automaton) -> Automaton:
+        return self._joined(other, np.logical_or)
+
+    def __invert__(self) -> Automaton:
+        return self._inverted
+
+    @cached_property
+    def _inverted(self) -> Automaton:
+        return Automaton(self.letters, self.next, ~self.accepts)
+
+    def minimal(self) -> Automaton:
+        """The same strings in the fewest states."""
+        return Automaton(self.letters, *minimal(self.next, self.accepts))
+
+    @cached_property
+    def _merged(self) -> IntArray:
+        return self.next[:, same_columns(self.next)[0]]
+
+    @cached_property
+    def dead(self) -> BoolArray:
+        """Of each state: whether no string is accepted from there."""
+        dead: BoolArray = distance(self._merged, self.accepts) == len(self.accepts)
+        return dead
+
+    @cached_property
+    def full(self) -> BoolArray:
+        """Of each state: whether every string is accepted from there."""
+        full: BoolArray = distance(self._merged, ~self.accepts) == len(self.accepts)
+        return full
+
+    def any(self) -> bool:
+        """Whether it has a string at all."""
+        return not self.dead[0]
+
+    def all(self) -> bool:
+        """Whether it has every string."""
+        return bool(self.full[0])
+
+    def accepts_string(self, text: str) -> bool:
+        """Whether ``text`` is one of the strings; none has a character that is not a letter."""
+        state = 0
+        for character in text:
+            letter = self.letters.characters.find(character)
+            if letter < 0:
+                return False
+            state = int(self.next[state, letter])
+        return bool(self.accepts[state])
+
+    def after(self, state: int) -> Automaton:
+        """What may follow once ``state`` is reached."""
+        order = np.arange(len(self.accepts))
+        order[[0, state]] = state, 0
+        return Automaton(self.letters, order[self.next[order]], self.accepts[order]).minimal()
+
+    def lengths(self, most: int) -> BoolArray | None:
+        """Of each length up to ``most``: whether its strings are accepted; None if not only the length decides."""
+        first, _ = same_columns(self.next)
+        if len(first) > 1:
+            return None
+        states = [0]
+        for _ in range(most):
+            states.append(int(self.next[states[-1], 0]))
+        return self.accepts[states]
+
+    @cached_property
+    def is_left_ideal(self) -> bool:
+        """Whether a string that ends in one of these strings is always one of them, as of ``LIKE '%abc%'``."""
+        first, _ = same_columns(self.next)
+        table = self.next[:, first].tolist()
+        pairs = dict.fromkeys((0, after) for after in table[0])
+        todo = list(pairs)
+        for here, there in todo:
+            if here == there or self.dead[here] or self.full[there]:
+                continue
+            if self.accepts[here] and not self.accepts[there]:
+                return False
+            for pair in zip(table[here], table[there], strict=True):
+                if pair not in pairs:
+                    pairs[pair] = None
+                    todo.append(pair)
+        return True
+
+    def last(self) -> Automaton:
+        """Of a left ideal: its strings that are no longer in it without their first character.
+
+        Every string of the ideal ends in exactly one of these, unless the ideal has the empty string, and so all.
+        """
+        first, kind = same_columns(self.next)
+        table = self.next[:, first].tolist()
+
+        def after(pair: tuple[int, int] | None) -> list[tuple[int, int] | None]:
+            if pair is None:
+                return [(state, 0) for state in table[0]]
+            return list(zip(table[pair[0]], table[pair[1]], strict=True))
+
+        pairs, following = explore(None, after)
+        accepts = [pair is not None and self.accepts[pair[0]] and not self.accepts[pair[1]] for pair in pairs]
+        return Automaton(self.letters, following[:, kind], np.array(accepts, dtype=bool)).minimal()
+
+    def cut_weights(self) -> FloatArray:
+        """Of each state: the probability to accept a string that was cut there; 0 if none is."""
+        return self.chances(self.letters.stop) if self.letters.stop else np.zeros(len(self.accepts))
+
+    def chances(self, stop: float) -> FloatArray:
+        """Of each state: the probability to accept a string that goes on for at least one more character.
+
+        Characters come one by one by their frequencies, and after each the string ends with probability ``stop``.
+        """
+        letters = self.letters
+        counts = letters.frequencies if letters.frequencies.sum() > 0 else np.ones(len(letters.characters))
+        first, kind = same_columns(self.next)
+        following, chances = self.next[:, first], np.bincount(kind, counts / counts.sum())
+        ending = stop * np.asarray(self.accepts[following] @ chances, dtype=np.float64)
+        if len(ending) <= MOST_SOLVED:
+            steps = np.zeros((len(ending), len(ending)))
+            np.add.at(steps, (np.arange(len(ending))[:, None], following), chances)
+            weights: FloatArray = np.linalg.solve(np.eye(len(ending)) - (1 - stop) * steps, ending).astype(np.float64)
+        else:
+            weights = ending / stop
+            for _ in range(MOST_STEPS):
+                weights = np.add(ending, (1 - stop) * (weights[following] @ chances), dtype=np.float64)
+        weights = np.clip(weights, 0.0, 1.0)
+        weights[self.dead], weights[self.full] = 0.0, 1.0
+        return weights
+
+    def reading(self) -> Reading:
+        """The tables in terms of the model's symbols."""
+        first, kind = same_columns(self.letters.symbols[None], self.next)
+        return Reading(
+            self.letters.symbols[first], np.bincount(kind, self.letters.shares).astype(np.float64), self.next[:, first]
+        )
+
+    def _joined(self, other: Automaton, join: Callable[[Any, Any], Any]) -> Automaton:
+        first, kind = same_columns(self.next, other.next)
+        one, two = self.next[:, first].tolist(), other.next[:, first].tolist()
+
+        def after(pair: tuple[int, int]) -> list[tuple[int, int]]:
+            return list(zip(one[pair[0]], two[pair[1]], strict=True))
+
+        pairs, following = explore((0, 0), after)
+        places = np.array(pairs)
+        accepts = join(self.accepts[places[:, 0]], other.accepts[places[:, 1]])
+        return Automaton(self.letters, following[:, kind], accepts)
+
+
+@dataclass(frozen=True, eq=False)
+class Language:
+    """A set of values of a text column: strings of a pattern, perhaps only of some lengths, and perhaps NULL.
+
+    It has the algebra of a boolean array over a column's codes (``&``, ``|``, ``~``, ``any()``, ``all()``), so that
+    the logic of clauses need not know which of the two it combines. ``lengths`` says of each length whether it is
+    wanted, the last of all greater ones too; it is kept apart from the pattern as long as that is possible, because a
+    position is known where characters are not.
+    """
+
+    pattern: Automaton
+    null: bool
+    has_null: bool  # whether the column has NULLs at all
+    lengths: BoolArray | None = None
+
+    @cached_property
+    def strings(self) -> Automaton:
+        """All that is asked of a string, as one automaton."""
+        if self.lengths is None:
+            return self.pattern
+        following = np.minimum(np.arange(len(self.lengths)) + 1, len(self.lengths) - 1)
+        letters = self.pattern.letters
+        table = np.repeat(following[:, None], len(letters.characters), axis=1)
+        return (self.pattern & Automaton(letters, table, self.lengths)).minimal()
+
+    def __and__(self, other: Language) -> Language:
+        lengths = self.lengths if other.lengths is None else other.lengths
+        if self.lengths is not None and other.lengths is not None:
+            every = np.arange(max(len(self.lengths), len(other.lengths)))
+            one, two = (part[np.minimum(every, len(part) - 1)] for part in (self.lengths, other.lengths))
+            lengths = one & two
+        pattern = (self.pattern & other.pattern).minimal()
+        return Language(pattern, self.null and other.null, self.has_null, lengths)
+
+    def __or__(self, other: Language) -> Language:
+        return Language((self.strings | other.strings).minimal(), self.null or other.null, self.has_null)
+
+    def __invert__(self) -> Language:
+        null = self.has_null and not self.null
+        if self.lengths is not None and self.pattern.all():
+            return Language(self.pattern, null, self.has_null, ~self.lengths)
+        return Language(~self.strings, null, self.has_null)
+
+    def any(self) -> bool:
+        """Whether there can be a value in it; it may be that no string of the pattern has a length that is wanted."""
+        return self.null or (self.pattern.any() and (self.lengths is None or bool(self.lengths.any())))
+
+    def all(self) -> bool:
+        """Whether it has every string, and NULL too if the column has NULLs."""
+        return self.pattern.all() and (self.lengths is None or bool(self.lengths.all())) and self.null >= self.has_null

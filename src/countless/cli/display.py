@@ -1,0 +1,145 @@
+"""How things look: one console for results, one for progress.
+
+Neither reads markup: names of columns and files are shown as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from countless.data.columns.text import TextColumn
+from countless.estimator.answers.estimate import format_rows as rows
+from countless.formats import duration, factor, plural, size
+
+NARROWEST = 120
+
+__all__ = [
+    "characters",
+    "distinct",
+    "duration",
+    "error_bars",
+    "factor",
+    "plural",
+    "progress",
+    "results",
+    "rows",
+    "size",
+    "storage",
+    "wrote",
+]
+
+
+class _Console(Console):
+    """A console that leaves it to the command what to do if nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def results() -> Console:
+    """The console on standard output."""
+    return _console(sys.stdout)
+
+
+def progress() -> Console:
+    """The console on standard error, for progress and notices."""
+    return _console(sys.stderr)
+
+
+def wrote(count: int, noun: str, path: Path) -> None:
+    """Say on standard error what is in a file now."""
+    progress().print(f"wrote {plural(count, noun)} to {path}", soft_wrap=True)
+
+
+def asked_for(queries: int, column_sets: int) -> str:
+    """What a workload is about.
+
+    >>> asked_for(200, 10)
+    '200 clauses about 10 sets of columns'
+    """
+    return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
+
+
+def validation(unit: str, train: float | None, masked: float | None, unmasked: float | None) -> str:
+    """How many bits a model needs for rows that it was not trained on, or for others if none are held out.
+
+    >>> validation("row", 38.1, 38.95, 28.59)
+    'validation: 38.95 bits/row with columns masked, 28.59 without'
+    >>> validation("character", 2.1, None, None), validation("character", None, None, None)
+    ('training rows: 2.10 bits/character, none are held out for validation', '')
+    """
+    if masked is not None and unmasked is not None:
+        what = "columns" if unit == "row" else "text"
+        return f"validation: {masked:.2f} bits/{unit} with {what} masked, {unmasked:.2f} without"
+    return "" if train is None else f"training rows: {train:.2f} bits/{unit}, none are held out for validation"
+
+
+def trained(report: dict[str, Any]) -> str:
+    """How long a model was trained, and how well it knows rows that it was not trained on."""
+    bits = (report.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits"))
+    time = f" in {duration(report['seconds'])}" if "seconds" in report else ""
+    told = validation(report.get("unit", "row"), *bits)
+    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", told)))
+
+
+def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
+    """How a column is stored, and with what resolution.
+
+    >>> storage(48_842, 74, 1, None), storage(181_458, 11_060, 2, None), storage(336_776, 1_024, 2, 1_024)
+    ('74 codes', '11,060 codes, in 2 digits', 'grid of 1,024 cells, about 329 rows each')
+    """
+    if cells is not None:
+        return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
+    return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def distinct(text: TextColumn) -> str:
+    """How many distinct strings a text column has; of an estimate the first three digits.
+
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952))
+    '7,311,952'
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952, estimated=True))
+    'about 7,310,000'
+    """
+    if not text.estimated:
+        return f"{text.distinct:,}"
+    return f"about {round(text.distinct, 3 - len(str(text.distinct))):,}"
+
+
+def characters(text: TextColumn) -> str:
+    """What of a text column's strings is modelled.
+
+    >>> characters(TextColumn("t", "VARCHAR", "abc", 100, False, 9, (("é", 2),), (9, 9, 9), cut=3))
+    '3 characters (1 rarer one as unknown), up to 100 of a string (3 strings are cut there)'
+    """
+    rare = f" ({plural(len(text.rare), 'rarer one')} as unknown)" if text.rare else ""
+    cut = f" ({plural(text.cut, 'string')} are cut there)" if text.cut else ""
+    cut = cut.replace("string are", "string is")
+    return f"{plural(len(text.characters), 'character')}{rare}, up to {text.length} of a string{cut}"
+
+
+def error_bars(interval: dict[str, Any]) -> str:
+    """What the error bars of a model promise, and what they do on its own calibration queries.
+
+    >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
+    >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}))
+    90% should hold, and of 400 calibration queries 91.4% do; they span a factor of 3.20 at 1-10 rows, 1.50 at 10-100
+    """
+    if interval["coverage"] is None:
+        return "from 0 to all rows where an answer is not exact: no calibration query was asked, or none needed one"
+    told = [f"{factor(value)} at {name}" for name, value in interval["width"].items() if value is not None]
+    told[0] += " rows"
+    held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"
+    return f"{held} {interval['coverage']:.1%} do; they span a factor of {', '.join(told)}"
+
+
+def _console(file: TextIO) -> Console:
+    """A console that is wide enough for tables when it is not a terminal."""
+    console = _Console(file=file, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, NARROWEST)
+    return console

@@ -1,0 +1,360 @@
+"""A fit as a person sees it: stages, live progress, and a summary. Used by ``fit`` and ``demo``."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from countless.cli.display import (
+    asked_for,
+    characters,
+    distinct,
+    duration,
+    error_bars,
+    plural,
+    size,
+    storage,
+    trained,
+    validation,
+)
+from countless.data.columns.schema import Schema
+from countless.data.encoding.available_memory import peak_memory
+from countless.data.encoding.code_files import PARTIAL, is_codes, remove, remove_spills
+from countless.data.encoding.table import EXCLUDED
+from countless.data.progress import Reading
+from countless.errors import ModelFileError
+from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.options import FitOptions
+from countless.store import is_model
+from countless.workload import Asked
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress as TrainProgress
+
+FEW_EPOCHS = 3  # a model of fewer is worth a warning
+HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
+FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
+LONG_TEXT = 100  # characters: a shorter --max-length trains faster
+BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
+AFTER_TRAINING = ("calibrating",)  # stages
+MANY_CUT = 0.05  # so many strings that are cut are worth a warning
+LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
+
+
+class FitView(Listener):
+    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Console, on_training: Callable[[], None] = lambda: None) -> None:
+        self.console = console
+        self._on_training = on_training
+        self.last = ""
+        self.trained = False
+        self._text_left, self._fraction = False, 1.0
+        self._last_line = 0.0
+        self._stage_began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> FitView:
+        if self.console.is_terminal:
+            bar = BarColumn(30 if self.console.width >= 140 else 8)
+            self._bar = Progress(
+                TextColumn("{task.description}"), bar, TextColumn("{task.fields[text]}"), console=self.console
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        self.last = name.removeprefix("stopped early, ")
+        self._stage_began = time.monotonic()
+        if name.startswith("training") and not self.trained:
+            self.trained = True
+            self._on_training()
+        self._text_left &= not name.startswith("training on the text")
+        if self._bar is None:
+            self.console.print(f"{name} ...")
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=1.0, text="")
+
+    @property
+    def more_to_train(self) -> bool:
+        """Whether training was stopped, or there is text still to be learned."""
+        return self._fraction < 1.0 or self._text_left
+
+    def loading(self, done: int, expected: int | None) -> None:
+        if not done:
+            self.stage("reading from PostgreSQL")
+        known = expected is not None and expected >= done
+        text = f"{plural(done, 'row')}{f' of about {expected:,}' if known else ''}"
+        self._show(done / expected if known and expected else 0.0, text, text if done else None)
+
+    def table(self, schema: Schema) -> None:
+        self._text_left = bool(schema.texts)
+        texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
+        columns = f", {plural(len(schema.coded), 'column')}" if schema.coded or not texts else ""
+        self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
+        for text in schema.texts:
+            self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
+            if text.cut > MANY_CUT * schema.rows:
+                hint = f"{text.cut / schema.rows:.0%} of the strings are cut, and what comes later is only guessed"
+                self.console.print(f"{hint}: give a larger --max-length", style="yellow", soft_wrap=True)
+        for column in schema.left_out:
+            if column.reason == EXCLUDED:
+                continue
+            self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
+
+    def notice(self, message: str) -> None:
+        self.console.print(message, style="yellow", soft_wrap=True)
+
+    def workload(self, asked: Asked) -> None:
+        self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
+        if asked.passed_over:
+            passed_over = plural(asked.passed_over, "clause")
+            hint = f"passed over {passed_over} of the workload: nothing is filtered, or text alone"
+            self.console.print(hint, style="yellow", soft_wrap=True)
+
+    def training(self, progress: TrainProgress) -> None:
+        self._fraction = progress.fraction
+        epochs = f"/{progress.epochs}" if progress.epochs else ""
+        measured = validation(progress.unit, progress.train_bits, progress.masked_bits, progress.unmasked_bits)
+        text = (
+            f"epoch {progress.epoch}{epochs}  loss {progress.loss:.2f}  {measured + '  ' if measured else ''}"
+            f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
+        )
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
+
+    def reading(self, reading: Reading) -> None:
+        speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
+        text = "" if reading.seconds_left is None else f"{speed}{duration(reading.seconds_left)} left"
+        self._show(reading.fraction, text, f"{100 * reading.fraction:3.0f}%  {text}" if text else None)
+
+    def calibrating(self, done: int, total: int) -> None:
+        text = f"{done}/{total} queries"
+        if done:
+            left = (time.monotonic() - self._stage_began) * (total - done) / done
+            text += f"  at most {duration(left)} left"
+        self._show(done / total, text, text)
+
+    def _show(self, fraction: float, text: str, line: str | None) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=fraction, text=text)
+        elif line is not None and (time.monotonic() - self._last_line > LINE_SECONDS or fraction >= 1.0):
+            self._last_line = time.monotonic()
+            self.console.print(line, soft_wrap=True)
+
+
+def fit_and_save(
+    console: Console,
+    source: Any,
+    output: Path,
+    options: FitOptions,
+    *,
+    beside: Path | None = None,
+    on_training: Callable[[], None] = lambda: None,
+    facts: Mapping[str, Any] | None = None,
+) -> Estimator:
+    """Fit ``source``, shown on ``console``, and write ``output``.
+
+    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
+    options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
+    begins. ``facts`` are added to the report.
+    """
+    require_writable(output)
+    beside = beside or output
+    codes = codes_of(beside)
+    remove_spills(codes)
+    view = FitView(console, on_training)
+    try:
+        with view:
+            estimator = fit(
+                source, **{part.name: getattr(options, part.name) for part in fields(options)}, listener=view
+            )
+    except KeyboardInterrupt:
+        told = _stopped(view, beside)
+        if told is None:
+            raise
+        console.print(told, style="yellow", soft_wrap=True)
+        raise click.exceptions.Exit(130) from None
+    estimator.report.update(facts or {})
+    _save(estimator, output, beside)
+    _summarize(console, estimator, output, source)
+    if not estimator.report["interrupted"]:
+        for left in checkpoint_files(beside):
+            left.unlink(missing_ok=True)
+        if is_codes(codes):
+            remove(codes)
+    return estimator
+
+
+def _save(estimator: Estimator, output: Path, beside: Path) -> None:
+    """Write the model; if that fails, say where the training is kept."""
+    try:
+        estimator.save(output)
+    except ModelFileError as error:
+        if not (left := checkpoints_left(beside)):
+            raise
+        kept = f"the training is kept in {' and '.join(map(str, left))}"
+        raise ModelFileError(f"{error}; {kept}: add --resume then, and have the model in a moment") from None
+
+
+def _stopped(view: FitView, beside: Path) -> str | None:
+    """Where a fit stood that was stopped, and what --resume does; None if nothing is left of it."""
+    left = [codes_of(beside)] if is_codes(codes_of(beside)) else []
+    if view.trained:
+        left = [*checkpoints_left(beside), *left]
+    if not left:
+        return None
+    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to go on"
+    if not view.last.startswith(AFTER_TRAINING):
+        return f"interrupted while {view.last}: {kept}"
+    if view.more_to_train:
+        return f"interrupted while {view.last}, which comes after training: {kept}"
+    return f"interrupted while {view.last}, after training was finished: {kept}, and have the model in a moment"
+
+
+def checkpoint_of(output: Path) -> Path:
+    """Where training towards ``output`` keeps its state."""
+    return output.with_name(output.name + ".checkpoint")
+
+
+def codes_of(output: Path) -> Path:
+    """Where a fit of ``output`` with limited memory keeps the table's codes."""
+    return output.with_name(output.name + ".codes")
+
+
+def checkpoints_left(output: Path) -> list[Path]:
+    """What a stopped fit of ``output`` has left: a checkpoint of the columns' model, of text models, or both."""
+    return [path for path in checkpoint_files(output) if path.suffix != PARTIAL]
+
+
+def checkpoint_files(output: Path) -> list[Path]:
+    """The same, with checkpoints that were not finished when the process was killed."""
+    return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
+
+
+def require_writable(output: Path) -> None:
+    """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
+    if output.is_dir():
+        raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
+    if output.exists() and not is_model(output):
+        raise ModelFileError(f"{output} exists and is not a Countless model: remove it first, or choose another -o")
+    if not output.parent.is_dir():
+        raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
+    try:
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError as error:
+        raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
+
+
+def hardly_trained(estimator: Estimator) -> bool:
+    """Whether the columns were learned in so few epochs that :data:`HARDLY` should be told."""
+    return bool(estimator.schema.coded) and estimator.report.get("epochs", FEW_EPOCHS) < FEW_EPOCHS
+
+
+def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
+    """A warning for each network that was trained too little, with a command that mends it."""
+    report, schema = estimator.report, estimator.schema
+    named = isinstance(source, str | Path) and "://" not in str(source)  # a URL may hold a password
+    again = f"countless fit {source if named else '...'} -o {path} --budget"
+    seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
+    warnings = []
+    if hardly_trained(estimator):
+        more = budget_for(seconds * FEW_EPOCHS / max(report["epochs"], 1e-6))
+        warnings.append(f"{HARDLY}; train longer: {again} {more}")
+    text = report.get("text")
+    if text is not None and text["epochs"] < 1 and text["rows_seen"] < FEW_STRINGS:
+        seen, longest = text["rows_seen"], max(column.length for column in schema.texts)
+        enough = min(text["train_rows"], FEW_STRINGS)
+        more = budget_for(seconds * enough / max(seen, 1))
+        names = ", ".join(text["columns"])
+        hint = f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few"
+        shorter = f", or with a --max-length below {longest}" if longest >= LONG_TEXT else ""
+        warnings.append(f"{hint}; train longer: {again} {more}{shorter}")
+    return warnings
+
+
+def budget_for(seconds: float) -> str:
+    """A round --budget of at least so many seconds, with half as much again for reading and calibrating.
+
+    >>> budget_for(30.0), budget_for(700.0), budget_for(1e9)
+    ('1m', '20m', '24h')
+    """
+    enough = next((budget for budget in BUDGETS if budget >= 1.5 * seconds), BUDGETS[-1])
+    return f"{enough // 3600}h" if enough >= 3600 else f"{enough // 60}m"
+
+
+def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) -> None:
+    """What was fitted: every column and how it is stored, what was left out, how good, how large."""
+    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
+    for column in estimator.schema.coded:
+        table.add_row(
+            column.name,
+            column.type,
+            f"{column.distinct:,}",
+            "yes" if column.has_null else "",
+            storage(
+                estimator.rows, column.size, len(column.radices), None if column.grid is None else column.grid.cells
+            ),
+        )
+    for text in estimator.schema.texts:
+        nulls = "yes" if text.has_null else ""
+        table.add_row(text.name, text.type, distinct(text), nulls, f"text, {characters(text)}")
+    console.print(table)
+    excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
+    if excluded:
+        console.print(f"excluded: {', '.join(excluded)}", soft_wrap=True)
+    for left_out in estimator.schema.left_out:
+        if left_out.reason != EXCLUDED:
+            console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
+    report = estimator.report
+    if estimator.schema.coded:
+        console.print(trained(report), soft_wrap=True)
+    if "text" in report:
+        console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
+    for warning in short_training(estimator, source, path):
+        console.print(warning, style="yellow", soft_wrap=True)
+    for text in estimator.info()["texts"]:
+        if text["summary"] and "sampled_rows" in text["summary"]:
+            console.print(
+                f"n-grams of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
+                "there was no time to count all"
+            )
+    if estimator.schema.coded and report["options"]["masking"] == "none":
+        hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
+        console.print(hint, style="yellow", soft_wrap=True)
+    console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
+    if "on_disk" in report:
+        needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
+        console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
+    console.print(f"peak memory {size(peak_memory())}")
+    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}"
+    console.print(written, soft_wrap=True)
+
+
+def _holds(estimator: Estimator) -> str:
+    """What of the table's values the file tells."""
+    schema, kept = estimator.schema, estimator.info()["kept_rows"]
+    holds = "it holds every distinct value of the fitted columns"
+    less = [("a grid only its knots", any(column.grid for column in schema.coded))]
+    less.append(("text only what its model learned", bool(schema.texts)))
+    rest = [f"of {what}" for what, so in less if so]
+    holds = f"{holds}, but {' and '.join(rest)}" if rest else holds
+    return f"{holds}; and {plural(kept, 'row')} of the table, whole" if kept else holds

@@ -1,0 +1,104 @@
+"""Whether texts are values of a type, as DuckDB prints them: so that every one can be cast back."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES
+
+BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+LARGEST_FLOAT = {"FLOAT": 3.4028236e38, "DOUBLE": float("inf")}
+MOST_DIGITS = 38  # of a DECIMAL
+YEARS = 400  # after which the calendar repeats
+INTEGER = re.compile(r"-?\d{1,40}", re.ASCII)
+FRACTION = re.compile(r"-?(\d{1,40})?(?:\.(\d{1,40}))?", re.ASCII)
+FLOAT = re.compile(r"-?(?:\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,4})?|inf|nan)", re.ASCII)
+CLOCK = r"(\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(?:[+-]\d\d(?::\d\d)?)?"
+TIME = re.compile(CLOCK, re.ASCII)
+INSTANT = re.compile(rf"(\d{{1,7}})-(\d\d)-(\d\d)(?: \(BC\))?(?: {CLOCK})?(?: \(BC\))?", re.ASCII)
+ENDLESS = ("infinity", "-infinity")
+
+
+def are_printed(kind: str, texts: Sequence[str]) -> bool:
+    """Whether every one of ``texts`` is a value of type ``kind``.
+
+    >>> are_printed("TINYINT", ["-3", "127"]), are_printed("TINYINT", ["128"]), are_printed("DATE", ["2020-02-30"])
+    (True, False, False)
+    """
+    return all(map(_test(kind), texts))
+
+
+def is_type(kind: str) -> bool:
+    """Whether a type that has the form of one is one: not a DECIMAL of too many digits.
+
+    >>> is_type("DECIMAL(10,2)"), is_type("DECIMAL(99,2)"), is_type("DECIMAL(3,4)")
+    (True, False, False)
+    """
+    if DECIMAL.fullmatch(kind) is None:
+        return True
+    digits, scale = _digits(kind)
+    return 1 <= digits <= MOST_DIGITS and scale <= digits
+
+
+def _test(kind: str) -> Callable[[str], bool]:
+    if kind in INTEGERS:
+        least, most = _range(kind)
+        return lambda text: INTEGER.fullmatch(text) is not None and least <= int(text) <= most
+    if kind in FLOATS:
+        largest = LARGEST_FLOAT[kind]
+        return lambda text: FLOAT.fullmatch(text) is not None and _fits(float(text), largest, text)
+    if DECIMAL.fullmatch(kind):
+        digits, scale = _digits(kind)
+        return lambda text: _is_decimal(text, digits - scale, scale)
+    if kind == "BOOLEAN":
+        return ("true", "false").__contains__
+    if kind == "TIME":
+        return lambda text: (found := TIME.fullmatch(text)) is not None and _is_clock(*found.groups())
+    if kind in TIMES:
+        return _is_instant
+    return lambda text: kind == TEXT
+
+
+def _range(kind: str) -> tuple[int, int]:
+    bits = BITS[kind.removeprefix("U")]
+    return (0, 2**bits - 1) if kind.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _fits(number: float, largest: float, text: str) -> bool:
+    """Whether a text is a number that is not too large for its type; infinity is spelt out."""
+    return abs(number) <= largest and abs(number) != float("inf") if text[-1].isdigit() else True
+
+
+def _digits(kind: str) -> tuple[int, int]:
+    digits, scale = re.findall(r"\d+", kind)
+    return int(digits), int(scale)
+
+
+def _is_decimal(text: str, before: int, after: int) -> bool:
+    found = FRACTION.fullmatch(text)
+    if found is None or found.groups() == (None, None):
+        return False
+    whole, part = found[1] or "", found[2] or ""
+    return len(whole.lstrip("0")) <= before and len(part) <= after
+
+
+def _is_clock(hours: str | None, minutes: str | None, seconds: str | None) -> bool:
+    if hours is None or minutes is None or seconds is None:
+        return hours is minutes is seconds is None
+    return (int(hours) < 24 and int(minutes) < 60 and int(seconds) < 60) or hours + minutes + seconds == "240000"
+
+
+def _is_instant(text: str) -> bool:
+    found = INSTANT.fullmatch(text)
+    if found is None:
+        return text in ENDLESS
+    year, month, day = map(int, found.groups()[:3])
+    if "(BC)" in text:
+        year = 1 - year
+    try:
+        datetime.date((year - 1) % YEARS + 1, month, day)
+    except ValueError:
+        return False
+    return _is_clock(*found.groups()[3:])

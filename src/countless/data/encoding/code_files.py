@@ -1,0 +1,341 @@
+"""A table's codes in a folder: for tables that are larger than memory, and for several who write or read at once.
+
+Rows come in *chunks*, in the source's order. A chunk's rows are scattered over the *parts* at random, and then each
+part is shuffled and put into its place. So the rows of the finished files are in random order, all through, and no more
+than a chunk or a part is ever in memory. Chunks, and then parts, may be written in any order, by anyone who sees the
+folder.
+
+::
+
+    manifest.json         what table it is, with its schema; chunks and parts
+    chunk-000000.bin      the rows of a chunk, by parts, until all are shuffled
+    chunk-000000.json     how many rows of each part are in it: it is whole
+    codes.bin             the codes (rows, positions) of the columns
+    text0.bin             the symbols (rows, length + 1) of the first text column
+    length0.bin           how many symbols each row has
+    part-000000.json      a digest of the part: it is whole
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray
+from countless.data.atomic_files import write_whole
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import Strings, symbol_type
+from countless.data.encoding.memory_limit import readable
+from countless.errors import CountlessError, DataError
+
+VERSION = 1
+MANIFEST = "manifest.json"
+PARTIAL = ".partial"
+OURS = re.compile(r"(chunk|part)-\d{6}\.(bin|json)|(codes|text\d+|length\d+)\.bin|.*\.partial")  # names of files
+MOST_PARTS = 1 << 16
+SCATTER, SHUFFLE = 1, 2  # streams of random numbers
+
+
+class CodesFolder:
+    """The codes of one table at ``path``, finished or not."""
+
+    def __init__(self, path: Path, facts: dict[str, Any], schema: Schema) -> None:
+        self.path, self.schema = path, schema
+        self.fingerprint = str(facts["fingerprint"])
+        self.seed, self.chunk_rows, self.parts = (int(facts[name]) for name in ("seed", "chunk_rows", "parts"))
+        self.record = record_type(schema)
+        if self.chunk_rows < 1 or not 1 <= self.parts <= MOST_PARTS or facts["row_bytes"] != self.record.itemsize:
+            raise ValueError("its sizes do not fit together")
+        self.chunks = -(-schema.rows // self.chunk_rows)
+
+    @classmethod
+    def create(cls, path: Path, schema: Schema, fingerprint: str, block: int, seed: int = 0) -> CodesFolder:
+        """A new folder, for chunks and parts of about ``block`` bytes; what an earlier fit left there is removed."""
+        row_bytes = record_type(schema).itemsize
+        facts = {
+            "countless_codes": VERSION,
+            "fingerprint": fingerprint,
+            "seed": seed,
+            "chunk_rows": max(1, block // row_bytes),
+            "parts": min(MOST_PARTS, max(1, -(-schema.rows * row_bytes // block))),
+            "row_bytes": row_bytes,
+            "schema": schema.to_json(),
+        }
+        folder = cls(path, facts, schema)
+        remove(path)
+        folder._insist_on_space()
+        try:
+            path.mkdir()
+        except OSError as error:
+            raise DataError(f"cannot make the folder {path}: {error.strerror}; choose another place") from None
+        folder._write(MANIFEST, facts)
+        return folder
+
+    @classmethod
+    def open(cls, path: Path, fingerprint: str | None = None) -> CodesFolder:
+        """The folder at ``path``, which must be of the table and options that ``fingerprint`` tells, if it is given."""
+        try:
+            facts = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            if facts["countless_codes"] != VERSION:
+                raise DataError(f"{path} was written by another version: {ANEW}")
+            folder = cls(path, facts, Schema.from_json(facts["schema"]))
+        except DataError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, CountlessError) as error:
+            raise DataError(f"{path} is no folder of codes that can be read ({_reason(error)}): {ANEW}") from None
+        if fingerprint is not None and folder.fingerprint != fingerprint:
+            raise DataError(f"{path} holds codes of {_other(folder.fingerprint, fingerprint)}: {ANEW}")
+        return folder
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in all files together."""
+        return self.record.itemsize
+
+    @property
+    def finished(self) -> bool:
+        """Whether the rows are all there, shuffled."""
+        return all(self.has_part(index) for index in range(self.parts))
+
+    def missing_chunks(self) -> list[int]:
+        """The chunks that are still to be written."""
+        if self.finished:
+            return []
+        return [index for index in range(self.chunks) if not (self.path / f"chunk-{index:06d}.json").exists()]
+
+    def rows_of(self, chunk: int) -> int:
+        """How many rows the chunk has: as many as any other, but for the last."""
+        return min(self.chunk_rows, self.schema.rows - chunk * self.chunk_rows)
+
+    def write_chunk(self, index: int, records: NDArray[Any]) -> None:
+        """Scatter the rows of a chunk, records of type :attr:`record`, over the parts."""
+        if records.dtype != self.record or len(records) != self.rows_of(index):
+            raise ValueError(f"chunk {index} has {self.rows_of(index)} records")
+        rng = np.random.default_rng([self.seed, SCATTER, index])
+        parts = rng.integers(self.parts, size=len(records), dtype=np.uint16 if self.parts > 1 else np.uint8)
+        scattered = records[np.argsort(parts, kind="stable")]
+        target = self.path / f"chunk-{index:06d}.bin"
+        partial = target.with_suffix(f".{os.getpid()}.partial")
+        with self._full_disk_told():
+            with open(partial, "wb") as file:
+                file.write(scattered.view(np.uint8).data)
+            os.replace(partial, target)
+        self._write(f"chunk-{index:06d}.json", {"rows": np.bincount(parts, minlength=self.parts).tolist()})
+
+    def has_part(self, index: int) -> bool:
+        """Whether a part is in its place."""
+        return (self.path / f"part-{index:06d}.json").exists()
+
+    def write_part(self, index: int) -> int:
+        """Shuffle the rows of a part, of which all chunks must be there, and put them into their place: how many."""
+        counts = self._scattered
+        begins = np.cumsum(counts, axis=1) - counts
+        pieces = [self._piece(chunk, begins[chunk, index], counts[chunk, index]) for chunk in range(self.chunks)]
+        records = np.concatenate(pieces)
+        del pieces
+        records = records[np.random.default_rng([self.seed, SHUFFLE, index]).permutation(len(records))]
+        first = int(counts[:, :index].sum())
+        digest = hashlib.blake2b(records.view(np.uint8).data, digest_size=16)
+        for name in self.record.names or ():
+            field = np.ascontiguousarray(records[name])
+            with self._full_disk_told():
+                _write_at(self._file(name), first * self.record[name].itemsize, field)
+        self._write(f"part-{index:06d}.json", {"rows": len(records), "digest": digest.hexdigest()})
+        return len(records)
+
+    def tidy(self) -> None:
+        """Remove the chunks, when all parts are in their place."""
+        for pattern in ("chunk-*", "*.partial"):
+            for file in self.path.glob(pattern):
+                file.unlink(missing_ok=True)
+
+    def matrix(self) -> NDArray[Any]:
+        """The codes (rows, positions) of the columns, mapped."""
+        return self._mapped("codes")
+
+    def strings(self) -> tuple[Strings, ...]:
+        """The symbols of each text column, mapped."""
+        return tuple(
+            Strings(self._mapped(f"text{place}"), self._mapped(f"length{place}"))
+            for place in range(len(self.schema.texts))
+        )
+
+    def digest(self) -> str:
+        """A digest of the schema and all rows in their order."""
+        digest = hashlib.blake2b(repr(self.schema.to_json()).encode(), digest_size=16)
+        for index in range(self.parts):
+            digest.update(str(self._read(f"part-{index:06d}.json")["digest"]).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def _scattered(self) -> IntArray:
+        """The rows of every part (chunks, parts) in each chunk."""
+        found = []
+        for index in range(self.chunks):
+            rows = self._read(f"chunk-{index:06d}.json").get("rows")
+            if not isinstance(rows, list) or len(rows) != self.parts or sum(rows) != self.rows_of(index):
+                raise self._damaged(f"chunk-{index:06d}.json")
+            found.append(rows)
+        return np.array(found, dtype=np.int64)
+
+    def _piece(self, chunk: int, first: int, count: int) -> NDArray[Any]:
+        """Some records of a chunk."""
+        name = f"chunk-{chunk:06d}.bin"
+        try:
+            if (self.path / name).stat().st_size != self.rows_of(chunk) * self.row_bytes:
+                raise self._damaged(name)
+            return np.fromfile(self.path / name, dtype=self.record, count=count, offset=int(first) * self.row_bytes)
+        except OSError:
+            raise self._damaged(name) from None
+
+    def _mapped(self, name: str) -> NDArray[Any]:
+        field = self.record[name]
+        shape = (self.schema.rows, *field.shape)
+        try:
+            if self._file(name).stat().st_size != self.schema.rows * field.itemsize:
+                raise self._damaged(f"{name}.bin")
+            return np.memmap(self._file(name), dtype=field.base, mode="r", shape=shape)
+        except OSError:
+            raise self._damaged(f"{name}.bin") from None
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}.bin"
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._damaged(name)
+        return found
+
+    def _write(self, name: str, facts: dict[str, Any]) -> None:
+        with self._full_disk_told():
+            write_whole(self.path / name, lambda partial: _dump(Path(partial), facts))
+
+    def _damaged(self, name: str) -> DataError:
+        return DataError(f"{self.path / name} is damaged or missing: {ANEW}")
+
+    def _insist_on_space(self) -> None:
+        """Say before the work that the disk is too small: chunks and parts are there at the same time."""
+        needed = 2 * self.schema.rows * self.row_bytes
+        free = shutil.disk_usage(self.path.parent).free
+        if free < needed:
+            told = f"the codes need {readable(needed)}, and {readable(free)} are free"
+            raise DataError(f"the disk of {self.path} is too small: {told}; free some space or choose another place")
+
+    @contextlib.contextmanager
+    def _full_disk_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            needed = f"the codes need {readable(2 * self.schema.rows * self.row_bytes)} in all"
+            what = f"the disk is full, {needed}; free some space" if full else f"{error.strerror}; choose another place"
+            raise DataError(f"cannot write to {self.path}: {what}, and go on with --resume") from None
+
+
+ANEW = "fit again without --resume"
+
+
+def _other(one: str, two: str) -> str:
+    """What differs between two fingerprints, as far as they tell.
+
+    >>> _other('{"table": "a", "seed": "b", "max_distinct": "c"}', '{"table": "a", "seed": "d", "max_distinct": "e"}')
+    'another --seed, --max-distinct'
+    """
+    try:
+        was, now = json.loads(one), json.loads(two)
+        names = [name for name in now if was.get(name) != now[name]]
+    except (ValueError, AttributeError, TypeError):
+        names = []
+    told = [name if name in ("table", "version") else f"--{name.replace('_', '-')}" for name in names]
+    return f"another {', '.join(told)}" if told else "another table, or of other options"
+
+
+def record_type(schema: Schema) -> np.dtype[Any]:
+    """A row: its codes, in the smallest signed type, and of each text column the symbols and how many they are."""
+    fields: list[Any] = []
+    if schema.sizes:
+        widest = max(schema.sizes)
+        fields.append(("codes", "<i1" if widest < 2**7 else "<i2" if widest < 2**15 else "<i4", (len(schema.sizes),)))
+    for place, text in enumerate(schema.texts):
+        fields.append((f"text{place}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
+        fields.append((f"length{place}", "<i4"))
+    return np.dtype(fields)
+
+
+def is_codes(path: Path) -> bool:
+    """Whether there is a folder of codes at ``path``, whole or not."""
+    return (path / MANIFEST).exists()
+
+
+def is_empty(path: Path) -> bool:
+    """Whether nothing of use is at ``path``: no folder, or one that a fit made just before it was killed."""
+    return not path.exists() or (path.is_dir() and all(file.suffix == PARTIAL for file in path.iterdir()))
+
+
+def require_replaceable(path: Path) -> None:
+    """Refuse a folder that holds anything but codes; a folder of codes without its manifest may be replaced too."""
+    if is_empty(path) or is_codes(path):
+        return
+    if not path.is_dir() or not all(OURS.fullmatch(file.name) for file in path.iterdir()):
+        raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
+
+
+def remove(path: Path) -> None:
+    """Remove a folder of codes, if there is one; a folder of anything else is an error.
+
+    The manifest goes last, so that the rest of a removal that is killed is still a folder of codes.
+    """
+    require_replaceable(path)
+    if not path.exists():
+        return
+    for file in path.iterdir():
+        if file.name != MANIFEST:
+            file.unlink(missing_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def spill_prefix(path: Path) -> str:
+    """How the folders are called that DuckDB spills to while codes are written to ``path``; they lie beside it."""
+    return f"{path.name}-spill-"
+
+
+def remove_spills(path: Path) -> None:
+    """Remove what DuckDB has spilled beside ``path`` for a fit that was killed."""
+    for left in path.parent.glob(glob.escape(spill_prefix(path)) + "*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _dump(path: Path, facts: dict[str, Any]) -> None:
+    path.write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _write_at(path: Path, offset: int, array: NDArray[Any]) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        data = array.view(np.uint8).reshape(-1).data
+        done = 0
+        while done < len(data):
+            done += os.pwrite(handle, data[done:], offset + done)
+    finally:
+        os.close(handle)
+
+
+def _reason(error: BaseException) -> str:
+    return f"there is no {MANIFEST}" if isinstance(error, FileNotFoundError) else str(error).splitlines()[0]

@@ -1,0 +1,124 @@
+"""Tables larger than memory: their codes go to a folder, in random order, and are read from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless._version import __version__
+from countless.data.columns.schema import Schema
+from countless.data.encoding.code_files import CodesFolder, is_empty, require_replaceable
+from countless.data.encoding.encoder import CHANGED, Encoded, Encoder
+from countless.data.encoding.memory_limit import Memory
+from countless.data.encoding.table import Mapped, Table, read_schema, with_advice
+from countless.data.progress import Meter, Reading
+from countless.data.sources.source import Source
+from countless.errors import DataError
+from countless.options import EncodeOptions
+from countless.settings import names
+
+LEAST_WINDOW = 1 << 12  # rows
+
+
+def encode_mapped(
+    source: Source,
+    options: EncodeOptions,
+    path: Path,
+    memory: Memory,
+    *,
+    schema: Schema | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
+) -> Table:
+    """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
+
+    If its ``schema`` is known, it is not read again. With ``resume``, what an earlier pass has left there is used: the
+    domains, and the chunks and parts that are whole.
+    """
+    require_replaceable(path)  # before the table is read, which may take long
+    options = with_advice(options, source.advice)
+    fingerprint = codes_fingerprint(source, options, seed)
+    if resume and not is_empty(path):
+        folder = CodesFolder.open(path, fingerprint)
+    else:
+        schema = schema or read_schema(source, options, on_stage, on_reading)
+        folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
+    _write_chunks(source, folder, on_stage, on_reading)
+    _write_parts(folder, on_stage, on_reading)
+    return mapped_table(folder, memory)
+
+
+def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
+    """The table of a finished folder, to be trained on in windows that ``memory`` has room for."""
+    window = max(LEAST_WINDOW, memory.block // folder.row_bytes // 2)
+    matrix = folder.matrix() if folder.schema.sizes else None
+    codes = () if matrix is None else tuple(matrix[:, position] for position in range(matrix.shape[1]))
+    return Table(folder.schema, codes, folder.strings(), Mapped(matrix, window, folder.digest()))
+
+
+def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
+    """What tells the codes of this table under these options from others: a digest of each in JSON."""
+    encoding = {name: getattr(options, name) for name in names(EncodeOptions)}
+    facts = {"version": __version__, "table": source.fingerprint(), **encoding, "seed": seed}
+    digests = {name: hashlib.blake2b(json.dumps(fact).encode(), digest_size=16) for name, fact in facts.items()}
+    return json.dumps({name: digest.hexdigest() for name, digest in digests.items()})
+
+
+def _write_chunks(
+    source: Source, folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]
+) -> None:
+    """Encode the rows from the first chunk that is missing on."""
+    missing = folder.missing_chunks()
+    if not missing:
+        return
+    on_stage("encoding rows")
+    index, rows = (missing[0] if source.files else 0), folder.schema.rows  # who knows in which order others come again
+    done = index * folder.chunk_rows
+    meter = Meter(on_reading, rows, done / rows)
+    records = np.empty(folder.rows_of(index), dtype=folder.record)
+    filled = 0
+    for batch in Encoder(source, folder.schema).batches(done):
+        used = 0
+        while used < batch.rows:
+            if index == folder.chunks:
+                raise DataError(CHANGED)
+            count = min(batch.rows - used, len(records) - filled)
+            fill_records(records[filled : filled + count], batch, used)
+            used, filled, done = used + count, filled + count, done + count
+            if filled == len(records):
+                folder.write_chunk(index, records)
+                index, filled = index + 1, 0
+                records = records[: folder.rows_of(index)] if index < folder.chunks else records
+        meter.at(done / rows)
+    if index != folder.chunks:
+        raise DataError(CHANGED)
+
+
+def fill_records(records: NDArray[Any], batch: Encoded, first: int) -> None:
+    """Put the rows of a batch from the one at ``first`` on into records."""
+    chosen = slice(first, first + len(records))
+    for position, codes in enumerate(batch.codes):
+        records["codes"][:, position] = codes[chosen]
+    for place, strings in enumerate(batch.strings):
+        records[f"text{place}"] = strings.symbols[chosen]
+        records[f"length{place}"] = strings.lengths[chosen]
+
+
+def _write_parts(folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]) -> None:
+    """Shuffle the parts that are missing."""
+    missing = [index for index in range(folder.parts) if not folder.has_part(index)]
+    if missing:
+        on_stage("shuffling rows")
+        meter = Meter(on_reading, folder.schema.rows, 1 - len(missing) / folder.parts)
+        for done, index in enumerate(missing, folder.parts - len(missing) + 1):
+            folder.write_part(index)
+            meter.at(done / folder.parts)
+    folder.tidy()

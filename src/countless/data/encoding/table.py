@@ -1,0 +1,382 @@
+"""From a source to codes: the encoded table that training and calibration read."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray
+from countless.data.columns.digits import from_digits
+from countless.data.columns.discovery import Finder, Scans
+from countless.data.columns.grid_knots import CELLS
+from countless.data.columns.schema import Column, LeftOut, Schema
+from countless.data.columns.text import Strings, symbol_type
+from countless.data.columns.types import TEXT, sql_value, stored_type
+from countless.data.datasets import Advice
+from countless.data.encoding.blocks import BLOCK_ROWS, blocks
+from countless.data.encoding.encoder import CHANGED, Encoder
+from countless.data.progress import Meter, Reading
+from countless.data.sources.source import Source
+from countless.errors import DataError, EmptyTableError, OptionError
+from countless.options import EncodeOptions
+
+LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column with too many values is text
+NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
+EXCLUDED = "it was excluded when the model was fitted"
+VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
+LENGTH_BYTES, ORDER_BYTES = 4, 12  # of a row: the length of its string, and its place in a shuffled epoch
+FAR_TOO_MANY = 1.5  # times the limit: from there on an estimate of the number of values is enough
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """That the codes of a table lie in files, in random order.
+
+    ``matrix`` has all of them, (rows, positions), if there are columns besides text. They are read in windows of
+    ``window`` rows. ``digest`` tells them from others.
+    """
+
+    matrix: NDArray[Any] | None
+    window: int
+    digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """An encoded table: for every position, one code per row, in the smallest unsigned type that holds it.
+
+    ``strings`` has the symbols of each of the schema's text columns. If the table is ``mapped``, all of that lies in
+    files (:mod:`countless.data.encoding.out_of_core`).
+    """
+
+    schema: Schema
+    codes: tuple[NDArray[Any], ...]
+    strings: tuple[Strings, ...] = ()
+    mapped: Mapped | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.schema.rows
+
+    @property
+    def window(self) -> int | None:
+        """How many rows to read together, if they are in files."""
+        return None if self.mapped is None else self.mapped.window
+
+    def matrix(self) -> NDArray[Any]:
+        """The codes as one (rows, positions) array in the smallest signed type that training can index with."""
+        return self._matrix if self.mapped is None or self.mapped.matrix is None else self.mapped.matrix
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any]:
+        widest = max(self.schema.sizes)
+        dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
+        return np.stack([code.astype(dtype) for code in self.codes], axis=1)
+
+    def blocks(self) -> Iterator[list[IntArray]]:
+        """One code per row of every column, whatever its number of positions; some rows at a time."""
+        if self.mapped is not None and self.mapped.matrix is not None:
+            parts = (tuple(block.T) for block in blocks(self.mapped.matrix))
+        else:
+            parts = (
+                tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
+                for first in range(0, len(self.codes[0]), BLOCK_ROWS)
+            )
+        positions = [self.schema.positions(index) for index in range(len(self.schema.coded))]
+        for part in parts:
+            yield [
+                from_digits(tuple(part[position] for position in own), column.radices)
+                for own, column in zip(positions, self.schema.coded, strict=True)
+            ]
+
+    @cached_property
+    def counts(self) -> tuple[IntArray, ...]:
+        """How many rows have each code of every column; they are counted once."""
+        found = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.coded)
+        for block in self.blocks():
+            for counts, codes in zip(found, block, strict=True):
+                counts += np.bincount(codes, minlength=len(counts))
+        return found
+
+    @cached_property
+    def symbol_counts(self) -> list[IntArray]:
+        """How many rows have each symbol of every position; they follow from the counts of codes."""
+        return position_counts(self.schema.coded, self.counts)
+
+    def sampled(self, rows: int, seed: int) -> Table:
+        """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
+        if rows >= self.rows:
+            return self
+        if self.mapped is not None:
+            matrix = None if self.mapped.matrix is None else self.mapped.matrix[:rows]
+            strings = tuple(Strings(each.symbols[:rows], each.lengths[:rows]) for each in self.strings)
+            mapped = Mapped(matrix, self.mapped.window, f"{self.mapped.digest}-{rows}")
+            return Table(self.schema, tuple(code[:rows] for code in self.codes), strings, mapped)
+        chosen = np.sort(np.random.default_rng(seed).choice(self.rows, size=rows, replace=False, shuffle=False))
+        strings = tuple(Strings(each.symbols[chosen], each.lengths[chosen]) for each in self.strings)
+        return Table(self.schema, tuple(code[chosen] for code in self.codes), strings)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the schema and every code: two tables with the same one train alike."""
+        if self.mapped is not None:
+            return self.mapped.digest
+        digest = hashlib.blake2b(repr(self.schema.to_json()).encode(), digest_size=16)
+        for code in (*self.codes, *(strings.symbols for strings in self.strings)):
+            digest.update(np.ascontiguousarray(code).data)
+        return digest.hexdigest()
+
+    @classmethod
+    def encode(
+        cls,
+        source: Any,
+        options: EncodeOptions | None = None,
+        on_stage: Callable[[str], None] = lambda stage: None,
+        on_reading: Callable[[Reading], None] = lambda reading: None,
+    ) -> Table:
+        """Read ``source`` and replace every value by its code; the rows keep its order.
+
+        DuckDB finds the distinct values, and then streams the rows, so no more of the raw table is in memory than a
+        few batches.
+        """
+        options = options or EncodeOptions()
+        source = Source.open(source, flatten=options.flatten)
+        return cls.encode_rows(source, read_schema(source, options, on_stage, on_reading), on_stage, on_reading)
+
+    @classmethod
+    def encode_rows(
+        cls,
+        source: Source,
+        schema: Schema,
+        on_stage: Callable[[str], None] = lambda stage: None,
+        on_reading: Callable[[Reading], None] = lambda reading: None,
+    ) -> Table:
+        """The rows of ``source``, whose ``schema`` was read before."""
+        on_stage("encoding rows")
+        meter = Meter(on_reading, schema.rows)
+        codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
+        strings = tuple(
+            Strings(
+                np.empty((schema.rows, text.length + 1), dtype=symbol_type(text)), np.empty(schema.rows, dtype=np.int32)
+            )
+            for text in schema.texts
+        )
+        done = 0
+        for batch in Encoder(source, schema).batches():
+            end = done + batch.rows
+            if end > schema.rows:
+                raise DataError(CHANGED)
+            for code, part in zip(codes, batch.codes, strict=True):
+                code[done:end] = part
+            for whole, some in zip(strings, batch.strings, strict=True):
+                whole.symbols[done:end], whole.lengths[done:end] = some.symbols, some.lengths
+            done = end
+            meter.at(done / schema.rows)
+        if done != schema.rows:
+            raise DataError(CHANGED)
+        return cls(schema, codes, strings)
+
+
+def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
+    """The options with what ``advice`` adds where nothing was chosen."""
+    decided = {name.casefold() for name in (*options.text, *options.no_text)}
+    added = tuple(name for name in advice.text if name.casefold() not in decided)
+    length = advice.max_length if options.max_length is None else options.max_length
+    return replace(options, text=options.text + added, max_length=length)
+
+
+def position_counts(columns: Sequence[Column], counts: Sequence[IntArray]) -> list[IntArray]:
+    """The rows that have each symbol of each position, given those of each code of each column."""
+    found: list[IntArray] = []
+    for column, own in zip(columns, counts, strict=True):
+        whole = np.zeros(int(np.prod(column.radices)), dtype=np.int64)
+        whole[: len(own)] = own
+        cube = whole.reshape(column.radices)
+        for place in range(len(column.radices)):
+            others = tuple(axis for axis in range(len(column.radices)) if axis != place)
+            found.append(cube.sum(axis=others))
+    return found
+
+
+def bytes_in_memory(schema: Schema) -> int:
+    """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows."""
+    codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
+    widest = max(schema.sizes, default=1)
+    matrix = len(schema.sizes) * (1 if widest < 2**7 else 2 if widest < 2**15 else 4)
+    strings = sum((text.length + 1) * symbol_type(text).itemsize + LENGTH_BYTES for text in schema.texts)
+    return schema.rows * (codes + matrix + strings + ORDER_BYTES)
+
+
+def read_schema(
+    source: Source,
+    options: EncodeOptions | None = None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[Reading], None] = lambda reading: None,
+) -> Schema:
+    """The columns of ``source`` with their domains, grids and alphabets."""
+
+    def tell(stage: str, rows: int | None = None) -> None:
+        on_stage(stage)
+        source.watch = Meter(on_reading, rows)
+
+    options = with_advice(options or EncodeOptions(), source.advice)
+    try:
+        return find_schema(Scans(source), options, tell)
+    finally:
+        source.watch = None
+
+
+def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+    """The columns of a table that ``finder`` knows; ``tell`` hears every stage, and of how many rows it is."""
+    tell("counting distinct values")
+    rows, candidates, left_out = _candidates(finder, options)
+    if not candidates:
+        reasons = "; ".join(f"{column.name}: {column.reason}" for column in left_out[:5])
+        raise EmptyTableError(f"no column is left to model ({reasons})")
+    tell("reading domains", rows)
+    found = _small_columns(finder, candidates, rows, options)
+    columns, texts = [], []
+    for candidate in candidates:
+        small = found.get(candidate.name)
+        if small is not None:
+            columns.append(small)
+        elif candidate.is_text(True):
+            tell(f"reading the alphabet of {candidate.name}", rows)
+            texts.append(finder.text(candidate.name, candidate.type, rows, options.max_length))
+        else:
+            tell(f"reading the grid of {candidate.name}", rows)
+            columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
+    return Schema(rows, (*columns, *texts), tuple(left_out))
+
+
+def _small_columns(
+    finder: Finder, candidates: list[_Candidate], rows: int, options: EncodeOptions
+) -> dict[str, Column]:
+    """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
+    groups: list[dict[str, _Candidate]] = [{}]
+    values = 0
+    for candidate in candidates:
+        if candidate.far_too_many or candidate.is_text(False):
+            continue
+        if values + candidate.about > VALUES_AT_ONCE and groups[-1]:
+            groups.append({})
+            values = 0
+        groups[-1][candidate.name] = candidate
+        values += candidate.about
+    types = {candidate.name: candidate.type for candidate in candidates}
+    found: dict[str, Column] = {}
+    for group in filter(None, groups):
+        found |= finder.domains(
+            {name: types[name] for name in group},
+            lambda name, count: not _too_many(types[name], count, rows, options),
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A column to model, the type it is modelled in, and whether it seems to have far too many values."""
+
+    name: str
+    type: str
+    about: int  # how many values it has, about
+    far_too_many: bool
+    mean_length: float | None = None  # of a column of strings
+    text: bool | None = None  # whether to model it character by character, if the options say so
+
+    def is_text(self, too_many: bool) -> bool:
+        """Whether it is modelled character by character: as asked for, or else if its strings are long and many."""
+        if self.text is not None:
+            return self.text
+        return too_many and self.mean_length is not None and self.mean_length >= LONG_FROM
+
+
+def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
+    """The number of rows, the columns to model, and those left out, in the table's order.
+
+    Columns that have far too many values are told by an estimate, so that nobody has to hold them all.
+    """
+    available = finder.columns()
+    wanted = _wanted([name for name, _ in available], options)
+    forced = _forced([name for name, _ in available], options)
+    rows, facts = finder.facts(wanted)
+    if rows == 0:
+        raise EmptyTableError("the table has no rows: there is nothing to learn from")
+    candidates: list[_Candidate] = []
+    left_out: list[LeftOut] = []
+    for (name, kind), (count, mean_length) in zip(available, facts, strict=True):
+        modelled = stored_type(kind)
+        if name not in wanted:
+            left_out.append(LeftOut(name, kind, EXCLUDED))
+        elif modelled is None:
+            reason = finder.left_structs().get(name, f"columns of type {kind} are not supported")
+            left_out.append(LeftOut(name, kind, reason))
+        else:
+            limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
+            if forced.get(name) and modelled != TEXT:
+                raise OptionError(f'{{text}} names "{name}", which is {kind}: only strings can be modelled as text')
+            candidates.append(_Candidate(name, modelled, count, count > limit, mean_length, forced.get(name)))
+    return rows, candidates, left_out
+
+
+def _wanted(available: list[str], options: EncodeOptions) -> set[str]:
+    wanted = set(available) if options.columns is None else _resolve(options.columns, available, "columns")
+    return wanted - _resolve(options.exclude, available, "exclude")
+
+
+def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
+    """The columns of which the options say whether they are text."""
+    yes, no = _resolve(options.text, available, "text"), _resolve(options.no_text, available, "no_text")
+    return dict.fromkeys(no, False) | dict.fromkeys(yes, True)
+
+
+def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str]:
+    """The columns that ``option`` names, as the table spells them; a struct's name stands for all of its fields."""
+    folded = {name.casefold(): name for name in reversed(available)} | {name: name for name in available}
+    found = set()
+    for name in names:
+        match = folded.get(name, folded.get(name.casefold()))
+        matches = [match] if match is not None else _fields_of(name, available)
+        if not matches:
+            close = difflib.get_close_matches(name, available, 1)
+            hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(available)}"
+            raise OptionError(f'{{{option}}} names an unknown column "{name}": {hint}')
+        found.update(matches)
+    return found
+
+
+def _fields_of(struct: str, available: list[str]) -> list[str]:
+    """The columns that are fields of ``struct``, at any depth."""
+    return [name for name in available if name.casefold().startswith(f"{struct.casefold()}.")]
+
+
+def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bool:
+    """Whether a column has too many values for a code each: more than the limit, or nearly one for every row."""
+    if kind == "BOOLEAN":
+        return False
+    return distinct > options.max_distinct or (distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows)
+
+
+def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
+    options = options or EncodeOptions()
+    source = Source.open(source, flatten=options.flatten)
+    options = with_advice(options, source.advice)
+    rows, candidates, _ = _candidates(Scans(source), options)
+    columns: list[str] = []
+    texts: list[str] = []
+    for candidate in candidates:
+        many = candidate.far_too_many
+        if not many and candidate.is_text(True) and not candidate.is_text(False):  # only then does the number decide
+            value = sql_value(candidate.name, candidate.type)
+            found = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}")
+            many = _too_many(candidate.type, int(found[0][0]), rows, options)
+        (texts if candidate.is_text(many) else columns).append(candidate.name)
+    return tuple(columns), tuple(texts)

@@ -1,0 +1,50 @@
+"""A text column that grows with its table: the alphabet and the length stay, and the counts follow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from countless.data.columns.text import TextColumn
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.errors import DataError
+
+MOST_UNKNOWN = 0.2  # of the new characters, and of the new strings that are cut: more is another column
+
+
+def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
+    """The column with the strings of new ``rows``: a character that is not in its alphabet becomes a rare one."""
+    name = quote_identifier(column.name)
+    texts = [text for (text,) in rows.rows(f"SELECT {name} FROM {rows.table}")]
+    present = [text for text in texts if text is not None]
+    counts = Counter("".join(text[: column.length] for text in present))
+    beyond = [len(text) - column.length for text in present if len(text) > column.length]
+    rare = Counter(dict(column.rare)) + Counter(
+        {character: count for character, count in counts.items() if character not in column.characters}
+    )
+    unknown = sum(count for character, count in counts.items() if character not in column.characters)
+    if unknown > MOST_UNKNOWN * max(1, counts.total()):
+        raise DataError(
+            f'{unknown / counts.total():.0%} of the new characters of "{column.name}" are not in its alphabet: '
+            "fit the whole table again with countless fit"
+        )
+    if len(beyond) - column.cut / max(1, old_rows) * len(present) > MOST_UNKNOWN * max(1, len(present)):
+        raise DataError(
+            f'{len(beyond) / len(present):.0%} of the new strings of "{column.name}" are longer than the '
+            f"{column.length} characters that the model reads: fit the whole table again with countless fit"
+        )
+    cut = column.cut + len(beyond)
+    unique = min(1.0, column.distinct / max(1, old_rows))  # where no string comes twice, all of them are new
+    return replace(
+        column,
+        has_null=column.has_null or len(present) < len(texts),
+        distinct=column.distinct + round(unique * len(set(present))),
+        estimated=column.estimated or bool(present),
+        rare=tuple(sorted(rare.items())),
+        frequencies=tuple(
+            count + counts[character] for character, count in zip(column.characters, column.frequencies, strict=True)
+        ),
+        cut=cut,
+        beyond=(column.cut * column.beyond + sum(beyond)) / cut if cut else 0.0,
+    )

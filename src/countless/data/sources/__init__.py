@@ -1,0 +1,1 @@
+"""Where rows come from: files, frames, DuckDB and PostgreSQL, read as batches of rows."""

@@ -1,0 +1,65 @@
+"""A DuckDB database file, which is read where it is and never changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.connection import connect, first_line
+from countless.data.sources.file_formats import quote_path
+from countless.data.sources.location import Location, choose
+from countless.data.sources.regular_files import require_regular
+from countless.errors import SourceError
+
+ATTACHED = "source"
+TABLES = f"""
+SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = '{ATTACHED}' AND NOT internal
+UNION ALL
+SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = '{ATTACHED}' AND NOT internal
+ORDER BY ALL
+"""
+
+
+def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
+    """A connection in which ``name`` is a view of what ``location`` says, in a file that is open for reading only."""
+    path = Path(location.place)
+    if not path.exists():
+        raise SourceError(f"no such file: {path}")
+    if path.is_dir():
+        raise SourceError(f"{path} is a directory: give a DuckDB database file")
+    require_regular(path)
+    connection = connect()
+    try:
+        connection.execute(f"ATTACH {quote_path(str(path))} AS {ATTACHED} (TYPE duckdb, READ_ONLY)")
+    except (duckdb.Error, RuntimeError) as error:
+        raise SourceError(f"cannot open {path}: {_reason(error)}") from None
+    try:
+        connection.execute(f"USE {ATTACHED}")
+        if location.query is None:
+            found = connection.execute(TABLES).fetchall()
+            tables = [(str(schema), str(table)) for schema, table in found]
+            schema, table = choose(tables, location.table, location.place, ["main"])
+            select = f"SELECT * FROM {ATTACHED}.{quote_identifier(schema)}.{quote_identifier(table)}"
+        else:
+            select = f"SELECT * FROM ({location.query}\n)"
+        connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
+    except duckdb.Error as error:
+        what = "the query cannot be run" if location.query else "cannot read it"
+        raise SourceError(f"{path}: {what}: {first_line(error)}") from None
+    return connection
+
+
+def _reason(error: BaseException) -> str:
+    """Why the file cannot be attached, and what to do."""
+    told = first_line(error)
+    if "Conflicting lock" in told or "set lock" in told:
+        return "another process has it open for writing; close it there, or read a copy"
+    if "already attached" in told:
+        return "this process has it open; close that connection, or give one of its relations instead"
+    if "not a valid DuckDB database" in told:
+        return "it is not a DuckDB database"
+    if "newer" in told or "storage version" in told or "version number" in told:
+        return f"it was written by another version of DuckDB than {duckdb.__version__}; pip install -U duckdb"
+    return told

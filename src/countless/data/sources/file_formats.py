@@ -1,0 +1,67 @@
+"""How DuckDB reads a file: the table function for its ending."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from countless.data.sources.location import DATABASES
+from countless.data.sources.regular_files import require_regular
+from countless.errors import SourceError
+
+PLAIN = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+    ".txt": "read_csv",
+}
+MODEL = ".countless"
+COMPRESSED = (".gz", ".zst")  # what may follow the ending of a text format
+READERS = PLAIN | {
+    ending + packed: reader for ending, reader in PLAIN.items() if reader != "read_parquet" for packed in COMPRESSED
+}
+# One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
+LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
+
+
+def scan_file(path: str) -> str:
+    """DuckDB's table function for the file or files at ``path``."""
+    if not glob.has_magic(path) and not Path(path).exists():
+        raise SourceError(f"no such file: {path}")
+    if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
+        raise SourceError(f"no file matches {path}")
+    if Path(path).is_dir():
+        raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
+    for file in [path] if Path(path).exists() else glob.glob(path, recursive=True):
+        if not Path(file).is_dir():  # which DuckDB passes over
+            require_regular(file)
+    if path.lower().endswith(MODEL):
+        raise SourceError(f"{path} is a Countless model, not a table: give the table")
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
+    if reader is None:
+        known = f"{', '.join(sorted(READERS))}, and of databases {', '.join(DATABASES)}"
+        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
+    if ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
+        return scan_lines(path)
+    if Path(path).is_file() and not Path(path).stat().st_size:
+        raise SourceError(f"{path} is empty: it has neither names of columns nor rows")
+    return f"{reader}({quote_path(path)})"
+
+
+def scan_lines(path: str) -> str:
+    """A table of one column, ``line``: a string per line of the file or files at ``path``."""
+    return f"(SELECT coalesce(line, '') AS line FROM read_csv({quote_path(path)}, {LINES}, null_padding = true))"
+
+
+def quote_path(path: str) -> str:
+    """``path`` as an SQL string.
+
+    >>> quote_path("O'Hara.csv")
+    "'O''Hara.csv'"
+    """
+    return "'" + path.replace("'", "''") + "'"

@@ -1,0 +1,186 @@
+"""The compiled particle walk, if it was built: :mod:`countless.engine.columns.particles` in C, for a ResMADE.
+
+It reads the same arrays, laid out anew with each row padded to whole vectors, and takes the same random numbers, so it
+comes to the same answers but for rounding. Without the compiled module everything runs on NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.engine.answer import Answer, Trace, Traced, unrolled
+from countless.engine.columns.plan_forest import Forest, Node, forest
+from countless.region import Box
+
+LANES = 16  # as in the C source
+FAR_BELOW = -1e30  # the logit of a symbol that does not exist
+SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, everything runs on NumPy
+
+
+def compiled() -> ModuleType | None:
+    """The compiled module, unless it was not built or is switched off."""
+    if os.environ.get(SWITCH_OFF):
+        return None
+    try:
+        from countless.engine import _kernel
+    except ImportError:
+        return None
+    module: ModuleType = _kernel
+    return module
+
+
+class Kernel:
+    """A ResMADE in the compiled module's hands. Safe to share by threads, and it does not hold the interpreter's lock.
+
+    ``first`` (hidden) and ``units`` (layers + 1, hidden) are the first layer's sums and every layer's units when all
+    positions are MASK; ``hidden`` has each layer's weight (out, in) and bias.
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        order: tuple[int, ...],
+        first: Weights,
+        units: Weights,
+        hidden: Sequence[tuple[Weights, Weights]],
+        positions: Sequence[PositionArrays],
+    ) -> None:
+        self._module = module
+        self._order = order
+        self._sizes = tuple(len(position.bias) for position in positions)
+        count = len(first)
+        row = _row(count)
+        features = positions[0].out.shape[0]
+        self._model = module.load(
+            count,
+            features,
+            _rows(first, row),
+            _rows(units, row),
+            [_rows(weight.T, row) for weight, _ in hidden],
+            [_rows(bias, row) for _, bias in hidden],
+            [position.packed() for position in positions],
+        )
+
+    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> Plan:
+        """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
+        return Plan(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
+
+    def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
+        """What :func:`countless.engine.columns.trace.trace` finds."""
+        nodes = forest([asked.box], self._order, hinted=True).nodes
+        positions = [node.step.position for node in nodes]
+        labelled = np.array([position in asked.labels for position in positions], dtype=np.int64)
+        expand = asked.expands(positions[-1])
+        masses, levels, exact, _, rows = self._module.trace(
+            self._model,
+            budget,
+            asked.power,
+            offsets,
+            [_packed(node) for node in nodes],
+            labelled,
+            expand,
+            asked.scattered,
+        )
+        read = [
+            (position, _numbers(parents), _numbers(symbols))
+            for position, (parents, symbols) in zip(positions, levels, strict=False)
+        ]
+        found = np.frombuffer(masses)
+        return Traced(unrolled(read, len(found), self._sizes), found, exact, int(rows))
+
+
+class Plan:
+    """Boxes that are ready to be walked."""
+
+    def __init__(self, module: ModuleType, model: object, trees: Forest, count: int) -> None:
+        self._module, self._model, self._trees, self._count = module, model, trees, count
+        self._steps = [_packed(node) for node in trees.nodes]
+
+    def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
+        """The answer of every box, as :func:`countless.engine.columns.particles.particles` gives it."""
+        found = iter(self._module.walk(self._model, budget, power, offsets, self._steps))
+        whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)
+        answers = dict.fromkeys(self._trees.whole, whole)
+        way: list[int] = []
+        for node in self._trees.nodes:
+            way[node.depth :] = [node.step.position]
+            if node.ends:
+                density, exact, most, rows = next(found)
+                answer = Answer(density, exact, most, tuple(way), int(rows))
+                answers.update(dict.fromkeys(node.ends, answer))
+        return [answers[index] for index in range(self._count)]
+
+
+class PositionArrays:
+    """What leads from units to one position's logits, and from its symbols to the units.
+
+    ``delta`` is what each symbol adds to the first layer, as :func:`padded_units`; ``out`` (features, cut) and
+    ``out_bias`` lead to features, ``tied`` (size, features) and ``bias`` from there to logits.
+    """
+
+    def __init__(self, delta: Weights, out: Weights, out_bias: Weights, tied: Weights, bias: Weights) -> None:
+        self.delta, self.out, self.out_bias, self.tied, self.bias = delta, out, out_bias, tied, bias
+
+    def packed(self) -> tuple[Any, ...]:
+        """The arrays in the order and layout that the compiled module takes.
+
+        The two linear maps are made one where that is less work: a small position's units lead straight to its logits.
+        """
+        size, features = self.tied.shape
+        cut = self.out.shape[1]
+        if cut * _padded(size) <= cut * _padded(features) + features * _padded(size):
+            straight = self.tied @ self.out  # (size, cut)
+            bias = self.tied @ self.out_bias + self.bias
+            return size, cut, True, self.delta, _rows(straight.T, _padded(size)), _logit_row(bias), None, None
+        out, out_bias = _rows(self.out.T, _padded(features)), _rows(self.out_bias, _padded(features))
+        return size, cut, False, self.delta, out, out_bias, _rows(self.tied.T, _padded(size)), _logit_row(self.bias)
+
+
+def _packed(node: Node) -> tuple[Any, ...]:
+    transitions = node.step.transitions
+    return (
+        node.step.position,
+        node.depth,
+        bool(node.ends),
+        node.slot,
+        node.opens,
+        node.start,
+        transitions.weights,
+        transitions.next,
+        node.hint,
+    )
+
+
+def _numbers(data: bytes) -> IntArray:
+    return np.frombuffer(data, dtype=np.int32).astype(np.int64)
+
+
+def padded_units(rows: Weights) -> Weights:
+    """Rows of hidden units (rows, hidden), each padded as the compiled module reads them."""
+    return _rows(rows, _row(rows.shape[-1]))
+
+
+def _row(hidden: int) -> int:
+    return _padded(hidden) + LANES
+
+
+def _padded(width: int) -> int:
+    return -(-width // LANES) * LANES
+
+
+def _rows(array: NDArray[np.float32], width: int, fill: float = 0.0) -> NDArray[np.float32]:
+    """The array with its last axis padded to ``width``."""
+    padded = np.full((*array.shape[:-1], width), fill, dtype=np.float32)
+    padded[..., : array.shape[-1]] = array
+    return padded
+
+
+def _logit_row(bias: Weights) -> Weights:
+    return _rows(bias, _padded(len(bias)), FAR_BELOW)

@@ -1,0 +1,226 @@
+"""ResMADE in NumPy, evaluated incrementally.
+
+A hidden unit of degree ``d`` depends only on positions of rank at most ``d``. Units are sorted by degree, so once
+those positions are fixed its activation never changes, and what the next position needs is the next slice of
+units. Walking all positions of a query therefore costs one forward pass per particle, however many they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray, Weights
+from countless.engine.checked_arrays import checked
+from countless.engine.columns.kernel import Kernel, PositionArrays, compiled, padded_units
+from countless.engine.columns.runtime import Logits
+from countless.spec import ModelSpec
+
+
+@dataclass
+class State:
+    """``K`` particles: the first layer's sums, and the activations of the units computed so far.
+
+    ``first`` (K, H) is complete for every position fixed so far, with MASK at all others. ``layers[l]`` (K, H) is
+    what layer ``l + 1`` reads; only the first ``done`` units of each are valid.
+    """
+
+    first: Weights
+    stream: Weights
+    layers: list[Weights]
+    done: int
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """The weights of a ResMADE under one order, by position and by layer, as NumPy multiplies with them.
+
+    ``first`` is (n * embedding, H); ``hidden`` has the weight (out, in) and bias of each layer.
+    """
+
+    embeddings: list[Weights]
+    biases: list[Weights]
+    first: Weights
+    first_bias: Weights
+    hidden: list[tuple[Weights, Weights]]
+    outs: list[Weights]
+    out_biases: list[Weights]
+
+    @classmethod
+    def of(cls, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order: int) -> Matrices:
+        """The weights in ``arrays``, which may come from a damaged file."""
+        weights = _checked(spec, arrays)
+        if len(spec.orders) > 1:
+            weights = _under_order(spec, weights, order)
+        positions, width = range(len(spec.sizes)), spec.embedding
+        starts = np.cumsum([0] + [size + 1 for size in spec.sizes])
+        return cls(
+            [weights["embedding"][starts[p] : starts[p + 1]] for p in positions],
+            [weights["bias"][starts[p] : starts[p + 1] - 1] for p in positions],
+            np.ascontiguousarray(weights["first.weight"].T),
+            weights["first.bias"],
+            [
+                (weights[f"blocks.{block}.{half}.weight"], weights[f"blocks.{block}.{half}.bias"])
+                for block in range(spec.blocks)
+                for half in ("inner", "outer")
+            ],
+            [weights["out.weight"][p * width : (p + 1) * width] for p in positions],
+            [weights["out.bias"][p * width : (p + 1) * width] for p in positions],
+        )
+
+    def folded(self, width: int) -> tuple[Weights, list[Weights]]:
+        """The first layer folded: its sums when all is MASK, and what each symbol adds beyond MASK, (size + 1, H)."""
+        tables = [own @ self.first[p * width : (p + 1) * width] for p, own in enumerate(self.embeddings)]
+        return sum((table[-1] for table in tables), self.first_bias), [table - table[-1] for table in tables]
+
+
+class ResMadeRuntime:
+    """The :class:`~countless.engine.columns.runtime.Runtime` of a ResMADE's arrays, under one of its orders."""
+
+    def __init__(self, spec: ModelSpec, arrays: Mapping[str, NDArray[Any]], order: int = 0) -> None:
+        self.spec = spec
+        self._arrays, self._number, self._order = arrays, order, spec.orders[order]
+        self._ranks, self._cuts = spec.ranks(order), spec.cuts
+        self._held: Matrices | None = Matrices.of(spec, arrays, order)
+        first, steps = self._held.folded(spec.embedding)
+        self._padded = [padded_units(table) for table in steps]
+        self._steps = [table[:, : spec.hidden] for table in self._padded]
+        self._all_mask = self._evaluate_all_mask(first)
+        self._kernel = self._compiled_kernel(self._held)
+        if self._kernel is not None:
+            self._held = None  # the kernel has them in a layout of its own
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.spec.sizes
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        return self._order
+
+    @property
+    def kernel(self) -> Kernel | None:
+        return self._kernel
+
+    @property
+    def _matrices(self) -> Matrices:
+        """The weights as the NumPy walk reads them. Beside a kernel they are decoded when they are first needed."""
+        held = self._held
+        if held is None:
+            held = self._held = Matrices.of(self.spec, self._arrays, self._number)
+        return held
+
+    def conditional(self, codes: IntArray, position: int) -> Logits:
+        own = self._matrices
+        embedded = [own.embeddings[p][codes[:, p]] for p in range(len(self.sizes))]
+        h = np.concatenate(embedded, axis=1) @ own.first + own.first_bias  # (S, n*E) -> (S, H)
+        for block in range(self.spec.blocks):
+            (inner, inner_bias), (outer, outer_bias) = own.hidden[2 * block], own.hidden[2 * block + 1]
+            inside = np.maximum(np.maximum(h, 0) @ inner.T + inner_bias, 0)
+            h = h + inside @ outer.T + outer_bias
+        features = np.maximum(h, 0) @ own.outs[position].T + own.out_biases[position]  # (S, E)
+        logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]
+        return logits
+
+    def start(self) -> State:
+        return self._all_mask
+
+    def logits(self, state: State, position: int) -> Logits:
+        cut, own = int(self._cuts[self._ranks[position]]), self._matrices
+        self._extend(state, cut)
+        features = state.layers[-1][:, :cut] @ own.outs[position][:, :cut].T + own.out_biases[position]  # (K, E)
+        logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]  # (K, size)
+        return logits
+
+    def advance(self, state: State, parents: IntArray, position: int, symbols: IntArray) -> State:
+        valid = min(state.done, int(self._cuts[self._ranks[position]]))
+        layers = []
+        for layer in [state.stream, *state.layers]:
+            gathered = np.empty((len(parents), self.spec.hidden), dtype=np.float32)
+            gathered[:, :valid] = layer[parents, :valid]
+            layers.append(gathered)
+        first = state.first[parents] + self._steps[position][symbols]
+        return State(first, layers[0], layers[1:], valid)
+
+    def follow(self, state: State, position: int, symbols: IntArray) -> State:
+        valid = min(state.done, int(self._cuts[self._ranks[position]]))
+        state.first += self._steps[position][symbols]
+        state.done = valid
+        return state
+
+    def _extend(self, state: State, cut: int) -> None:
+        """Compute units ``done`` to ``cut`` of every layer."""
+        new = slice(state.done, cut)
+        if state.done >= cut:
+            return
+        state.stream[:, new] = state.first[:, new]
+        state.layers[0][:, new] = np.maximum(state.first[:, new], 0)
+        for index, (weight, bias) in enumerate(self._matrices.hidden):
+            out = state.layers[index][:, :cut] @ weight[new, :cut].T + bias[new]
+            if index % 2 == 1:  # the second half of a block adds to the stream
+                out += state.stream[:, new]
+                state.stream[:, new] = out
+            state.layers[index + 1][:, new] = np.maximum(out, 0)
+        state.done = cut
+
+    def _compiled_kernel(self, own: Matrices) -> Kernel | None:
+        module = compiled()
+        if module is None:
+            return None
+        cuts = self._cuts[self._ranks]
+        positions = [
+            PositionArrays(
+                self._padded[p], own.outs[p][:, : cuts[p]], own.out_biases[p], own.embeddings[p][:-1], own.biases[p]
+            )
+            for p in range(len(self.sizes))
+        ]
+        start = self._all_mask
+        units = np.concatenate(start.layers)  # (layers + 1, H)
+        return Kernel(module, self.order, start.first[0], units, own.hidden, positions)
+
+    def _evaluate_all_mask(self, first: Weights) -> State:
+        """The one particle every query starts from, with all its units computed once."""
+        empty = [np.empty((1, self.spec.hidden), dtype=np.float32) for _ in range(2 * self.spec.blocks + 2)]
+        state = State(first.reshape(1, -1).astype(np.float32), empty[0], empty[1:], 0)
+        self._extend(state, self.spec.hidden)
+        return state
+
+
+def _checked(spec: ModelSpec, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Weights]:
+    """The arrays as float32, each of the shape that ``spec`` calls for, finite, and autoregressive."""
+    hidden, inputs = spec.hidden, len(spec.sizes) * spec.embedding
+    rows = sum(spec.sizes) + len(spec.sizes)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embedding": (rows, spec.embedding),
+        "bias": (rows,),
+        "first.weight": (hidden, inputs),
+        "first.bias": (hidden,),
+        "out.weight": (inputs, hidden),
+        "out.bias": (inputs,),
+    }
+    for block in range(spec.blocks):
+        for half in ("inner", "outer"):
+            shapes[f"blocks.{block}.{half}.weight"] = (hidden, hidden)
+            shapes[f"blocks.{block}.{half}.bias"] = (hidden,)
+    if len(spec.orders) > 1:
+        shapes["first.signal"], shapes["out.signal"] = (hidden, len(spec.sizes)), (inputs, len(spec.sizes) - 1)
+    return checked(arrays, shapes)
+
+
+def _under_order(spec: ModelSpec, weights: dict[str, Weights], order: int) -> dict[str, Weights]:
+    """The weights of a model of several orders as those of a model of one: its masks and its signals put in."""
+    degrees, ranks = spec.degrees, spec.ranks(order)
+    features = np.repeat(ranks, spec.embedding)  # (n*E,)
+    first_seen = degrees[:, None] >= ranks[None, :]  # (H, n)
+    out_seen = np.arange(len(ranks) - 1)[None, :] < features[:, None]  # (n*E, n - 1)
+    return {
+        **weights,
+        "first.weight": weights["first.weight"] * (degrees[:, None] >= features[None, :]),
+        "first.bias": weights["first.bias"] + (weights["first.signal"] * first_seen).sum(axis=1),
+        "out.weight": weights["out.weight"] * (degrees[None, :] < features[:, None]),
+        "out.bias": weights["out.bias"] + (weights["out.signal"] * out_seen).sum(axis=1),
+    }

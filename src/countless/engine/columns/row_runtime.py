@@ -1,0 +1,57 @@
+"""The simplest runtime: whole rows of symbols, and a whole forward pass whenever something is asked."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.engine.columns.runtime import Logits
+
+
+class RowsRuntime(ABC):
+    """The :class:`~countless.engine.columns.runtime.Runtime` of a model of which only :meth:`conditional` is written.
+
+    It keeps nothing of what is computed, so it is slow; but it is right, and enough to try a new kind of model.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], order: tuple[int, ...]) -> None:
+        self._sizes, self._order = sizes, order
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Symbols per position."""
+        return self._sizes
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The position at each step."""
+        return self._order
+
+    @property
+    def kernel(self) -> None:
+        """There is no machine code of it."""
+        return
+
+    @abstractmethod
+    def conditional(self, codes: IntArray, position: int) -> Logits:
+        """Logits (S, size) of ``position`` for rows of symbols (S, positions), of which it may read those before it."""
+
+    def start(self) -> IntArray:
+        """One row of nothing but MASK."""
+        return np.array([self._sizes])
+
+    def logits(self, state: IntArray, position: int) -> Logits:
+        """Logits (K, size) of ``position``."""
+        return self.conditional(state, position)
+
+    def advance(self, state: IntArray, parents: IntArray, position: int, symbols: IntArray) -> IntArray:
+        """Row ``i`` is row ``parents[i]`` with ``symbols[i]`` at ``position``."""
+        rows: IntArray = state[parents]
+        return self.follow(rows, position, symbols)
+
+    def follow(self, state: IntArray, position: int, symbols: IntArray) -> IntArray:
+        """The same rows, each with its symbol at ``position``."""
+        state[:, position] = symbols
+        return state

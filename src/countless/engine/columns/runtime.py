@@ -1,0 +1,92 @@
+"""What a method may ask of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import FloatArray, IntArray
+from countless.engine.answer import Answer, Trace, Traced
+from countless.region import Box
+
+Logits = NDArray[np.floating[Any]]
+State = TypeVar("State")
+
+
+class ReadyBoxes(Protocol):
+    """Boxes that are ready to be walked, by one model."""
+
+    def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
+        """What :func:`countless.engine.columns.particles.particles` answers for each box."""
+        ...
+
+
+class CompiledWalk(Protocol):
+    """The particle walk of one model in machine code."""
+
+    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> ReadyBoxes:
+        """The boxes made ready; if ``hinted``, with their hints."""
+        ...
+
+    def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
+        """What :func:`countless.engine.columns.trace.trace` finds."""
+        ...
+
+
+class Runtime(Protocol[State]):
+    """A trained autoregressive model over positions, each with ``sizes[p]`` symbols and a MASK token.
+
+    Symbol ``sizes[p]`` *is* the MASK token of position ``p``. Two ways to evaluate, which must agree:
+    :meth:`conditional` is the plain forward pass and the definition; :meth:`start`, :meth:`logits` and
+    :meth:`advance` walk the positions in the model's order and re-use what earlier positions have computed.
+    """
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Symbols per position."""
+        ...
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The position at each step of the autoregressive order."""
+        ...
+
+    @property
+    def kernel(self) -> CompiledWalk | None:
+        """The particle walk of this very model in machine code, if there is one."""
+        ...
+
+    def conditional(self, codes: IntArray, position: int) -> Logits:
+        """Logits (S, size) of ``position`` for full rows of symbols (S, positions), by a whole forward pass."""
+        ...
+
+    def start(self) -> State:
+        """One particle in which every position is MASK."""
+        ...
+
+    def logits(self, state: State, position: int) -> Logits:
+        """Logits (K, size) of ``position``, which comes after every position advanced so far."""
+        ...
+
+    def advance(self, state: State, parents: IntArray, position: int, symbols: IntArray) -> State:
+        """New particles: particle ``i`` is particle ``parents[i]`` with ``symbols[i]`` at ``position``.
+
+        Positions that are jumped over stay MASK.
+        """
+        ...
+
+    def follow(self, state: State, position: int, symbols: IntArray) -> State:
+        """The same particles, each with its symbol at ``position``. The old state is used up: it may be changed."""
+        ...
+
+
+def softmax(logits: Logits) -> FloatArray:
+    """Probabilities along the last axis, in float64."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    np.exp(shifted, out=shifted)
+    shifted /= shifted.sum(axis=-1, keepdims=True)
+    return shifted

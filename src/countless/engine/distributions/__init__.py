@@ -1,0 +1,1 @@
+"""What a model of columns says beyond counts: distributions, samples, likelihoods, completions."""

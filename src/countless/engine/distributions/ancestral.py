@@ -1,0 +1,48 @@
+"""Many whole rows that the model of the columns would write, position by position: each row costs one forward pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.engine.columns.runtime import Logits, Runtime
+
+AT_ONCE = 2_048  # rows that are drawn together
+
+
+def ancestral_rows(models: Sequence[Runtime[Any]], count: int, rng: np.random.Generator) -> IntArray:
+    """``count`` rows of symbols (rows, positions), each drawn on its own; ``models`` is one under each of its orders.
+
+    Digits are drawn as the model has them, so that a few may make no code.
+    """
+    sizes = [min(AT_ONCE, count - first) for first in range(0, count, AT_ONCE)]
+    turns = [models[turn % len(models)] for turn in range(len(sizes))]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(_rows, turns, sizes, rng.spawn(len(sizes))))
+    return np.concatenate([np.empty((0, len(models[0].sizes)), dtype=np.int64), *parts])
+
+
+def _rows(model: Runtime[Any], count: int, rng: np.random.Generator) -> IntArray:
+    symbols = np.empty((count, len(model.sizes)), dtype=np.int64)
+    parents = np.zeros(count, dtype=np.int64)
+    state = model.start()
+    for step, position in enumerate(model.order):
+        logits = model.logits(state, position)
+        found = _drawn(logits if step else np.repeat(logits, count, axis=0), rng)
+        symbols[:, position] = found
+        state = model.advance(state, parents, position, found) if not step else model.follow(state, position, found)
+    return symbols
+
+
+def _drawn(logits: Logits, rng: np.random.Generator) -> IntArray:
+    """A symbol for each row of logits, by its probability."""
+    sums = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float32)
+    np.cumsum(sums, axis=1, out=sums)
+    points = rng.random(len(sums), dtype=np.float32)[:, None] * sums[:, -1:]
+    found: IntArray = np.minimum((sums < points).sum(axis=1), sums.shape[1] - 1)
+    return found

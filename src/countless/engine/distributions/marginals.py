@@ -1,0 +1,99 @@
+"""How a region's mass is spread over several columns, each alone, with one walk for all that come after the evidence.
+
+A column after every filter in the order has its conditional in reach of the walk's last particles. These are the same
+whichever column is asked for, so one walk and one pass over its particles answer for all such columns together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.cancellation import propagate
+from countless.engine.answer import Trace, Traced
+from countless.engine.columns.runtime import Runtime, softmax
+from countless.engine.columns.trace import traced
+from countless.engine.distributions.joint import LEAST, Axis, Part, Spread, counted, part, summed, with_axes
+from countless.engine.distributions.row_reader import Reading, present
+from countless.engine.runtimes import Runtimes
+from countless.region import Box, Region
+
+
+def spreads(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[Spread]:
+    """What :func:`.spread` finds for each of the axes alone. All cores take part."""
+    shared: list[dict[int, Part]] = []
+    for box in region.boxes:
+        together = _together(runtimes, box, axes)
+        shared.append(_shared(runtimes, box, together, seed) if len(together) > 1 else {})
+
+    def one(axis: Axis) -> Spread:
+        parts = [
+            known[axis.column] if axis.column in known else part(runtimes, box, [axis], 1, seed)
+            for box, known in zip(region.boxes, shared, strict=True)
+        ]
+        return summed(parts, [axis])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(propagate(one), axes))
+
+
+def _together(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> list[Axis]:
+    """The axes that one walk answers for: of one position, after all filters in every order, and not counted."""
+    if box.texts or not box.filters:
+        return []
+    read = {position for item in box.filters for position in item.positions}
+    last = [max(runtime.order.index(position) for position in read) for runtime in runtimes.columns]
+    return [
+        axis
+        for axis in axes
+        if len(axis.positions) == 1
+        and all(
+            runtime.order.index(axis.positions[0]) > place
+            for runtime, place in zip(runtimes.columns, last, strict=True)
+        )
+        and counted(runtimes, box, [axis]) is None
+    ]
+
+
+def _shared(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> dict[int, Part]:
+    """The parts of ``box`` by column.
+
+    The walk goes one position beyond the filters, where all is summed: the particles before it have been thinned.
+    """
+    asked = runtimes.hinted(with_axes(box, axes[:1]))
+    masses = {axis.column: np.zeros(axis.size) for axis in axes}
+    exact = True
+    for place, runtime in enumerate(runtimes.columns):
+        rows = runtimes.once(
+            ("shared", box, axes[0].column, seed, place), partial(_last_particles, runtimes, asked, seed, place)
+        )
+        exact &= rows.exact
+        for column, found in _conditionals(runtime, rows.symbols, rows.masses, axes):
+            masses[column] += found / len(runtimes.columns)
+    return {column: (np.arange(len(mass)), mass, exact, False) for column, mass in masses.items()}
+
+
+def _last_particles(runtimes: Runtimes, box: Box, seed: int, place: int) -> Traced:
+    """The rows of ``box`` under the order at ``place``."""
+    budget = max(1, LEAST // len(runtimes.columns))
+    return traced([runtimes.columns[place]], Trace(box, expand=False), budget, seed + place)
+
+
+def _conditionals(
+    runtime: Runtime[Any], symbols: IntArray, masses: FloatArray, axes: Sequence[Axis]
+) -> list[tuple[int, FloatArray]]:
+    """For each axis its column, and the mass of each of its symbols among rows that have read what they will."""
+    reading = Reading.of(runtime, len(symbols))
+    for position in present(runtime, symbols):
+        reading.read(position, symbols[:, position])
+    found = []
+    for axis in sorted(axes, key=lambda axis: runtime.order.index(axis.positions[0])):
+        shares = softmax(runtime.logits(reading.state, axis.positions[0]))
+        found.append((axis.column, masses @ shares))
+    return found

@@ -1,0 +1,1 @@
+"""What exact counts and text add to the walk of the columns."""

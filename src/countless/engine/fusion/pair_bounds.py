@@ -1,0 +1,164 @@
+"""What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
+
+No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
+model is asked. Counts also tell where among the values of one filter the others hold, which guides the sampler. And
+where the model finds far too little in a part of a box, a column or a pair whose rows are known, it finds too little in
+the box by about as much: an answer of few rows is raised by the part that the model is most wrong about. The pairs of
+filters that have most to do with each other tell as much as all pairs, so that few are asked (docs/accuracy.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.data.summaries.pair_counts import Pairs
+from countless.engine.answer import Answer
+from countless.engine.fusion.pair_filters import Crossed, Sums
+from countless.region import Box, Filter
+
+PAIRS_ASKED = 2  # of a box
+TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
+NEAR = 1.25  # a factor between bounds within which a count passes for known
+RARE = 1_000.0  # rows, from which an answer is not checked: a model is seldom far off there
+LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some filters of a box, one or two, and the density that they have in the table, or about."""
+
+    columns: tuple[int, ...]
+    box: Box
+    density: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """What counts say of a box: its density at least and at most, and that of its parts; the ``box`` has them as hints.
+
+    ``columns`` are the one or two whose counts say how much at most. ``answer`` is there if counts alone give it.
+    """
+
+    box: Box
+    rows: int
+    least: float
+    most: float
+    columns: tuple[int, ...]
+    answer: Answer | None = None
+    parts: tuple[Part, ...] = ()
+
+    def improve(self, answer: Answer, parts: Sequence[Answer]) -> Answer:
+        """The model's answer, corrected by its answers of the parts, and within the bounds."""
+        floor = LEAST_ROWS / self.rows
+        ratios = [
+            max(part.density, floor) / max(found.density, floor) for part, found in zip(self.parts, parts, strict=True)
+        ]
+        spent = answer.forward_rows + sum(found.forward_rows for found in parts)
+        answer = replace(answer, forward_rows=spent)
+        worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
+        if worst is not None and ratios[worst] > TRUSTED:
+            factor, corrected = ratios[worst] / TRUSTED, self.parts[worst].columns
+            answer = replace(answer, density=answer.density * factor, factor=factor, corrected=corrected)
+        return self.clip(answer)
+
+    def clip(self, answer: Answer) -> Answer:
+        """The answer within the bounds."""
+        density = min(max(answer.density, self.least), self.most)
+        clipped = self.columns if density < answer.density else ()
+        return replace(answer, density=density, least=self.least, most=self.most, clipped=clipped)
+
+
+class Counts:
+    """Counts of columns and of pairs, as the engine asks them; ``positions`` are those of each column."""
+
+    def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
+        self.pairs = pairs
+        self._sums = Sums(pairs)
+        self._columns = {own: column for column, own in enumerate(positions)}
+        self._kept: dict[tuple[int, int], FloatArray] = {}
+
+    def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
+        """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
+        known = [self.known(box) for box in boxes]
+        left = [told for told in known if told.answer is None]
+        found = ask([told.box for told in left]) if left else []
+        rare = [answer.density * self.pairs.rows < RARE for answer in found]
+        parts = [part.box for told, few in zip(left, rare, strict=True) if few for part in told.parts]
+        checks = iter(ask(parts) if parts else [])
+        answers = iter(
+            told.improve(answer, list(islice(checks, len(told.parts)))) if few else told.clip(answer)
+            for told, answer, few in zip(left, found, rare, strict=True)
+        )
+        return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
+
+    def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
+        """A table about two columns that is made when it is first asked for."""
+        if pair not in self._kept:
+            self._kept[pair] = make()
+        return self._kept[pair]
+
+    def crossed(self, box: Box) -> Crossed:
+        """The filters of a box among the counts."""
+        return Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+
+    def table(self, filters: Sequence[Filter]) -> FloatArray | None:
+        """The density of every code of one filter, or of every two codes of two, by the rows that have them.
+
+        None if there are more filters, or if the two are no pair that was counted code by code.
+        """
+        columns = [self._columns[item.positions] for item in filters]
+        weights = [np.asarray(item.constraint.weights, dtype=np.float64) for item in filters]
+        if len(filters) == 1:
+            alone: FloatArray = self.pairs.counts[columns[0]] * weights[0] / self.pairs.rows
+            return alone
+        counts = self.pairs.code_by_code(*columns) if len(filters) == 2 else None
+        return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
+
+    def known(self, box: Box) -> Known:
+        """What the counts say of a box that has filters."""
+        rows = self.pairs.rows
+        crossed = box.hints if isinstance(box.hints, Crossed) else self.crossed(box)
+        tightest = np.unravel_index(int(crossed.most.argmin()), crossed.most.shape)
+        columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
+        most = int(crossed.most[tightest])
+        least = min(most, crossed.least_of_all)
+        answer = None
+        if least == most:
+            answer = _told(box, most / rows, counted=True)
+        elif len(box.filters) == 1:
+            share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
+            answer = _told(box, share, counted=False)
+        parts = () if answer is not None else tuple(_parts(box, crossed))
+        return Known(replace(box, hints=crossed), rows, least / rows, most / rows, columns, answer, parts)
+
+
+def _parts(box: Box, crossed: Crossed) -> list[Part]:
+    """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
+    size = len(box.filters)
+    counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
+    alone = counts.diagonal()
+    bonds = np.abs(np.log(counts * crossed.rows / np.multiply.outer(alone, alone)))
+    known = crossed.most <= NEAR * crossed.least
+    bonds[~known | np.tri(size, dtype=bool)] = -1.0
+    strongest = (divmod(int(place), size) for place in np.argsort(-bonds, axis=None, kind="stable")[:PAIRS_ASKED])
+    rarest = int(alone.argmin())
+    places: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
+    places += [pair for pair in strongest if bonds[pair] >= 0]
+    return [
+        Part(
+            tuple(crossed.columns[place] for place in part),
+            Box(tuple(box.filters[place] for place in part)),
+            float(counts[part[0], part[-1]]) / crossed.rows,
+        )
+        for part in places
+    ]
+
+
+def _told(box: Box, density: float, counted: bool) -> Answer:
+    positions = tuple(position for item in box.filters for position in item.positions)
+    return Answer(density, exact=True, particles=0, visited=positions, forward_rows=0, counted=counted)

@@ -1,0 +1,150 @@
+"""The filters of a box among the counts of a table: the rows that each keeps, and that each two keep together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.data.summaries.pair_counts import Pairs
+from countless.region import Filter
+
+
+class Sums:
+    """The tables of pairs as running sums, so that the rows of many neighbouring buckets are read at once.
+
+    Buckets are numbered through all members, each member's from ``first`` on. ``before[i, j]`` has the rows that are
+    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        members = len(pairs.members)
+        self.first = np.cumsum([0, *map(len, pairs.starts)])
+        self.known: BoolArray = np.zeros((members, members), dtype=bool)
+        kind = np.int32 if pairs.rows * max(1, members) < 2**31 else np.int64
+        self.before: NDArray[Any] = np.zeros((self.first[-1], self.first[-1] + 1), dtype=kind)
+        inside = self.before[:, 1:]
+        for (one, two), table in pairs.tables.items():
+            self.known[one, two] = self.known[two, one] = True
+            inside[self._own(one), self._own(two)] = table
+            inside[self._own(two), self._own(one)] = table.T
+        np.cumsum(inside, axis=1, out=inside)
+
+    def _own(self, place: int) -> slice:
+        return slice(int(self.first[place]), int(self.first[place + 1]))
+
+    def together(self, buckets: IntArray, chosen: Sequence[IntArray]) -> NDArray[Any]:
+        """The rows in each of ``buckets`` and in any of those that are ``chosen`` together: (buckets, choices)."""
+        runs = [_runs(each) for each in chosen]
+        starts, ends = (np.concatenate(each) for each in zip(*runs, strict=True))
+        found: NDArray[Any] = self.before[buckets[:, None], ends] - self.before[buckets[:, None], starts]
+        if len(starts) > len(chosen):  # (buckets, runs)
+            found = np.add.reduceat(found, np.cumsum([0, *(len(run[0]) for run in runs[:-1])]), axis=1)
+        return found
+
+
+def _runs(buckets: IntArray) -> tuple[IntArray, IntArray]:
+    """Where runs of neighbours begin and end; one that is empty if there are none."""
+    if len(buckets) == 0:
+        return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    if buckets[-1] - buckets[0] == len(buckets) - 1:
+        return buckets[:1], buckets[-1:] + 1
+    gaps = np.flatnonzero(np.diff(buckets) > 1)
+    return buckets[np.append(0, gaps + 1)], buckets[np.append(gaps, -1)] + 1
+
+
+class Touch:
+    """A filter in the buckets of its column: those that it touches and those it keeps ``whole``, and
+    how many of their rows it ``may`` and ``must`` keep.
+
+    A code of which it keeps a part, as of a grid's cell, may be kept and need not be.
+    """
+
+    def __init__(self, pairs: Pairs, sums: Sums, column: int, item: Filter) -> None:
+        self.column = column
+        self.place = pairs.place.get(column)
+        weights, counts = item.constraint.weights, pairs.counts[column]
+        may = must = counts * weights
+        if weights.dtype != np.bool_:
+            may, must = counts * (weights > 0), counts * (weights == 1)
+        self.most, self.least = int(may.sum()), int(must.sum())
+        if self.place is None:
+            return
+        starts = pairs.starts[self.place]
+        if len(starts) < len(counts):
+            may, must = np.add.reduceat(may, starts), np.add.reduceat(must, starts)
+        self.widths: IntArray = np.diff(starts, append=len(counts))  # codes of each bucket
+        self.inside = inside = np.flatnonzero(may)
+        self.buckets: IntArray = inside + sums.first[self.place]
+        self.may, self.must = may[inside], must[inside]
+        self.rows = pairs.buckets[self.place][inside]
+        self.whole: IntArray = self.buckets[self.must == self.rows]
+
+
+class Crossed:
+    """The rows that each two filters keep together (filters, filters), at ``least`` and at ``most``.
+
+    The diagonal is of the filters alone. Of two that are no pair that was counted, only these are known.
+    """
+
+    def __init__(self, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> None:
+        touches = [Touch(pairs, sums, column, item) for column, item in filters]
+        self.rows = pairs.rows
+        self.columns = [touch.column for touch in touches]
+        most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))
+        self.most: IntArray = np.minimum.outer(most, most)
+        self.least: IntArray = np.maximum(np.add.outer(least, least) - self.rows, 0)
+        inside = [index for index, touch in enumerate(touches) if touch.place is not None]
+        self._inside: list[int] = []
+        if len(inside) > 1 and most.min() > 0:
+            self._cross(sums, inside, [touches[index] for index in inside])
+        np.fill_diagonal(self.most, most)
+        np.fill_diagonal(self.least, least)
+
+    def _cross(self, sums: Sums, inside: list[int], touches: Sequence[Touch]) -> None:
+        """Of a bucket's rows that the other filter touches, no more are kept than the own filter may keep; and of
+        those that the other filter keeps for sure, all are kept but for those that the own may drop."""
+        buckets, may, drop = (
+            np.concatenate(each) for each in zip(*((t.buckets, t.may, t.rows - t.must) for t in touches), strict=True)
+        )
+        cuts = np.cumsum([0, *(len(touch.buckets) for touch in touches[:-1])])
+        touched = sums.together(buckets, [touch.buckets for touch in touches])
+        self._inside, self._touches, self._touched, self._cuts = inside, touches, touched, [*cuts, len(buckets)]
+        most = np.add.reduceat(np.minimum(touched, may[:, None]), cuts, axis=0)
+        surely = sums.together(buckets, [touch.whole for touch in touches])
+        least = np.add.reduceat(np.maximum(surely - drop[:, None], 0), cuts, axis=0)
+        places = np.array([touch.place for touch in touches])
+        both, known = np.ix_(inside, inside), sums.known[places[:, None], places]
+        self._known = known
+        self.most[both] = np.where(known, np.minimum(most, most.T), self.most[both])
+        self.least[both] = np.where(known, np.maximum(least, least.T), self.least[both])
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
+
+        That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
+        the product's square root. None if nothing is known of any.
+        """
+        if index not in self._inside:
+            return None
+        own = self._inside.index(index)
+        others = [place for place, other in enumerate(self._inside) if other in later and self._known[own, place]]
+        if not others:
+            return None
+        touch = self._touches[own]
+        shares = self._touched[self._cuts[own] : self._cuts[own + 1], others] / touch.rows[:, None]  # (buckets, others)
+        whole = np.zeros(len(touch.widths))
+        whole[touch.inside] = np.sqrt(shares.prod(axis=1))
+        return np.repeat(whole, touch.widths)
+
+    @cached_property
+    def least_of_all(self) -> int:
+        """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
+        dropped = self.rows - self.least.diagonal()
+        others = dropped.sum() - np.add.outer(dropped, dropped)
+        np.fill_diagonal(others, dropped.sum() - dropped)
+        return max(0, int((self.least - others).max()))

@@ -1,0 +1,1 @@
+"""The paper's samplers, as published. Benchmarks compare with them."""

@@ -1,0 +1,119 @@
+"""From what a model finds to an answer with its error bar."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from countless.cancellation import propagate
+from countless.engine.density import Density
+from countless.errors import CountlessError
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.arguments import whole
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
+from countless.query.batch import Batch
+from countless.query.compile import Compiler, Question
+from countless.query.predicate import Where
+
+MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
+FEW = 16  # and at least so many: to hand over fewer costs more than it saves
+
+
+def answers(
+    compiler: Compiler, walk: Callable[[list[Question]], list[Density]], asked: Sequence[Where], threads: int | None
+) -> list[tuple[Question, Density] | CountlessError]:
+    """What each clause asks and its density, or its error: walked together, while the next ones are read."""
+    threads = threads or os.cpu_count() or 1
+    walk = propagate(walk)
+    size = min(MANY, max(FEW, len(asked) // (2 * threads)))
+    reader = Batch(compiler) if len(asked) > FEW else compiler
+    read: list[Question | CountlessError] = []
+    walks: list[Future[list[Density]]] = []
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, len(asked), size):
+            read += (some := [_understood(reader, where) for where in asked[first : first + size]])
+            questions = [question for question in some if isinstance(question, Question)]
+            if len(asked) <= FEW:
+                walks.append(_done(walk(questions)))
+            else:
+                walks.append(pool.submit(walk, questions))
+    found = (density for each in walks for density in each.result())
+    return [(item, next(found)) if isinstance(item, Question) else item for item in read]
+
+
+def estimate_of(
+    question: Question,
+    found: Density,
+    calibration: Calibration,
+    rows: int,
+    method: str,
+    ms: float,
+    table_rows: int | None = None,
+) -> Estimate:
+    """The answer to ``question`` in a table of ``rows`` rows; with ``table_rows``, in one that has so many by now.
+
+    What was counted is certain only as long as the table has the rows that were counted.
+    """
+    now = rows if table_rows is None else table_rows
+    count, certain = found.value * rows, is_certain(question, found)
+    if certain and now == rows:
+        answer = low = high = float(round(count))
+    else:
+        factor = now / rows
+        low, high = interval(count, rows, calibration.factors(count, Shape.of(question.region)))
+        if question.certain and not certain:
+            low, high = max(low, found.least * rows), min(high, found.most * rows)
+        answer, low, high = factor * count, factor * low, min(float(now), factor * high)
+    return Estimate(
+        where=question.where,
+        rows=answer,
+        selectivity=found.value,
+        low=low,
+        high=high,
+        level=calibration.level,
+        method=method,
+        exact=certain and now == rows,
+        ms=ms,
+        forward_rows=sum(answer.forward_rows for answer in found.answers),
+        sampled=not found.exact,
+    )
+
+
+def known_queries(
+    answered: Sequence[tuple[Question, Density] | CountlessError], truths: Sequence[int], rows: int
+) -> list[CalibrationQuery]:
+    """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
+    found = []
+    for answer, truth in zip(answered, truths, strict=True):
+        if isinstance(answer, CountlessError):
+            raise answer
+        question, density = answer
+        if not is_certain(question, density):
+            estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
+            found.append(CalibrationQuery(question.where, truth, estimate, Shape.of(question.region)))
+    return found
+
+
+def is_certain(question: Question, found: Density) -> bool:
+    """Whether the answer is no estimate: rows that were counted, or none at all."""
+    return question.certain and all(answer.counted for answer in found.answers)
+
+
+def _done(result: list[Density]) -> Future[list[Density]]:
+    """What a thread would have found."""
+    future: Future[list[Density]] = Future()
+    future.set_result(result)
+    return future
+
+
+def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
+    try:
+        return reader.compile(where)
+    except CountlessError as error:
+        return error
+
+
+def today(table_rows: int | None) -> int | None:
+    """How many rows a table is said to have by now."""
+    return None if table_rows is None else whole(table_rows, "the number of rows of the table", 1)

@@ -1,0 +1,37 @@
+"""The distributions of several columns, each alone, among the rows of one condition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from countless.data.columns.schema import Schema
+from countless.engine.distributions.marginals import spreads
+from countless.engine.runtimes import Runtimes
+from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution, wanted_bins
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.joint import axes_of, joined
+from countless.estimator.calibration.conformal import Calibration
+from countless.region import Region
+
+
+def distributions(
+    schema: Schema,
+    runtimes: Runtimes,
+    region: Region,
+    total: Estimate,
+    columns: Sequence[int],
+    calibration: Calibration,
+    bins: BinsWanted | None,
+    seed: int,
+) -> list[Distribution]:
+    """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``."""
+    wanted = wanted_bins([schema.coded[column] for column in columns], bins)
+    started = time.perf_counter()
+    axes = axes_of(schema, columns)
+    found = []
+    for axis, spread in zip(axes, spreads(runtimes, region, axes, seed), strict=True):
+        own = {name: wanted[name] for name in (schema.coded[axis.column].name,) if name in wanted}
+        joint = joined(region, total, [axis], spread)
+        found.append(distribution(schema, joint, calibration, own, "rows", started))
+    return found

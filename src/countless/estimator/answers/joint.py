@@ -1,0 +1,81 @@
+"""How the rows that a condition keeps are spread over the values of some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.data.columns.schema import Schema
+from countless.engine.distributions.joint import Axis, Spread, spread
+from countless.engine.runtimes import Runtimes
+from countless.errors import UnsupportedQueryError
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.calibration.conformal import Shape
+from countless.region import Box, Filter, Region
+
+MOST_COMBINATIONS = 1 << 62  # that can be numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Combinations of codes of some columns, and how many rows of a condition have each.
+
+    ``columns`` are places in the schema; ``codes`` (combinations, columns) rise from row to row, and combinations that
+    no row is believed to have are left out. ``rows`` add up to those of ``total``, the condition's own count. Before
+    they were made to, their sum was off from it by the factor ``1 + disagreement``: which columns are asked together
+    decides which conditionals of the model are used, and these need not agree. ``exact`` says that nothing was sampled,
+    ``counted`` that the rows are the table's own. ``shape`` is that of a question for one combination.
+    """
+
+    columns: tuple[int, ...]
+    codes: IntArray
+    rows: FloatArray
+    total: Estimate
+    disagreement: float
+    exact: bool
+    counted: bool
+    shape: Shape
+
+
+def joint(
+    schema: Schema, runtimes: Runtimes, region: Region, total: Estimate, columns: Sequence[int], groups: int, seed: int
+) -> Joint:
+    """The rows of ``region``, of which there are ``total``, by the codes of ``columns``.
+
+    The first ``groups`` columns keep particles for each of their values; the others share those within each.
+    """
+    axes = axes_of(schema, columns)
+    if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
+        raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
+    return joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
+
+
+def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: Spread) -> Joint:
+    """What ``found`` says of the rows of ``region``, of which there are ``total``."""
+    mass = float(found.masses.sum())
+    rows = found.masses * (total.rows / mass if mass > 0 else 0.0)
+    disagreement = mass / total.selectivity - 1.0 if total.selectivity > 0 else 0.0
+    shape = _shape(region, axes)
+    columns = tuple(axis.column for axis in axes)
+    return Joint(columns, found.codes, rows, total, disagreement, found.exact, found.counted, shape)
+
+
+def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
+    """What the engine wants to know of columns that rows are told apart by."""
+    return [
+        Axis(column, schema.positions(column), schema.coded[column].radices, schema.coded[column].size)
+        for column in columns
+    ]
+
+
+def _shape(region: Region, axes: Sequence[Axis]) -> Shape:
+    """The shape of the question for one value of each axis, besides what the region asks."""
+    single = [Filter(axis.positions, axis.listed(np.arange(axis.size) == 0)) for axis in axes]
+    own = {axis.positions for axis in axes}
+    boxes = tuple(
+        Box((*(item for item in box.filters if item.positions not in own), *single), box.texts) for box in region.boxes
+    )
+    return Shape.of(replace(region, boxes=boxes))

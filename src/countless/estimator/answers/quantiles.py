@@ -1,0 +1,91 @@
+"""Quantiles of a column's values, of which it is known how many rows have each."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray
+from countless.data.columns.types import DECIMAL, TIMES
+from countless.estimator.answers.aggregate_intervals import Bars
+from countless.estimator.answers.values import Values
+from countless.query.grids.scale import scale_of, written
+from countless.query.select.statement import Aggregate
+
+DISCRETE = "quantile_disc"
+
+
+class Ranked:
+    """The values of one group in their order: so many ``rows`` have each of ``codes``, ``whole`` in all, rounded.
+
+    Rows are numbered from 0. The value of a row is that in the middle of its place, so that parts of a row do no harm.
+
+    >>> from countless.data.columns.schema import Column
+    >>> values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
+    >>> ranked = Ranked(values, np.array([0, 1, 2]), np.array([2.1, 1.2, 0.7]), 4)
+    >>> ranked.quantile(Aggregate("median", 0, "0.5"), "DOUBLE")
+    '2.0'
+    """
+
+    def __init__(self, values: Values, codes: IntArray, rows: FloatArray, whole: int) -> None:
+        self.values = values
+        self.codes = codes
+        self.rows = rows
+        self.whole = whole
+        self._ends = np.cumsum(rows)
+
+    def quantile(self, aggregate: Aggregate, kind: str) -> str | None:
+        """The quantile as DuckDB prints it, if its type is ``kind``; None if there are no rows."""
+        if not self.whole:
+            return None
+        low, high, way = self._places(aggregate)
+        first = self._value(low)
+        return first if low == high else self._between(first, self._value(high), way, kind)
+
+    def bar(self, aggregate: Aggregate, kind: str, bars: Bars) -> tuple[str | None, str | None]:
+        """The ends of its error bar: the values where the share of rows below may be off to."""
+        if bars.certain or not self.whole:
+            found = self.quantile(aggregate, kind)
+            return found, found
+        share = float(Fraction(aggregate.share))
+        counted = ((self._ends - self.rows) / self._ends[-1] < share).astype(np.float64)
+        off = bars.of_share(self.rows, counted, share)
+        low, high, _ = self._places(aggregate)
+        return self._value(max(0.0, min(low, share - off))), self._value(min(1.0, max(high, share + off)))
+
+    def _places(self, aggregate: Aggregate) -> tuple[float, float, float]:
+        """Between which rows the quantile lies, as shares of all rows, and how far on the way from one to the other."""
+        if aggregate.kind == DISCRETE:
+            row = max(1, self.whole - math.floor(self.whole - self.whole * Fraction(aggregate.share))) - 1
+            return self._middle(row), self._middle(row), 0.0
+        place = (self.whole - 1) * float(aggregate.share)
+        low = math.floor(place)
+        return self._middle(low), self._middle(math.ceil(place)), place - low
+
+    def _middle(self, row: int) -> float:
+        return (row + 0.5) / self.whole
+
+    def _value(self, share: float) -> str:
+        """The value below which ``share`` of the rows lie."""
+        point = share * self._ends[-1]
+        at = min(int(np.searchsorted(self._ends, point, side="right")), len(self._ends) - 1)
+        within = 1.0 - (self._ends[at] - point) / self.rows[at]
+        text = self.values.at(int(self.codes[at]), min(max(float(within), 0.0), 1.0))
+        assert text is not None
+        return text
+
+    def _between(self, low: str, high: str, way: float, kind: str) -> str:
+        """The value on the way from ``low`` to ``high``: of decimals the digits that fit, as DuckDB has it."""
+        column = self.values.column.type
+        if low == high:
+            return low
+        scale = scale_of(column)
+        if column in TIMES:
+            start, end = scale.read(column, low), scale.read(column, high)
+            return written(kind, start + round((end - start) * Fraction(way)))
+        if DECIMAL.fullmatch(column) and scale.step is not None:
+            start, end = Fraction(low) / scale.step, Fraction(high) / scale.step
+            return written(column, int(start + (end - start) * Fraction(way)) * scale.step)
+        return repr(float(low) + (float(high) - float(low)) * way)

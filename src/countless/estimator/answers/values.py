@@ -1,0 +1,127 @@
+"""The values that a column's codes stand for: as text, as numbers, and drawn from a grid's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import FloatArray, IntArray
+from countless.data.columns.schema import Column
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT
+from countless.query.grids.scale import Key, scale_of, written
+
+WHOLE = 0.0, 1.0
+
+
+def is_numeric(kind: str) -> bool:
+    """Whether columns of this type have sums and means."""
+    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
+
+
+@dataclass(frozen=True)
+class Values:
+    """What the codes of ``column`` stand for.
+
+    Of some of a grid's cells only a part may count: ``parts`` has from which share of its rows to which.
+
+    >>> values = Values(Column("n", "INTEGER", ("1", "3"), has_null=True))
+    >>> values.texts, values.means.tolist()
+    (['1', '3', None], [1.0, 3.0, nan])
+    """
+
+    column: Column
+    parts: Mapping[int, tuple[float, float]] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def texts(self) -> list[str | None]:
+        """For each code its value as DuckDB prints it, None for NULL; of a grid's cell, its least value."""
+        column = self.column
+        values = column.values if column.grid is None else [column.values[start] for start in column.grid.starts]
+        return [*values, None] if column.has_null else list(values)
+
+    @cached_property
+    def keys(self) -> list[Key]:
+        """The known values as keys on a line (:mod:`countless.query.grids.scale`): all of them, or the grid's knots."""
+        scale = scale_of(self.column.type)
+        return [scale.read(self.column.type, text) for text in self.column.values]
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """For each code the mean of its values as a number, NaN for NULL; of a grid, by how values lie in a cell."""
+        return self._moments[0]
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """For each code the variance of its values: none but within a grid's cells."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        numbers = np.array([float(text) for text in self.column.values])
+        null = np.full(int(self.column.has_null), np.nan)
+        grid = self.column.grid
+        if grid is None:
+            return np.append(numbers, null), np.append(np.zeros(len(numbers)), null)
+        means, variances = np.empty(grid.cells), np.empty(grid.cells)
+        for cell in range(grid.cells):
+            knots = grid.knots(cell)
+            own, shares = numbers[knots.start : knots.stop], np.array(grid.shares[knots.start : knots.stop])
+            means[cell], variances[cell] = _moments_between(own, shares, *self.parts.get(cell, WHOLE))
+        return np.append(means, null), np.append(variances, null)
+
+    def drawn(self, codes: IntArray, rng: np.random.Generator) -> list[str | None]:
+        """A value for each of many ``codes``, as DuckDB prints it; within a grid's cell any, as they lie there."""
+        grid = self.column.grid
+        if grid is None:
+            return self._taken(codes)
+        points = rng.random(len(codes))
+        return [self.at(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
+
+    def at(self, code: int, point: float) -> str | None:
+        """The value of ``code`` as DuckDB prints it; of a grid's cell, that below which ``point`` of its rows lie."""
+        grid = self.column.grid
+        if grid is None or code == self.column.null:
+            return self.texts[code]
+        start, end = self.parts.get(code, WHOLE)
+        point = start + point * (end - start)
+        knots = grid.knots(code)
+        shares = grid.shares[knots.start : knots.stop]
+        after = int(np.searchsorted(shares, point, side="right"))
+        low = knots.start + max(0, after - 1)
+        return self._between(low, min(low + 1, knots.stop - 1), point)
+
+    def _between(self, low: int, high: int, point: float) -> str:
+        """The value on the way from one knot to the next, where ``point`` of the cell's rows lie below."""
+        column, grid = self.column, self.column.grid
+        assert grid is not None
+        if column.type == TEXT or low == high:
+            return column.values[low]
+        way = (point - grid.shares[low]) / max(grid.shares[high] - grid.shares[low], 1e-12)
+        below, above = self.keys[low], self.keys[high]
+        if column.type in FLOATS:
+            return written(column.type, below + way * (above - below))
+        return written(column.type, below + Fraction(way) * (above - below))
+
+    def _taken(self, codes: IntArray) -> list[str | None]:
+        texts: NDArray[Any] = np.array(self.texts, dtype=object)
+        taken: list[str | None] = texts[codes].tolist()
+        return taken
+
+
+def _moments_between(knots: FloatArray, shares: FloatArray, start: float, end: float) -> tuple[float, float]:
+    """Mean and variance of values that lie evenly between ``knots``, from one share of the rows below to another."""
+    inside = (shares > start) & (shares < end)
+    points = np.concatenate([[start], shares[inside], [end]])
+    values = np.interp(points, shares, knots) if len(knots) > 1 else np.full(len(points), knots[0])
+    if len(knots) == 1 or start == end:
+        return float(values[0]), 0.0
+    low, high, weights = values[:-1], values[1:], np.diff(points) / (end - start)
+    mean = float(weights @ (low + high) / 2)
+    square = float(weights @ (low * low + low * high + high * high) / 3)
+    return mean, max(square - mean**2, 0.0)

@@ -1,0 +1,1 @@
+"""Intervals from queries whose true counts are known."""

@@ -1,0 +1,202 @@
+"""Error bars from queries whose true counts are known: split-conformal prediction, by those most like the question.
+
+The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
+a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in
+their estimates, in how many columns they ask about, in which share of these for a single value, and in whether there
+is an OR. What is left out is shared by both ends, and is a little less than the level allows, so that the bars hold
+in small groups of questions too. Rare combinations get wide bars, and broad filters narrow ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.errors import ModelFileError
+from countless.estimator.calibration.bands import PREDICTED, band
+from countless.forms import CALIBRATION, check_section
+from countless.region import FREE, Box, Region
+
+LEVEL = 0.9
+CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
+NEAREST = (74, 99)  # queries, at least and at most; between them one in
+ONE_IN = 16  # of all
+ROUNDING = 1e-9
+LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
+LEVELS_PER_E = 3  # estimates of a list that differ by less than a third of a factor e have the same factors
+MOST_FILTERS = 12  # above, numbers of filters are alike
+# How much likeness in these counts, beside that of the estimate's logarithm.
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.3, 4.0, 2.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR."""
+
+    filters: int = 0
+    single: int = 0
+    union: bool = False
+
+    @classmethod
+    def of(cls, region: Region) -> Shape:
+        """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
+        box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
+        asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
+        single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
+        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1)
+
+
+@dataclass(frozen=True)
+class CalibrationQuery:
+    """A question, the truth, what the model answered, and the shape of the question."""
+
+    where: str
+    rows: int
+    estimate: float
+    shape: Shape = Shape()
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Queries with known truth, and the error bars that follow from them."""
+
+    queries: tuple[CalibrationQuery, ...]
+    level: float = LEVEL
+
+    def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
+        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        return self._factors(self._distances(estimate, shape), len(self.queries))
+
+    def level_factors(self, level: int, shape: Shape) -> tuple[float, float]:
+        """The same for all estimates of one of the levels that :func:`bars` makes; they are kept."""
+        if (level, shape) not in self._kept:
+            self._kept[level, shape] = self.factors(math.exp(level / LEVELS_PER_E), shape)
+        return self._kept[level, shape]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, Shape], tuple[float, float]]:
+        return {}
+
+    def checked(self, total: int) -> dict[str, Any]:
+        """How good the bars are on the queries themselves, each judged by the others, as plain data.
+
+        ``coverage`` is the share whose truth its bar holds, ``width`` the median factor between the ends of a bar (both
+        at least one row), by predicted rows.
+        """
+        inside = []
+        widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
+        for place, query in enumerate(self.queries):
+            distances = self._distances(query.estimate, query.shape)
+            distances[place] = math.inf
+            low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
+            inside.append(low <= query.rows <= high)
+            widths[band(PREDICTED, query.estimate)].append(width(low, high))
+        return {
+            "coverage": float(np.mean(inside)) if inside else None,
+            "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
+        }
+
+    def facts(self, total: int) -> dict[str, Any]:
+        """What there is to tell of the error bars in a table of ``total`` rows, as plain data."""
+        return {"level": self.level, "queries": len(self.queries), **self.checked(total)}
+
+    def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
+        """The ends by the nearest of so many ``others``."""
+        least, most = NEAREST
+        count = min(others, most, max(least, others // ONE_IN))
+        tail = CAUTION * (1.0 - self.level) / 2.0
+        low = math.floor((count + 1) * tail + ROUNDING)
+        if low < 1:
+            return 0.0, math.inf
+        scores = np.sort(self._scores[np.argpartition(distances, count - 1)[:count]])
+        return math.exp(scores[low - 1]), math.exp(scores[count - low])
+
+    def _distances(self, estimate: float, shape: Shape) -> FloatArray:
+        """How unlike each query is to a question: the sum of its differences."""
+        distances: FloatArray = np.abs(self._places - _place(estimate, shape)[:, None]).sum(axis=0)
+        return distances
+
+    @cached_property
+    def _places(self) -> FloatArray:
+        """Where every query lies among all questions, (4, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 4).T.copy()
+
+    @cached_property
+    def _scores(self) -> FloatArray:
+        return np.array([math.log(max(query.rows, 1.0) / max(query.estimate, 1.0)) for query in self.queries])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file, by columns, which takes less room."""
+        return {
+            "level": self.level,
+            "where": [query.where for query in self.queries],
+            "rows": [query.rows for query in self.queries],
+            "estimates": [query.estimate for query in self.queries],
+            "filters": [query.shape.filters for query in self.queries],
+            "single": [query.shape.single for query in self.queries],
+            "union": [int(query.shape.union) for query in self.queries],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Calibration:
+        """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
+        check_section("calibration.json", CALIBRATION, data)
+        columns = [data[name] for name in ("where", "rows", "estimates", "filters", "single", "union")]
+        if len(set(map(len, columns))) > 1:
+            raise ModelFileError("the calibration is damaged: its lists have several lengths; fit the model again")
+        queries = tuple(_query(*values) for values in zip(*columns, strict=True))
+        return cls(queries, float(data["level"]))
+
+
+def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[float, float]:
+    """The error bar around ``rows`` of ``total``; it begins at zero if one row is within it, and holds the estimate.
+
+    >>> interval(100.0, 1000, (0.5, 2.0)), interval(0.3, 1000, (0.5, 2.0)), interval(800.0, 1000, (0.5, 2.0))
+    ((50.0, 200.0), (0.0, 2.0), (400.0, 1000.0))
+    """
+    at_least_one = max(rows, 1.0)
+    low = at_least_one * factors[0]
+    high = min(float(total), at_least_one * factors[1])
+    return (min(low, rows) if low > 1.0 else 0.0), max(high, rows)
+
+
+def bars(calibration: Calibration, rows: FloatArray, total: int, shape: Shape) -> tuple[FloatArray, FloatArray]:
+    """The ends of the error bars of many estimates of one shape; those that are nearly equal share their factors."""
+    levels, which = np.unique(
+        np.rint(np.log(np.maximum(rows, LEAST_ESTIMATE)) * LEVELS_PER_E).astype(np.int64), return_inverse=True
+    )
+    factors = [calibration.level_factors(level, shape) for level in levels.tolist()]
+    ends = [interval(count, total, factors[place]) for count, place in zip(rows.tolist(), which.tolist(), strict=True)]
+    found = np.array(ends).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def width(low: float, high: float) -> float:
+    """The factor between the ends of an error bar, both at least one row.
+
+    >>> width(50.0, 200.0), width(0.0, 3.0)
+    (4.0, 3.0)
+    """
+    return max(high, 1.0) / max(low, 1.0)
+
+
+def _query(where: str, rows: int, estimate: float, filters: int, single: int, union: int) -> CalibrationQuery:
+    return CalibrationQuery(where, rows, float(estimate), Shape(filters, single, bool(union)))
+
+
+def _place(estimate: float, shape: Shape) -> FloatArray:
+    """Where a question lies among all: distances are sums over these four."""
+    share = shape.single / shape.filters if shape.filters else 0.0
+    return np.array(
+        [
+            math.log(max(estimate, LEAST_ESTIMATE)),
+            FILTER_WEIGHT * min(shape.filters, MOST_FILTERS),
+            SINGLE_WEIGHT * share,
+            UNION_WEIGHT * shape.union,
+        ]
+    )

@@ -1,0 +1,244 @@
+"""From a table to an estimator."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from countless.data.columns.schema import Schema
+from countless.data.encoding.column_blame import ColumnBlame
+from countless.data.encoding.table import EXCLUDED, bytes_in_memory
+from countless.data.progress import Meter
+from countless.data.sources.fingerprints import table_digest
+from countless.data.sources.source import Source
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
+from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.backends import backend_of
+from countless.estimator.fitting.learning import Learner, Listener
+from countless.estimator.fitting.model_kinds import require_kind
+from countless.estimator.fitting.preflight import preflight
+from countless.estimator.fitting.salvage import CALIBRATION, KEPT_ROWS, Salvage
+from countless.estimator.fitting.stage_times import StageTimer
+from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
+from countless.estimator.updating.replay import kept_rows, rows_of
+from countless.options import (
+    FitKeywords,
+    FitOptions,
+    Network,
+    ReadingOptions,
+    ResourceOptions,
+    StorageOptions,
+    TextNetwork,
+    TrainingOptions,
+)
+from countless.store import KEPT
+from countless.train import require_torch
+from countless.train.options import CLOCKS
+from countless.workload import Asked, asked_columns, mixed_clauses, read_clauses
+
+logger = logging.getLogger(__name__)
+
+CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
+PER_ROWS = 10  # rows, but no more than look at
+COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
+TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
+LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
+WORTH_A_SCAN = 8  # so many more queries are worth another scan
+TABLE = "table"  # in a report: a digest that tells the table's files from others
+CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
+
+
+class LoggingListener(Listener):
+    """What :func:`fit` does without a listener: stages are logged, and a column that was left out is a warning."""
+
+    def stage(self, name: str) -> None:
+        logger.info(name)
+
+    def table(self, schema: Schema) -> None:
+        for column in schema.left_out:
+            if column.reason != EXCLUDED:
+                logger.warning("left out %s: %s", column.name, column.reason)
+
+    def notice(self, message: str) -> None:
+        logger.warning(message)
+
+    def workload(self, asked: Asked) -> None:
+        if asked.passed_over:
+            message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
+            logger.warning(message, asked.passed_over)
+
+
+def fit(
+    source: Any,
+    *,
+    reading: ReadingOptions | None = None,
+    network: Network | None = None,
+    text_network: TextNetwork | str = "default",
+    training: TrainingOptions | None = None,
+    resources: ResourceOptions | None = None,
+    storage: StorageOptions | None = None,
+    listener: Listener | None = None,
+    **keywords: Unpack[FitKeywords],
+) -> Estimator:
+    """Learn the joint distribution of a table's columns.
+
+    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
+    relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
+    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is how many seconds the
+    whole fit may take: reading, counting, training and calibrating. If neither it nor ``epochs`` is given, five minutes
+    are the most, and a small table takes less. With ``epochs`` alone there is no limit. If reading leaves less than a
+    third of the budget, the fit takes that third more. With ``checkpoint``, a file, training survives a stop: call
+    again with ``resume=True``, which has the budget anew; a network that was begun goes on for the time it was given
+    then. Ctrl-C ends training early and keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no
+    more accuracy that we could see.
+
+    The options are fields of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
+    :class:`ResourceOptions` and :class:`StorageOptions`. Give them as keywords, or give such an object, or both: a
+    keyword changes its field. A wrong one is an :class:`OptionError`, before any work.
+
+    A struct ``address`` becomes the columns ``address.city``, ``address.zip`` and so on; its name among ``columns`` or
+    ``exclude`` stands for all of them. ``flatten`` is how many levels of structs become columns; with 0, structs are
+    left out, as lists and maps always are.
+
+    The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
+    seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
+    and answers by their mean; it has fewer hidden units then, so that it has as many parameters as with one. Without
+    ``calibrate`` it has no error bars.
+
+    A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
+    if it holds long strings it is *text* (``text`` and ``no_text`` name columns that are, and are not). One Transformer
+    learns all text columns character by character; its size follows from the number of characters. Strings are cut at
+    ``max_length`` characters, by default where 99% have ended. ``text_network`` is a preset, ``default`` or ``paper``,
+    or a :class:`TextNetwork`. Of a budget, the network that has more to learn, in bits of a row, gets more.
+    With ``summary``, exact counts are stored too: the rows of every value and of pairs of values of two columns, some
+    300 kB, and those that contain each frequent n-gram of text, some 600 kB. Questions about one or two columns, and
+    short patterns, are answered from them, and other answers are corrected by them.
+
+    ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
+    lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
+    filter together.
+
+    If the encoded table would take more than half of the memory that the machine, or its container, has left, it is
+    written to the folder ``codes``, which ``resume=True`` goes on with, or to one that is removed afterwards, and read
+    from there (docs/scaling.md). ``memory``, such as ``"2GB"``, lowers that bound. ``sample_rows`` is how many
+    random rows to train on; domains, exact counts and error bars are those of all rows nevertheless.
+
+    With ``ray``, the address of a Ray cluster or ``auto``, the table is encoded and learned there, by ``workers``
+    processes of so many ``threads`` each (by default one process on each GPU or else on each machine, of one thread).
+    ``shared`` is a folder that all its machines see; by default that of the checkpoint. ``memory`` is that of a worker.
+
+    The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
+    ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
+    """
+    began = time.monotonic()
+    options = FitOptions.of(
+        keywords,
+        reading=reading,
+        network=network,
+        text_network=text_network,
+        training=training,
+        resources=resources,
+        storage=storage,
+    )
+    require_torch("fitting")
+    require_kind(options.network.kind)
+    return _fitted(source, options, listener or LoggingListener(), began)
+
+
+def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) -> Estimator:
+    """The estimator of a table; the clock of the budget stood at ``began`` when the fit was called."""
+    listener = timer = StageTimer(listener)
+    reading, training, storage = options.reading, options.training, options.storage
+    seed, table, query = training.seed, reading.table, reading.query
+    whole_fit = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
+    spent = time.monotonic() - began
+    plan = TimePlan(whole_fit, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
+    clauses = None if training.workload is None else read_clauses(training.workload)
+    digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
+    with backend_of(options.resources) as backend:
+        limit = None if backend.bounds is None else backend.bounds.duckdb
+        given, flatten = source, reading.flatten
+        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
+            learned = backend.encode(source, reading, seed, listener)
+        schema = learned.schema
+        listener.table(schema)
+        if storage.calibrate:
+            preflight(source, schema)
+        asked = None
+        if clauses is not None:
+            asked = asked_columns(schema, clauses)
+            listener.workload(asked)
+        sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
+        found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
+        report[TABLE] = digest
+        if learned.mapped is not None and backend.bounds is not None:
+            report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
+        if storage.keep_rows:
+            with Salvage(KEPT_ROWS, report, listener):
+                kept = kept_rows(rows_of(learned.sampled(storage.keep_rows, seed)), storage.keep_rows, seed)
+                found = replace(found, rows={KEPT: kept})
+        fitted = Estimator(schema, found, report=report)
+        if storage.calibrate:
+            stopped = "stopped early, calibrating before the model is kept"
+            listener.stage(stopped if report["interrupted"] else "calibrating")
+            with Salvage(CALIBRATION, report, listener):
+                fitted = calibrated(source, fitted, seed, listener, plan)
+        report["stages"] = timer.stop()
+        return fitted
+
+
+def calibration_queries(rows: int, texts: bool = False) -> int:
+    """How many random queries calibrate a model of a table of ``rows`` rows; those about text take their time.
+
+    >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
+    [400, 1000, 2000, 1000, 400]
+    >>> calibration_queries(300_000, texts=True)
+    400
+    """
+    least, most = CALIBRATION_QUERIES
+    return least if texts else max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
+
+
+def next_queries(done: int, count: int, spent: float, left: float | None) -> int:
+    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if time is over.
+
+    >>> [next_queries(0, 400, 0.0, left) for left in (None, 30.0, 0.0)]
+    [64, 50, 50]
+    >>> next_queries(50, 400, 10.0, 4.0), next_queries(50, 400, 10.0, 1.0), next_queries(390, 400, 10.0, None)
+    (20, 0, 10)
+    """
+    most = min(TOGETHER, count - done)
+    if left is None:
+        return most
+    if done < LEAST_QUERIES:
+        return min(most, LEAST_QUERIES - done)
+    affordable = int(left * done / max(spent, 1e-9))
+    return min(most, affordable) if affordable >= WORTH_A_SCAN else 0
+
+
+def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
+    """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
+    clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
+    began = plan.spent
+    count = calibration_queries(raw.rows, bool(raw.schema.texts))
+    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
+    queries: list[CalibrationQuery] = []
+    done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
+    while more := next_queries(done, count, plan.spent - began, plan.left):
+        batch = clauses[done : done + more]
+        source.watch = _scan_meter(listener, done, more, count)
+        queries += raw.calibration_queries(batch, source.counts(batch))
+        source.watch = None
+        done += len(batch)
+        listener.calibrating(done, count)
+    return raw.calibrated(Calibration(tuple(queries)))
+
+
+def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
+    """Tells how far the scan is that counts so many ``more`` queries."""
+    return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))

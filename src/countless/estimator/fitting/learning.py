@@ -1,0 +1,294 @@
+"""The models of a table, learned one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import TextColumn
+from countless.data.encoding.table import Table
+from countless.data.progress import Meter, Reading
+from countless.data.summaries.counting import count_pairs
+from countless.data.summaries.sampled_ngrams import count_ngrams_within
+from countless.estimator.fitting.backends import Backend, checkpoint_of
+from countless.estimator.fitting.model_kinds import KINDS
+from countless.estimator.fitting.orders import entropy, orders_of
+from countless.estimator.fitting.time_budget import TimePlan
+from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
+from countless.spec import RESMADE, ModelSpec, SharedTextSpec
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
+from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
+from countless.workload import Asked
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress
+    from countless.train.recipe import ColumnsRecipe, Recipe, TextRecipe
+
+
+class Listener:
+    """Hears how a fit goes on; override what you want to show."""
+
+    def stage(self, name: str) -> None:
+        """A stage begins."""
+
+    def loading(self, done: int, expected: int | None) -> None:
+        """So many rows have come from PostgreSQL, of about so many, if it has a notion of it."""
+
+    def table(self, schema: Schema) -> None:
+        """The table has been read and encoded."""
+
+    def workload(self, asked: Asked) -> None:
+        """The workload has been read, and fits the table."""
+
+    def notice(self, message: str) -> None:
+        """Something was decided that the user should know of."""
+
+    def training(self, progress: Progress) -> None:
+        """A training step was made."""
+
+    def reading(self, reading: Reading) -> None:
+        """A pass over the table has gone on."""
+
+    def calibrating(self, done: int, total: int) -> None:
+        """A calibration query was answered."""
+
+
+# From so many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
+TEXT_SIZES = ((8_000_000, (64, 256, 1 << 14)), (200_000, (64, 256, 2_560)), (0, (32, 128, 1 << 9)))
+NARROW, WIDE = (256, 3), (512, 2)  # hidden units and blocks; the first is the paper's
+WIDE_FROM_ROWS, WIDE_FROM_PASSES = 100_000, 20.0  # over them, from which the wide network pays (docs/accuracy.md)
+LEAST_BITS = 0.5  # that every position counts for when units are shared out
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Learns the columns of a table, and its text columns.
+
+    It counts the rows of ``table`` and trains on those of ``sample``, which are the same, or some of them.
+    """
+
+    table: Table
+    sample: Table
+    options: FitOptions
+    backend: Backend
+    listener: Listener
+    plan: TimePlan
+    asked: Asked | None = None
+
+    def sections(self) -> tuple[Sections, dict[str, Any]]:
+        """The networks, with the counts of columns and of each text column, and how training went.
+
+        After an interrupt the remaining models stay untrained.
+        """
+        summaries = self._counts() if self.options.storage.summary else {}
+        networks: dict[str, StoredNetwork] = {}
+        report: dict[str, Any] = {"interrupted": False}
+        schema = self.table.schema
+        self.plan.start_training(bool(schema.texts))
+        if self.plan.extended:
+            self.listener.notice(late(self.plan))
+        bits = self._bits()
+        if schema.coded:
+            self.listener.stage("training")
+            recipe = self._columns_recipe(self.plan.training(0, bits))
+            networks[COLUMNS], columns_report = self._learned(recipe, COLUMNS, stopped=False)
+            report.update(columns_report)
+            if self.asked is not None:
+                report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
+        if schema.texts:
+            names = [column.name for column in schema.texts]
+            self.listener.stage(training_on_text(names))
+            text = self._text_recipe(self.plan.training(len(bits) - 1, bits))
+            networks[TEXT], text_report = self._learned(text, TEXT, report["interrupted"])
+            report["text"] = {"columns": names, **text_report}
+            report["interrupted"] |= text_report["interrupted"]
+        return Sections(networks, summaries), report
+
+    def _counts(self) -> dict[str, StoredSummary]:
+        """What is counted, by name. It comes before training, which gets the time that counting leaves."""
+        schema, found = self.table.schema, {}
+        if schema.coded:
+            self.listener.stage("counting pairs of columns")
+            meter = Meter(self.listener.reading, self.table.rows)
+            found[PAIRS] = StoredSummary(count_pairs(self.table, tell=meter.at).arrays())
+        for index, column in enumerate(schema.texts):
+            self.listener.stage(f"counting n-grams of {column.name}")
+            counts = count_ngrams_within(
+                self.table.strings[index].symbols,
+                len(column.characters),
+                self.plan.counting(len(schema.texts) - index),
+                self.plan.clock,
+                Meter(self.listener.reading, self.table.rows).at,
+            )
+            found[ngrams_of(index)] = StoredSummary(counts.arrays())
+        return found
+
+    def _bits(self) -> list[float]:
+        """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then text."""
+        schema = self.table.schema
+        found = []
+        if schema.coded:
+            found.append(sum(map(entropy, self.sample.symbol_counts)))
+        frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
+        if frequencies:
+            found.append(sum(float(each.sum()) / max(1, schema.rows) * entropy(each) for each in frequencies))
+        return found
+
+    def _columns_recipe(self, share: float | None) -> ColumnsRecipe:
+        from countless.train.recipe import ColumnsRecipe
+
+        schema, network = self.table.schema, self.options.network
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share)
+        orders, counts = orders_of(network, self.table), self.sample.symbol_counts
+
+        def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:
+            spec = ModelSpec(schema.sizes, hidden, blocks, embedding, orders, schema.groups, network.kind).narrowed()
+            if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
+                spec = with_units_by_entropy(spec, counts)
+            asked = None if self.asked is None else self.asked.sets
+            return ColumnsRecipe(spec, options, KINDS[network.kind].make(), asked, counts)
+
+        return recipe(*self._sizes(options.epochs_for(len(self.sample.matrix())), share, recipe))
+
+    def _sizes(
+        self, epochs: int | None, share: float | None, recipe: Callable[[int, int, int], ColumnsRecipe]
+    ) -> tuple[int, int, int]:
+        """The sizes of the columns' network: those it began with, or what pays in the time that there is."""
+        network, resources, rows = self.options.network, self.options.resources, len(self.sample.matrix())
+        if resources.resume and resources.checkpoint is not None:
+            for size in (NARROW, WIDE):
+                begun = sizes_of(network, size)
+                if is_spec_of(recipe(*begun).spec, resources.checkpoint):
+                    return begun
+        passes = float(epochs or math.inf)
+        is_given = network.hidden is not None and network.blocks is not None
+        if share is not None and rows >= WIDE_FROM_ROWS and not is_given:
+            wide = recipe(*sizes_of(network, WIDE))
+            passes = min(passes, passes_within(wide, self.sample, share))
+        return sizes_of(network, size_for(rows, passes))
+
+    def _text_recipe(self, share: float | None) -> TextRecipe:
+        from countless.train.recipe import TextRecipe
+
+        schema, trained_on = self.table.schema, self.sample.rows / self.table.rows
+        network = self.options.text_network
+        spec = text_spec(network, schema.texts, trained_on, schema.sizes)
+        return TextRecipe(spec, TrainOptions.of(self.options.training, TEXT_LEARNING_RATE, share), network.masking)
+
+    def _learned(self, recipe: Recipe, name: str, stopped: bool) -> tuple[StoredNetwork, dict[str, Any]]:
+        resources = self.options.resources
+        trained = self.backend.train(
+            recipe,
+            self.sample,
+            checkpoint=None if resources.checkpoint is None else checkpoint_of(resources.checkpoint, name),
+            resume=resources.resume,
+            stopped=stopped,
+            on_progress=self.listener.training,
+        )
+        return StoredNetwork.encoded(recipe.spec, trained.arrays, self.options.storage.dtype), trained.report
+
+
+def size_for(rows: int, passes: float) -> tuple[int, int]:
+    """Hidden units and blocks for a table of so many rows.
+
+    ``passes`` is how often a wide network would go through them in the time that there is.
+
+    >>> size_for(1_000_000, 25.0), size_for(1_000_000, 2.0), size_for(50_000, 90.0)
+    ((512, 2), (256, 3), (256, 3))
+    """
+    return WIDE if rows >= WIDE_FROM_ROWS and passes >= WIDE_FROM_PASSES else NARROW
+
+
+def sizes_of(network: Network, size: tuple[int, int]) -> tuple[int, int, int]:
+    """Hidden units, blocks and embedding: those of ``size`` where they are not given."""
+    hidden, blocks = size
+    return network.hidden or hidden, blocks if network.blocks is None else network.blocks, network.embedding
+
+
+def text_sizes(network: TextNetwork, characters: float) -> tuple[int, int, int]:
+    """Width, inner layer and buckets of n-grams for so many characters, in all rows and text columns.
+
+    >>> network = TextNetwork()
+    >>> text_sizes(network, 9_000_000), text_sizes(network, 5_000_000), text_sizes(network, 5_000)
+    ((64, 256, 16384), (64, 256, 2560), (32, 128, 512))
+    """
+    chosen = next(sizes for least, sizes in TEXT_SIZES if characters >= least)
+    given = (network.width, network.inner, network.buckets)
+    width, inner, buckets = (usual if own is None else own for own, usual in zip(given, chosen, strict=True))
+    return width, inner, buckets
+
+
+def text_spec(
+    network: TextNetwork, columns: Sequence[TextColumn], share: float, context: tuple[int, ...]
+) -> SharedTextSpec:
+    """The network for ``columns``, to be trained on this share of their rows.
+
+    ``context`` has the number of symbols of each position of the table's other columns.
+    """
+    width, inner, buckets = text_sizes(network, share * sum(sum(column.frequencies) for column in columns))
+    return SharedTextSpec.of(
+        [(column.characters, column.length) for column in columns],
+        width=width,
+        blocks=network.blocks,
+        heads=network.heads,
+        inner=inner,
+        grams=network.grams,
+        buckets=buckets,
+        context=context,
+        gaps=network.masking == "spans",
+    )
+
+
+def with_units_by_entropy(spec: ModelSpec, counts: Sequence[IntArray]) -> ModelSpec:
+    """``spec`` with more hidden units of the degrees at which positions tell more.
+
+    ``counts`` has the rows of each symbol of each position.
+    """
+    if len(spec.sizes) < 3:
+        return spec
+    bits = np.array([entropy(counts[position]) for position in spec.orders[0]])
+    wanted = (bits[:-1] + bits[1:]) / 2 + LEAST_BITS
+    edges = np.rint(np.cumsum(wanted) / wanted.sum() * spec.hidden).astype(int)
+    return replace(spec, units=tuple(np.diff(edges, prepend=0).tolist()))
+
+
+def late(plan: TimePlan) -> str:
+    """What to tell if reading a table left too little time to train."""
+    spent, budget, left = (round(seconds or 0.0) for seconds in (plan.spent, plan.budget, plan.left))
+    return (
+        f"reading the table took {spent} seconds of the {budget} that the fit has: it goes on for {left} seconds more, "
+        f"to train; for a better model give it more time, such as --budget {max(1, math.ceil(plan.spent / 20))}m"
+    )
+
+
+def passes_within(recipe: ColumnsRecipe, table: Table, seconds: float) -> float:
+    """About how often a network would go through the rows of ``table`` in so many seconds of training."""
+    from countless.train.recipe import pilot
+    from countless.train.speed import rows_per_second
+
+    speed = rows_per_second(pilot(recipe, table), CLOCKS[recipe.options.clock])
+    return speed * seconds / len(table.matrix())
+
+
+def is_spec_of(spec: ModelSpec, checkpoint: Path) -> bool:
+    """Whether a checkpoint holds the network that ``spec`` describes."""
+    from countless.train.checkpoint import saved_spec
+
+    return saved_spec(checkpoint) == spec.to_json()
+
+
+def training_on_text(names: Sequence[str]) -> str:
+    """The stage in which the text columns of these names are learned.
+
+    >>> training_on_text(["a", "b", "c"])
+    'training on the text of a, b and c'
+    """
+    *others, last = names
+    return f"training on the text of {' and '.join([', '.join(others), last] if others else [last])}"

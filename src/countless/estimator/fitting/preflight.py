@@ -1,0 +1,77 @@
+"""Every kind of question that calibration and evaluation ask, asked once of a few rows before training starts.
+
+Training takes minutes to hours, and calibration comes after it. A column that the database cannot be asked about must
+be told before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from countless.data.columns.names import exclude_option
+from countless.data.columns.schema import Schema
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.errors import CountlessError, DataError
+from countless.query.compile import Compiler
+from countless.workload import every_filter, every_pattern
+
+ROWS = 20  # of the table, which the questions are asked of
+
+
+def preflight(source: Source, schema: Schema) -> None:
+    """Ask ``source`` about every column of ``schema``, and read the same questions as a model would.
+
+    Raises:
+        DataError: a column cannot be asked about; the message names it and what to do.
+    """
+    clauses = dict(_clauses(source, schema))
+    try:
+        _ask(source, [clause for own in clauses.values() for clause in own])
+    except CountlessError:
+        for name, own in clauses.items():
+            with _Named(name):
+                _ask(source, own)
+        raise
+    compiler = Compiler(schema)
+    for name, own in clauses.items():
+        with _Named(name):
+            for clause in own:
+                compiler.compile(clause)
+
+
+def _clauses(source: Source, schema: Schema) -> Iterator[tuple[str, list[str]]]:
+    """The questions about each column, by its name."""
+    for column in schema.coded:
+        with _Named(column.name):
+            yield column.name, every_filter(column)
+    for text in schema.texts:
+        name = quote_identifier(text.name)
+        with _Named(text.name):
+            rows = source.rows(f"SELECT CAST({name} AS VARCHAR) FROM {source.table} WHERE {name} <> '' LIMIT {ROWS}")
+            yield text.name, every_pattern(text, [str(value) for (value,) in rows])
+
+
+def _ask(source: Source, clauses: list[str]) -> None:
+    """Count the rows of each clause among a few, in one statement: what the database cannot do, it says at once."""
+    cases = ", ".join(f"count(CASE WHEN {clause}\nTHEN 1 END)" for clause in clauses)
+    source.rows(f"SELECT {cases} FROM (SELECT * FROM {source.table} LIMIT {ROWS})")
+
+
+class _Named:
+    """Makes an error in its block one that names the column."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, GeneratorExit):
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            column = self._column
+            raise DataError(
+                f'random questions about "{column}" fail, so the model could not be calibrated ({reason}): '
+                f"leave the column out with {exclude_option(column)}"
+            ) from error

@@ -1,0 +1,74 @@
+"""What a model holds, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from countless.data.columns.schema import Schema
+from countless.data.summaries.ngrams import NGrams
+from countless.engine.columns.kernel import compiled
+from countless.engine.fusion.pair_bounds import Counts
+from countless.engine.runtimes import Runtimes
+from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredSummary, ngrams_of
+
+
+def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
+    """The columns of a table and what the sections of its model hold of them."""
+    return {
+        "rows": schema.rows,
+        "columns": [
+            {
+                "name": column.name,
+                "type": column.type,
+                "distinct": column.distinct,
+                "has_null": column.has_null,
+                "codes": column.size,
+                "digits": len(column.radices),
+                "grid_cells": None if column.grid is None else column.grid.cells,
+            }
+            for column in schema.coded
+        ],
+        "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in schema.left_out],
+        "texts": [
+            {
+                "name": column.name,
+                "type": column.type,
+                "distinct": column.distinct,
+                "distinct_is_estimate": column.estimated,
+                "has_null": column.has_null,
+                "characters": len(column.characters),
+                "rare_characters": len(column.rare),
+                "length": column.length,
+                "cut": column.cut,
+                "summary": _summary_facts(runtimes.summaries[index], sections.summaries.get(ngrams_of(index))),
+            }
+            for index, column in enumerate(schema.texts)
+        ],
+        "model": sections.networks[COLUMNS].spec if runtimes.columns else None,
+        "text_model": sections.networks[TEXT].spec if runtimes.texts else None,
+        "counts": _counts_facts(runtimes.counts, sections.summaries.get(PAIRS)),
+        "parameters": sum(network.weights.size for network in sections.networks.values()),
+        "kept_rows": len(sections.rows[KEPT]) if KEPT in sections.rows else 0,
+        "compiled": compiled() is not None,
+    }
+
+
+def without_history(report: dict[str, Any]) -> dict[str, Any]:
+    """The report of a training without what happened at each step."""
+    short = {name: value for name, value in report.items() if name != "history"}
+    if "text" in report:
+        short["text"] = without_history(report["text"])
+    return short
+
+
+def _summary_facts(ngrams: NGrams | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+    if ngrams is None or summary is None:
+        return None
+    facts = {"ngrams": len(ngrams), "threshold": ngrams.threshold, "bytes": summary.bytes}
+    return facts if ngrams.sampled is None else {**facts, "sampled_rows": ngrams.sampled}
+
+
+def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+    if counts is None or summary is None:
+        return None
+    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": summary.bytes}

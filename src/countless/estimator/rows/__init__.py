@@ -1,0 +1,1 @@
+"""Questions about single rows: samples, likelihoods, anomalies, completion."""

@@ -1,0 +1,157 @@
+"""A table whose missing cells have been filled in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from countless.data.atomic_files import format_of, write_whole
+from countless.data.columns.types import TEXT, quote_identifier, sql_literal
+from countless.data.frame import Frame
+from countless.data.sources.file_formats import quote_path
+from countless.data.sources.source import Source
+from countless.errors import DataError, SourceError
+
+INSERTED = 5_000  # rows that are handed to DuckDB at once
+
+
+@dataclass(frozen=True, eq=False)
+class Completed:
+    """The table, and what was filled in.
+
+    ``cells`` has a line for each cell that was: its row, counted from 0, its column, the value as DuckDB prints it, and
+    the probability that the model gives it. ``rows`` is how many the table has, and ``left`` how many of its texts are
+    missing and stay so.
+
+    ``names`` has what the table calls the columns of the model; those that it lacks come after its own. ``types`` are
+    the model's.
+    """
+
+    source: Source
+    cells: Frame
+    names: Mapping[str, str]
+    types: Mapping[str, str]
+    rows: int
+    left: int
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The completed table: all columns of the input in their order, and then those that it lacked."""
+        with _filled(self) as select:
+            described = self.source.rows(f"DESCRIBE {select}")
+            names, types = (tuple(str(line[place]) for line in described) for place in (0, 1))
+            rows = self.source.rows(f"SELECT {', '.join(map(_fetched, names, types))} FROM ({select})")
+        return Frame(names, types, tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in names))
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __str__(self) -> str:
+        return f"{self.frame}\n{self._told}"
+
+    def __repr__(self) -> str:
+        return f"<Completed: {self._told}>"
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The completed rows by the names of their columns."""
+        return self.frame.to_dicts()
+
+    def to_pandas(self) -> Any:
+        """The completed table as a pandas DataFrame."""
+        return self.frame.to_pandas()
+
+    def to_arrow(self) -> Any:
+        """The completed table as a pyarrow Table."""
+        return self.frame.to_arrow()
+
+    def to_polars(self) -> Any:
+        """The completed table as a polars DataFrame."""
+        return self.frame.to_polars()
+
+    @property
+    def _told(self) -> str:
+        return f"{len(self.cells):,} {'cell' if len(self.cells) == 1 else 'cells'} filled in, of {self.rows:,} rows"
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The completed row, if one row was given."""
+        if self.rows != 1:
+            raise DataError(f"there are {self.rows:,} rows: use .frame, or to_dicts()")
+        return self.to_dicts()[0]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the completed table to a CSV or Parquet file, by the ending of its name, whole or not at all."""
+        options = format_of(path)
+        with _filled(self) as select:
+            write_whole(path, lambda partial: self.source.run(f"COPY ({select}) TO {quote_path(partial)} ({options})"))
+
+
+@contextmanager
+def _filled(completed: Completed) -> Iterator[str]:
+    """SQL for the completed table; what was filled in is in a table of DuckDB's meanwhile."""
+    source, cells = completed.source, completed.cells
+    if not len(cells):
+        yield f"SELECT * FROM {source.table}"
+        return
+    names = list(dict.fromkeys(cells.columns[1]))
+    places = {name: place for place, name in enumerate(names)}
+    lines: dict[int, list[str | None]] = {}
+    for row, name, value in zip(*cells.columns[:3], strict=True):
+        lines.setdefault(row, [None] * len(names))[places[name]] = value
+    table = quote_identifier(f"{source.name}_filled")
+    source.run(
+        f"CREATE TEMP TABLE {table} (place BIGINT, {', '.join(f'f{place} VARCHAR' for place in range(len(names)))})"
+    )
+    try:
+        texts = [f"({', '.join([str(row), *map(_literal, values)])})" for row, values in lines.items()]
+        for first in range(0, len(texts), INSERTED):
+            source.run(f"INSERT INTO {table} VALUES {', '.join(texts[first : first + INSERTED])}")
+        yield _select(completed, places, table)
+    finally:
+        source.run(f"DROP TABLE {table}")
+
+
+def _select(completed: Completed, places: Mapping[str, int], table: str) -> str:
+    source = completed.source
+    held = {given: name for name, given in completed.names.items()}
+    selected = []
+    for given, kind in source.columns():
+        column, name = f"rows.{quote_identifier(given)}", held.get(given, "")
+        if name in places:
+            column = _merged(source, column, kind, f"filled.f{places[name]}", completed.types[name])
+        selected.append(f"{column} AS {quote_identifier(given)}")
+    selected += [
+        f"CAST(filled.f{place} AS {completed.types[name]}) AS {quote_identifier(name)}"
+        for name, place in places.items()
+        if name not in completed.names
+    ]
+    number = quote_identifier(f"{source.name}_place")  # no column of theirs is called so
+    numbered = f"SELECT *, row_number() OVER () - 1 AS {number} FROM {source.table}"
+    return (
+        f"SELECT {', '.join(selected)} FROM ({numbered}) AS rows "
+        f"LEFT JOIN {table} AS filled ON filled.place = rows.{number} ORDER BY rows.{number}"
+    )
+
+
+def _merged(source: Source, column: str, kind: str, filled: str, stored: str) -> str:
+    """SQL for a column and, where it is NULL, what was filled in: of its own type, unless that cannot hold it."""
+    if kind in (TEXT, stored):
+        return f"coalesce({column}, CAST({filled} AS {kind}))"
+    try:
+        source.rows(f"SELECT coalesce(CAST(NULL AS {kind}), CAST(NULL AS {stored}))")
+    except SourceError:
+        return f"coalesce(CAST(CAST({column} AS VARCHAR) AS {stored}), CAST({filled} AS {stored}))"
+    return f"coalesce({column}, CAST({filled} AS {stored}))"
+
+
+def _fetched(name: str, kind: str) -> str:
+    """SQL for a column as Python can have it: instants with a zone only as text, since they would need a package."""
+    return f"CAST({quote_identifier(name)} AS VARCHAR)" if kind.endswith("TIME ZONE") else quote_identifier(name)
+
+
+def _literal(text: str | None) -> str:
+    return "NULL" if text is None else sql_literal(text, TEXT)

@@ -1,0 +1,167 @@
+"""Filling in what is missing in given rows."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import IntArray
+from countless.data.columns.digits import to_digits
+from countless.data.columns.schema import Column, Schema
+from countless.data.encoding.recoding import MISSING, Recoded, Rows, opened
+from countless.data.frame import Frame
+from countless.engine.distributions.completion import Completions
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.sampling import sample_each
+from countless.errors import DataError
+from countless.estimator.answers.values import Values
+from countless.estimator.rows.completed import Completed
+from countless.estimator.rows.likelihood import Watch, symbols_of
+from countless.estimator.rows.text_evidence import completions_of
+
+TRIES = 20  # a string that is NULL so often stays missing
+MIDDLE = 0.5  # of a cell's values the one in the middle stands for all
+
+
+@dataclass(frozen=True)
+class CompletionOptions:
+    """What to fill in, and how.
+
+    ``columns`` are those to fill in (None is all that the model has codes for). With ``draws`` values are drawn by
+    their probabilities, each given those drawn before in its row; otherwise each is the most likely one.
+    """
+
+    columns: tuple[str, ...] | None = None
+    draws: bool = False
+    seed: int | None = None
+
+
+@dataclass
+class _Cells:
+    """What was filled in."""
+
+    rows: list[int] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    values: list[str | None] = field(default_factory=list)
+    probabilities: list[float] = field(default_factory=list)
+
+    def add(self, rows: IntArray, column: str, values: Sequence[str | None], probabilities: Sequence[float]) -> None:
+        """Some cells of a column."""
+        self.rows += rows.tolist()
+        self.columns += [column] * len(rows)
+        self.values += values
+        self.probabilities += probabilities
+
+    def frame(self) -> Frame:
+        """All cells, by row."""
+        order = np.argsort(np.array(self.rows, dtype=np.int64), kind="stable").tolist()
+        columns = (self.rows, self.columns, self.values, self.probabilities)
+        return Frame(
+            ("row", "column", "value", "probability"),
+            ("BIGINT", "VARCHAR", "VARCHAR", "DOUBLE"),
+            tuple([column[place] for place in order] for column in columns),
+        )
+
+
+def complete(
+    schema: Schema, runtimes: Runtimes, rows: Any, options: CompletionOptions, watch: Watch | None = None
+) -> Completed:
+    """The rows with their missing cells filled in."""
+    wanted = _wanted(schema, options)
+    source = opened(rows, schema, holes=True)
+    cells, left = _Cells(), 0
+    with Recoded(source, schema) as recoded:
+        filler = _Filler(schema, runtimes, wanted, np.random.default_rng(options.seed) if options.draws else None)
+        for some in recoded.chunks():
+            filler.fill(some, cells)
+            left += sum(text.count(None) for text in some.texts if text is not None and not options.draws)
+            if watch is not None:
+                watch(some.first + len(some), recoded.rows)
+        names = {schema.names[index]: name for index, name in recoded.columns.items()}
+        total = recoded.rows
+    types = {column.name: column.type for column in schema.columns}
+    return Completed(source, cells.frame(), names, types, total, left)
+
+
+class _Filler:
+    """Fills in chunks of rows, one column after the other."""
+
+    def __init__(
+        self, schema: Schema, runtimes: Runtimes, wanted: Sequence[int], rng: np.random.Generator | None
+    ) -> None:
+        self.schema, self.runtimes, self.rng = schema, runtimes, rng
+        columns = [index for index in wanted if not schema.columns[index].is_text]
+        ranks = {position: rank for rank, position in enumerate(runtimes.columns[0].order)} if columns else {}
+        self.columns = sorted(columns, key=lambda index: ranks[schema.positions(index)[0]])
+        self.texts = [schema.text_index(index) for index in wanted if schema.columns[index].is_text]
+        self.values = {index: Values(schema.coded[index]) for index in columns}
+
+    def fill(self, rows: Rows, cells: _Cells) -> None:
+        """Fill in every missing cell of the wanted columns; NULL itself is no value to fill in."""
+        symbols = symbols_of(self.schema, rows.codes)
+        for index in self.columns:
+            column, positions = self.schema.coded[index], self.schema.positions(index)
+            missing = np.flatnonzero(rows.codes[:, index] == MISSING)
+            if not len(missing) or not column.null:
+                continue
+            texts = [None if text is None else [text[row] for row in missing] for text in rows.texts]
+            found = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
+            if self.rng is None:
+                entries = typical(found, column)
+                values = [self.values[index].at(code, MIDDLE) for code in found.codes[entries].tolist()]
+            else:
+                entries = found.at(self.rng.random(len(found)))
+                values = self.values[index].drawn(found.codes[entries], self.rng)
+                for position, digits in zip(positions, to_digits(found.codes[entries], column.radices), strict=True):
+                    symbols[missing, position] = digits
+            cells.add(rows.first + missing, column.name, values, found.probabilities[entries].tolist())
+        for index in self.texts:
+            self._draw_texts(rows, index, symbols, cells)
+
+    def _draw_texts(self, rows: Rows, index: int, symbols: IntArray, cells: _Cells) -> None:
+        """Draw the missing strings of a text column; NULL is drawn again, but not for ever."""
+        assert self.rng is not None
+        column, runtime, texts = self.schema.texts[index], self.runtimes.texts[index], rows.texts[index]
+        missing = np.array([row for row in range(len(rows)) if texts is None or texts[row] is None], dtype=np.int64)
+        for _ in range(TRIES):
+            drawn = sample_each(runtime, column.letters, symbols[missing], self.rng) if len(missing) else []
+            there = np.array([value.text is not None for value in drawn], dtype=np.bool_)
+            kept = [value for value in drawn if value.text is not None]
+            chances = [math.exp(value.log_probability) for value in kept]
+            cells.add(rows.first + missing[there], column.name, [value.text for value in kept], chances)
+            missing = missing[~there]
+
+
+def typical(found: Completions, column: Column) -> IntArray:
+    """The entry of each row to choose: the most likely one.
+
+    No cell of a grid is likely, unless it is of a single value. If such a one is not the most likely, it is the cell
+    that has as much probability below it as above.
+    """
+    best = found.best()
+    if column.grid is None:
+        return best
+    single = np.append(np.array(column.grid.distinct) == 1, True)  # NULL too
+    return np.where(single[found.codes[best]], best, found.at(np.full(len(found), MIDDLE)))
+
+
+def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
+    """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
+    if options.columns is None:
+        return list(range(len(schema.columns if options.draws else schema.coded)))
+    found = []
+    for name in options.columns:
+        index = schema.find(name)
+        if index is None:
+            close = difflib.get_close_matches(name, schema.names, 1)
+            hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(schema.names)}"
+            raise DataError(f'the model holds no column "{name}" to fill in: {hint}')
+        if schema.columns[index].is_text and not options.draws:
+            raise DataError(f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out')
+        found.append(index)
+    return sorted(set(found))

@@ -1,0 +1,118 @@
+"""How likely a model finds given rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.data.columns.digits import to_digits
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import TextColumn, encode
+from countless.data.encoding.recoding import UNSEEN, Recoded, Rows, opened
+from countless.engine.distributions.likelihood import row_log_probabilities
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.conditional import log_probabilities as text_log_probabilities
+
+Watch = Callable[[int, int], None]  # is told how many rows are done, and how many there are
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihoods:
+    """Some rows, from the one at ``first`` on, and the log-probability of what the model holds of each.
+
+    ``codes`` (rows, columns) have NULL's own code where NULL is a value; ``impossible`` (rows, columns, text last) are
+    the values that the model does not hold, which are left out of ``seen``. ``texts`` (rows, text columns) is the
+    part of ``seen`` that each of the ``strings`` has.
+    """
+
+    first: int
+    codes: IntArray
+    impossible: BoolArray
+    seen: FloatArray
+    texts: FloatArray
+    strings: tuple[list[str | None] | None, ...]
+
+    @property
+    def log_probabilities(self) -> FloatArray:
+        """Of whole rows: minus infinity where something is impossible."""
+        return np.where(self.impossible.any(axis=1), -np.inf, self.seen)
+
+
+def log_prob(schema: Schema, runtimes: Runtimes, rows: Any) -> FloatArray:
+    """The natural logarithm of each row's probability."""
+    with Recoded(opened(rows, schema), schema) as recoded:
+        found = [some.log_probabilities for some in likelihoods(schema, runtimes, recoded)]
+    return np.concatenate([np.zeros(0), *found])
+
+
+def likelihoods(
+    schema: Schema, runtimes: Runtimes, recoded: Recoded, watch: Watch | None = None
+) -> Iterator[Likelihoods]:
+    """What the model says of all rows, some at a time."""
+    for rows in recoded.chunks():
+        yield _likelihoods(schema, runtimes, rows)
+        if watch is not None:
+            watch(rows.first + len(rows), recoded.rows)
+
+
+def symbols_of(schema: Schema, codes: IntArray) -> IntArray:
+    """The symbols (rows, positions) of codes (rows, columns): MASK where there is no code."""
+    symbols = np.tile(np.array(schema.sizes, dtype=np.int64), (len(codes), 1))
+    for index, column in enumerate(schema.coded):
+        known = np.flatnonzero(codes[:, index] >= 0)
+        for position, digits in zip(
+            schema.positions(index), to_digits(codes[known, index], column.radices), strict=True
+        ):
+            symbols[known, position] = digits
+    return symbols
+
+
+def _rare_shares(column: TextColumn, texts: Sequence[str | None]) -> FloatArray:
+    """For each text, the logarithm of the shares that its rare characters have in UNKNOWN, as the model has them.
+
+    A character that never occurred is taken for the rarest.
+    """
+    unknown = sum(count for _, count in column.rare)
+    shares = {character: math.log(count / unknown) for character, count in column.rare}
+    least, known = min(shares.values(), default=0.0), set(column.characters)
+    return np.array(
+        [sum(shares.get(one, least) for one in (text or "")[: column.length] if one not in known) for text in texts]
+    )
+
+
+def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
+    codes = rows.codes.copy()
+    impossible = np.zeros((len(rows), len(schema.names)), dtype=np.bool_)
+    seen = np.zeros(len(rows))
+    for index, column in enumerate(schema.coded):
+        if column.has_null:
+            codes[rows.nulls[:, index], index] = column.null
+            impossible[:, index] = codes[:, index] == UNSEEN
+        else:
+            impossible[:, index] = (codes[:, index] == UNSEEN) | rows.nulls[:, index]
+        if column.grid is not None:
+            # A cell's rows are spread evenly over its values, as for a question about one of them.
+            spread = np.append(np.log(column.grid.distinct), np.zeros(1 + column.has_null))  # the last for no code
+            seen -= spread[np.maximum(codes[:, index], -1)]
+    symbols = symbols_of(schema, codes)
+    if schema.coded:
+        seen += row_log_probabilities(runtimes.columns, symbols)
+    texts = np.zeros((len(rows), len(schema.texts)))
+    for index, text in enumerate(schema.texts):
+        values = rows.texts[index]
+        if values is None:
+            continue
+        strings = encode(text, values)
+        texts[:, index] = text_log_probabilities(runtimes.texts[index], strings.symbols, strings.lengths, symbols)
+        texts[:, index] += _rare_shares(text, values)
+        if not text.has_null:
+            nulls = np.array([value is None for value in values], dtype=np.bool_)
+            impossible[:, schema.index_of_text(index)] = nulls
+            texts[nulls, index] = 0.0
+    with np.errstate(invalid="ignore"):
+        return Likelihoods(rows.first, codes, impossible, seen + texts.sum(axis=1), texts, rows.texts)

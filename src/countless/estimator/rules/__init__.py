@@ -1,9 +1,0 @@
-"""Rules that a person expects of counts, and how often a model's answers break them.
-
-``cases.py`` draws questions that go together, ``literals.py`` knows what to ask of a column, and ``measure.py`` asks
-and judges.
-"""
-
-from countless.estimator.rules.measure import Finding, measure
-
-__all__ = ["Finding", "measure"]

@@ -1,0 +1,204 @@
+"""Is a model still true of its table? Its columns and its answers, beside those of fresh rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.data.encoding.recoding import Recoded
+from countless.data.encoding.schema_growth import conformed
+from countless.data.sources.source import Source
+from countless.engine.runtimes import Runtimes
+from countless.errors import CountlessError
+from countless.estimator.answers.estimate import Estimate, q_error
+from countless.estimator.arguments import require_columns
+from countless.estimator.estimator import Estimator
+from countless.estimator.updating.drift import Drift, Parted, column_drift, parted, text_drift
+from countless.workload import mixed_clauses
+
+SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
+SOME_ROWS = 10  # of the sample: a query with fewer has no q-error worth the name
+PAIRS_TOLD = 5
+TOLD = 3  # reasons in one line
+DEVIATIONS = 3.0  # by which a coverage may fall short of its level, by chance
+PLACES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Random questions: the share whose truth its error bar holds, of which ``level`` should be, and the q-errors.
+
+    Those ``fitted`` are of the calibration's questions, when the model was fitted or last updated.
+    """
+
+    queries: int
+    level: float
+    coverage: float
+    q_errors: dict[str, float | None]
+    fitted: dict[str, float | None]
+
+    @property
+    def shortfall(self) -> float:
+        """How far the coverage is below its level, beyond chance."""
+        chance = DEVIATIONS * math.sqrt(self.level * (1 - self.level) / self.queries)
+        return max(0.0, self.level - self.coverage - chance)
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a model compares with its table by now. Every measure is a share, and may be as large as ``threshold``."""
+
+    rows: int  # that the model knows
+    table_rows: int
+    sample: int
+    threshold: float
+    columns: tuple[Drift, ...]
+    pairs: tuple[Parted, ...]  # the pairs of columns that have changed most
+    answers: Answered | None
+
+    @property
+    def drifted(self) -> tuple[str, ...]:
+        """The columns that are too far from what the model holds, the farthest first."""
+        far = sorted((found for found in self.columns if found.drift > self.threshold), key=lambda found: -found.drift)
+        return tuple(found.column for found in far)
+
+    @property
+    def growth(self) -> float:
+        """How many more rows there are, as a share; negative if there are fewer."""
+        return self.table_rows / self.rows - 1
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is past the threshold."""
+        found = []
+        if abs(self.growth) > self.threshold:
+            found.append(f"{self.table_rows:,} rows instead of {self.rows:,}")
+        for name in self.drifted:
+            drift = next(item for item in self.columns if item.column == name)
+            moved = f"{drift.moved.what}: {drift.moved.model:.1%} in the model, {drift.moved.table:.1%} in the table"
+            found.append(f"{name} has drifted by {drift.drift:.1%} ({moved})")
+        found += [
+            f"{' and '.join(pair.columns)} no longer go together in {pair.drift:.1%} of the rows"
+            for pair in self.pairs
+            if pair.drift > self.threshold
+        ]
+        if self.answers is not None and self.answers.shortfall > self.threshold:
+            found.append(f"{self.answers.coverage:.0%} of error bars hold instead of {self.answers.level:.0%}")
+        return tuple(found)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is past the threshold."""
+        return not self.reasons
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        answers = None if self.answers is None else {**asdict(self.answers), "shortfall": self.answers.shortfall}
+        return {
+            "ok": self.ok,
+            "reasons": list(self.reasons),
+            "rows": self.rows,
+            "table_rows": self.table_rows,
+            "sample": self.sample,
+            "threshold": self.threshold,
+            "drifted": list(self.drifted),
+            "columns": [found.to_json() for found in self.columns],
+            "pairs": [asdict(pair) for pair in self.pairs],
+            "answers": answers,
+        }
+
+    def __str__(self) -> str:
+        if self.ok:
+            return "the model is still true"
+        reasons = self.reasons
+        more = [f"and {len(reasons) - TOLD} more"] if len(reasons) > TOLD else []
+        return f"the model is no longer true: {'; '.join([*reasons[:TOLD], *more])}"
+
+
+def check(
+    estimator: Estimator,
+    runtimes: Runtimes,
+    table: Any,
+    *,
+    sample: int | None,
+    queries: int,
+    threshold: float,
+    seed: int,
+) -> Check:
+    """The estimator beside the rows of ``table``: :meth:`countless.Estimator.check`."""
+    schema = estimator.schema
+    source = Source.open(table)
+    require_columns(source, schema.names)
+    total = source.count()
+    if total == 0:
+        raise CountlessError("the table has no rows: there is nothing to compare the model with")
+    some = source if sample is None or sample >= total else source.sampled(sample, seed)
+    columns, pairs = _columns(estimator, runtimes, some)
+    answers = _answers(estimator, some, total, queries, seed) if queries and estimator.calibration.queries else None
+    return Check(schema.rows, total, min(total, sample or total), threshold, columns, pairs, answers)
+
+
+def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
+    schema = estimator.schema
+    codes, texts = [], [list[str | None]() for _ in schema.texts]
+    with Recoded(some, schema) as recoded:
+        for rows in recoded.chunks(1 << 16):
+            codes.append(rows.codes)
+            for own, found in zip(texts, rows.texts, strict=True):
+                own.extend(found or ())
+    every = np.concatenate(codes)
+    drifts = [
+        column_drift(column, _marginal(estimator, runtimes, index), every[:, index])
+        for index, column in enumerate(schema.coded)
+    ]
+    counted = runtimes.counts
+    apart = [] if counted is None else parted(counted.pairs, schema.coded, every, drifts)
+    drifts += [
+        text_drift(column, runtimes.summaries[index], schema.rows, texts[index])
+        for index, column in enumerate(schema.texts)
+    ]
+    return tuple(drifts), tuple(pair for pair in apart[:PAIRS_TOLD] if pair.drift > 0)
+
+
+def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArray:
+    """The rows of every code of a column: counted, or as the model has them."""
+    if runtimes.counts is not None:
+        return runtimes.counts.pairs.counts[index].astype(np.float64)
+    found = estimator.joint([estimator.schema.coded[index].name])
+    rows = np.zeros(estimator.schema.coded[index].size)
+    rows[found.codes[:, 0]] = found.rows
+    return rows
+
+
+def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> Answered:
+    """What becomes of random questions with literals from the table; each is answered for the rows it has by now."""
+    rows = conformed(some, estimator.schema, strict=False)
+    clauses = mixed_clauses(estimator.schema, rows, queries, seed)
+    counts = rows.counts(clauses)
+    sampled = rows.count()
+    answers = estimator.estimate_many(clauses, table_rows=total)
+    inside = [_holds(answer, count, sampled, total) for answer, count in zip(answers, counts, strict=True)]
+    errors = [
+        q_error(answer.rows, count * total / sampled)
+        for answer, count in zip(answers, counts, strict=True)
+        if sampled == total or count >= SOME_ROWS
+    ]
+    fitted = [q_error(query.estimate, query.rows) for query in estimator.calibration.queries]
+    level = estimator.calibration.level
+    return Answered(len(answers), level, float(np.mean(inside)), _quantiles(errors), _quantiles(fitted))
+
+
+def _holds(answer: Estimate, count: int, sampled: int, total: int) -> bool:
+    """Whether the error bar holds the truth, or one that a sample with ``count`` such rows may well come from."""
+    if sampled == total:
+        return answer.low <= count <= answer.high
+    chance, factor = 2 * math.sqrt(count + 1), total / sampled
+    return answer.low <= factor * (count + chance) and factor * (count - chance) <= answer.high
+
+
+def _quantiles(errors: list[float]) -> dict[str, float | None]:
+    return {name: float(np.percentile(errors, place)) if errors else None for name, place in PLACES.items()}

@@ -1,0 +1,209 @@
+"""The models of a table that has grown, learned one after the other from what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.data.encoding.schema_growth import Growth
+from countless.data.encoding.table import Table, position_counts
+from countless.data.summaries.count_updates import added_ngrams, added_pairs
+from countless.data.summaries.ngrams import NGrams, count_ngrams
+from countless.engine.runtimes import Runtimes
+from countless.estimator.fitting.learning import Listener, training_on_text
+from countless.estimator.fitting.model_kinds import KINDS
+from countless.estimator.updating.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
+from countless.estimator.updating.weight_inheritance import Heritage, heritages, inherited, inherited_context
+from countless.options import UpdateOptions
+from countless.spec import ModelSpec, SharedTextSpec
+from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, StoredSummary, ngrams_of
+from countless.train.options import LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
+
+if TYPE_CHECKING:
+    from countless.train.task import Task
+
+BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
+LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
+PEAK = 0.5  # of the fit's learning rate
+WARMUP = 0.1
+MOST_ROWS = 2_000_000  # that are learned from, old and new together
+UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of the seed
+
+
+@dataclass(frozen=True)
+class Effort(UpdateOptions):
+    """The options of an update, and what follows from how the model was fitted."""
+
+    def seconds(self, report: Mapping[str, Any]) -> float | None:
+        """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
+        if self.budget is not None or self.epochs is not None:
+            return self.budget
+        return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
+
+    def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
+        """The options to go on with a model in its share of the time; ``report`` tells how it was fitted."""
+        fitted = report.get("options", {})
+        budget = None if self.budget is None else self.budget * share
+        if self.budget is None and self.epochs is None:
+            budget = _seconds(report)
+        return TrainOptions(
+            epochs=self.epochs,
+            budget=budget,
+            batch=fitted.get("batch"),
+            learning_rate=self.learning_rate or PEAK * float(fitted.get("learning_rate", usual_rate)),
+            warmup=WARMUP,
+            masking=str(fitted.get("masking", "uniform")),
+            clock=str(fitted.get("clock", "wall")),
+            seed=self.seed,
+            held_out=0.0,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Relearner:
+    """Learns old rows and the ``new`` ones of a table together.
+
+    ``stored`` are the sections as they were, ``runtimes`` the same made ready, and ``report`` tells how they were
+    fitted. If ``whole``, the old rows are all that there were.
+    """
+
+    stored: Sections
+    runtimes: Runtimes
+    report: Mapping[str, Any]
+    growth: Growth
+    new: Table
+    old: Old
+    whole: bool
+    effort: Effort
+    listener: Listener
+    networks: dict[str, StoredNetwork] = field(default_factory=dict)
+    summaries: dict[str, StoredSummary] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=lambda: {"interrupted": False})
+
+    def sections(self) -> tuple[Sections, dict[str, Any]]:
+        """The sections as they are now, and how it went: bits of the new rows and of the old ones, before and after."""
+        if self.growth.schema.coded:
+            self._learn_columns()
+        if self.growth.schema.texts:
+            self._learn_texts()
+        for index in range(len(self.growth.schema.texts)):
+            self._count_ngrams(index)
+        rows = {KEPT: self._kept_rows(self.stored.rows[KEPT])} if KEPT in self.stored.rows else {}
+        return Sections(self.networks, self.summaries, rows), self.told
+
+    @cached_property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.effort.seed, UPDATE_STREAM])
+
+    @cached_property
+    def _together(self) -> Old:
+        """Old rows, and then new ones."""
+        return mixed(self.old, rows_of(self.new), self.growth.old.rows, MOST_ROWS, self._rng)
+
+    @cached_property
+    def _matrix(self) -> NDArray[Any] | None:
+        return matrix_of(self._together, self.growth.schema.sizes) if self.growth.schema.coded else None
+
+    @cached_property
+    def _heritages(self) -> list[Heritage]:
+        counted = self.runtimes.counts
+        return heritages(self.growth, None if counted is None else counted.pairs.counts)
+
+    @property
+    def _text_share(self) -> float:
+        """The share of the time that the text columns get: each as much as all other columns together."""
+        texts = len(self.growth.schema.texts)
+        return texts / (texts + bool(self.growth.schema.coded))
+
+    def _learn_columns(self) -> None:
+        from countless.train.columns import ColumnsTask
+
+        schema, matrix = self.growth.schema, self._matrix
+        assert matrix is not None
+        counts = [np.bincount(matrix[:, position], minlength=size) for position, size in enumerate(schema.sizes)]
+        if self.runtimes.counts is not None:
+            self.listener.stage("adding to the counts of pairs of columns")
+            pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
+            self.summaries[PAIRS] = StoredSummary(pairs.arrays())
+            counts = position_counts(schema.coded, pairs.counts)
+        network = self.stored.networks[COLUMNS]
+        spec = replace(ModelSpec.from_json(network.spec), sizes=schema.sizes)
+        options = self.effort.options(self.report, LEARNING_RATE, 1.0 - self._text_share)
+        start = inherited(network.weights, self._heritages, counts)
+        task = ColumnsTask(matrix, spec, options, KINDS[spec.kind].make(), start=start)
+        self.listener.stage("training")
+        self.networks[COLUMNS], told = self._learned(task, options, network)
+        self.told.update(told)
+
+    def _learn_texts(self) -> None:
+        from countless.train.text import TextTask
+
+        network, names = self.stored.networks[TEXT], [column.name for column in self.growth.schema.texts]
+        options = self.effort.options(self.report.get("text", {}), TEXT_LEARNING_RATE, self._text_share)
+        spec = SharedTextSpec.from_json(network.spec)
+        spec = replace(spec, context=self.growth.schema.sizes) if spec.context else spec
+        start = inherited_context(network.weights, self._heritages)
+        masking = "spans" if spec.gaps else "prefix"
+        task = TextTask(
+            self._together.strings, spec, options, masking, self._matrix, self.growth.schema.groups, start=start
+        )
+        self.listener.stage(training_on_text(names))
+        self.networks[TEXT], told = self._learned(task, options, network)
+        self.told["text"] = {"columns": names, **told}
+        self.told["interrupted"] |= told["interrupted"]
+
+    def _count_ngrams(self, index: int) -> None:
+        if (name := ngrams_of(index)) not in self.stored.summaries:
+            return
+        column = self.growth.schema.texts[index].name
+        self.listener.stage(f"counting n-grams of {column}")
+        summary, before = self._summary(index), self.runtimes.summaries[index]
+        self.summaries[name] = StoredSummary(summary.arrays())
+        counts = {"before": 0 if before is None else len(before), "after": len(summary)}
+        self.told["text"].setdefault("ngrams", {})[column] = counts
+
+    def _summary(self, index: int) -> NGrams:
+        """The n-grams of old and new rows: counted again where the old ones are at hand, or else added."""
+        new = self.new.strings[index].symbols
+        if self.whole:
+            every = np.concatenate([self.old.strings[index].symbols, new])
+            return count_ngrams(every, len(self.growth.schema.texts[index].characters))
+        summary = self.runtimes.summaries[index]
+        assert summary is not None
+        return added_ngrams(summary, new)
+
+    def _kept_rows(self, before: StoredRows) -> StoredRows:
+        """As many rows as were kept before, of the old ones among these and of the new ones."""
+        count = len(before)
+        some = mixed(from_file(self.growth, before), rows_of(self.new), self.growth.old.rows, count, self._rng)
+        return kept_rows(some, count, self.effort.seed)
+
+    def _learned(
+        self, task: Task, options: TrainOptions, before: StoredNetwork
+    ) -> tuple[StoredNetwork, dict[str, Any]]:
+        from countless.train.retraining import retrain
+
+        fresh = max(1, round(task.rows * self.new.rows / self.growth.schema.rows))  # they are the last ones
+        again = retrain(task, options, fresh, stopped=self.told["interrupted"], on_progress=self.listener.training)
+        told = {
+            "unit": task.unit,
+            "epochs": again.trained.report["epochs"],
+            "training_seconds": again.trained.report["seconds"],
+            "learned_rows": task.rows,
+            "interrupted": again.trained.interrupted,
+            "bits_before": again.bits_before,
+            "bits_after": again.bits_after,
+            "options": again.trained.report["options"],
+        }
+        return StoredNetwork.encoded(task.spec, again.trained.arrays, before.weights.dtype), told
+
+
+def _seconds(report: Mapping[str, Any]) -> float:
+    """The time to learn a model again that was fitted in so long."""
+    seconds = report.get("seconds")
+    return USUAL_BUDGET if seconds is None else max(LEAST_BUDGET, BUDGET_SHARE * float(seconds))

@@ -1,0 +1,142 @@
+"""Old rows to learn along with new ones, so that they are not forgotten: drawn from the model itself, or real ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import IntArray
+from countless.data.columns.schema import Schema
+from countless.data.columns.text import Strings, encode
+from countless.data.encoding.schema_growth import Growth, conformed, encoded
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
+from countless.engine.distributions.ancestral import ancestral_rows
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.sampling import Drawn, sample_each
+from countless.store import StoredRows
+
+AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
+CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
+
+
+@dataclass(frozen=True, eq=False)
+class Old:
+    """Some old rows: symbols (rows, positions) of the new schema, and the strings of each text column."""
+
+    symbols: IntArray
+    strings: tuple[Strings, ...]
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def chosen(self, places: IntArray) -> Old:
+        """The rows at some places, which may come several times."""
+        return Old(self.symbols[places], tuple(Strings(s.symbols[places], s.lengths[places]) for s in self.strings))
+
+
+def rows_of(table: Table) -> Old:
+    """All rows of an encoded table."""
+    if table.schema.coded:
+        return Old(table.matrix(), table.strings)
+    return Old(np.empty((len(table.strings[0].symbols), 0), dtype=np.int64), table.strings)
+
+
+def drawn(growth: Growth, runtimes: Runtimes, count: int, seconds: float | None, seed: int) -> Old:
+    """``count`` rows that the model would write; fewer if ``seconds`` are over before."""
+    rng, started = np.random.default_rng(seed), time.monotonic()
+    parts: list[Old] = []
+    found = 0
+    while found < count and (seconds is None or not parts or time.monotonic() - started < seconds):
+        parts.append(_drawn(growth, runtimes, min(AT_ONCE, count - found), rng))
+        found += len(parts[-1])
+    return joined(parts)
+
+
+def _drawn(growth: Growth, runtimes: Runtimes, count: int, rng: np.random.Generator) -> Old:
+    schema = growth.old
+    symbols = np.empty((count, 0), dtype=np.int64)
+    if schema.coded:
+        symbols = ancestral_rows(runtimes.columns, count, rng)
+        symbols = symbols[_valid(schema, symbols)]
+    strings = []
+    for before, after, runtime in zip(schema.texts, growth.schema.texts, runtimes.texts, strict=True):
+        found = sample_each(runtime, before.letters, symbols, rng)
+        strings.append(encode(after, [_text(value, before.length) for value in found]))
+    moved = growth.moved(symbols) if schema.coded else symbols
+    return Old(moved, tuple(strings))
+
+
+def joined(parts: Sequence[Old]) -> Old:
+    """The rows of several parts."""
+    strings = tuple(
+        Strings(np.concatenate([part.symbols for part in own]), np.concatenate([part.lengths for part in own]))
+        for own in zip(*(part.strings for part in parts), strict=True)
+    )
+    return Old(np.concatenate([part.symbols for part in parts]), strings)
+
+
+def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
+    """Rows of the old table, which is at hand: at most ``count`` of them."""
+    source = Source.open(table)
+    if source.count() > count:
+        source = source.sampled(count, seed)
+    return rows_of(encoded(conformed(source, growth.schema), growth.schema))
+
+
+def kept_rows(rows: Old, count: int, seed: int) -> StoredRows:
+    """A random sample of so many rows, for the model file."""
+    places = np.random.default_rng(seed).permutation(len(rows))[:count]
+    some = rows.chosen(np.sort(places))
+    return StoredRows(_small(some.symbols), some.strings)
+
+
+def from_file(growth: Growth, kept: StoredRows) -> Old:
+    """The rows that are kept in the model file, with the new codes."""
+    symbols = kept.symbols.astype(np.int64)
+    return Old(growth.moved(symbols) if growth.old.columns else symbols, kept.strings)
+
+
+def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator) -> Old:
+    """Old and new rows in the shares that they have in the table, at most ``most`` in all."""
+    total = old_rows + len(new)
+    size = min(total, most)
+    fresh = min(len(new), max(1, round(size * len(new) / total)))
+    old_places = _repeated(len(old), size - fresh, rng)
+    new_places = rng.permutation(len(new))[:fresh]
+    return joined([old.chosen(old_places), new.chosen(new_places)])
+
+
+def matrix_of(rows: Old, sizes: tuple[int, ...]) -> NDArray[Any]:
+    """The symbols in the smallest signed type that training can index with."""
+    widest = max(sizes, default=1)
+    return rows.symbols.astype(np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32)
+
+
+def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:
+    """``count`` places of so many rows, each about as often as any other."""
+    times = -(-count // max(1, rows))
+    return np.concatenate([np.empty(0, dtype=np.int64), *(rng.permutation(rows) for _ in range(times))])[:count]
+
+
+def _valid(schema: Schema, symbols: IntArray) -> NDArray[np.bool_]:
+    """The rows whose digits all make codes."""
+    valid = np.ones(len(symbols), dtype=np.bool_)
+    for index, column in enumerate(schema.coded):
+        valid &= np.ravel_multi_index(tuple(symbols[:, schema.positions(index)].T), column.radices) < column.size
+    return valid
+
+
+def _text(value: Drawn, length: int) -> str | None:
+    if value.text is None or not value.cut:
+        return value.text
+    return value.text[:length].ljust(length + 1, CUT_MARK)
+
+
+def _small(symbols: IntArray) -> NDArray[Any]:
+    return symbols.astype(np.min_scalar_type(int(symbols.max(initial=0))))

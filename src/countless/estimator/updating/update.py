@@ -1,0 +1,131 @@
+"""A model that follows its table: new rows are learned along with old ones, and what was counted is added to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from countless.data.encoding.recoding import opened
+from countless.data.encoding.schema_growth import Growth, conformed, encoded, grown
+from countless.data.sources.fingerprints import digest_of, table_digest
+from countless.data.sources.source import Source
+from countless.engine.runtimes import Runtimes
+from countless.errors import DataError, TrainingError
+from countless.estimator.calibration.conformal import Calibration
+from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.fit import TABLE, LoggingListener
+from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.salvage import CALIBRATION, Salvage
+from countless.estimator.updating.relearning import MOST_ROWS, Effort, Relearner
+from countless.estimator.updating.replay import Old, drawn, from_file, from_table
+from countless.spec import RESMADE, ModelSpec
+from countless.store import COLUMNS, KEPT, Sections
+from countless.train import require_torch
+
+FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
+DRAWING = 0.2  # of the time to train, for drawing
+MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # old rows that are drawn from the model; of a table with text
+
+
+def update(
+    estimator: Estimator,
+    sections: Sections,
+    runtimes: Runtimes,
+    rows: Any,
+    replay: Any,
+    effort: Effort,
+    listener: Listener | None,
+) -> Estimator:
+    """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
+    started = time.monotonic()
+    _require_trainable(sections)
+    listener = listener or LoggingListener()
+    schema = estimator.schema
+    listener.stage("reading the new rows")
+    given = table_digest(rows)
+    source = conformed(opened(rows, schema), schema)
+    digest = digest_of(source.fingerprint())
+    if message := _learned_before(estimator.report, digest, given):
+        listener.notice(message)
+    growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
+    new = encoded(source, growth.schema)
+    old, told = _replayed(growth, estimator, sections, runtimes, replay, effort, listener)
+    whole = told not in (FROM_MODEL, FROM_FILE) and len(old) == schema.rows
+    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, whole, effort, listener)
+    found, trained = learner.sections()
+    entry = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rows": new.rows,
+        "rows_before": schema.rows,
+        "new_codes": growth.new_values,
+        "replay": told,
+        "replayed_rows": len(old),
+        "digest": digest,
+        **trained,
+    }
+    report = {
+        **estimator.report,
+        "interrupted": trained["interrupted"],
+        "updates": [*estimator.report.get("updates", ()), entry],
+    }
+    raw = Estimator(growth.schema, found, report=report)
+    listener.stage("calibrating")
+    updated = raw
+    with Salvage(CALIBRATION, report, listener):
+        updated = raw.calibrated(_calibration(estimator.calibration, raw, source))
+    entry["seconds"] = round(time.monotonic() - started, 1)
+    return updated
+
+
+def _learned_before(report: Mapping[str, Any], digest: str, table: str | None) -> str | None:
+    """A warning if the model knows these rows already: those of an earlier update, or the table it was fitted on."""
+    twice = "they will count twice: give only rows that are new"
+    for entry in report.get("updates", ()):
+        if entry.get("digest") == digest:
+            return f"the model learned these rows before, in the update of {entry.get('when')}; {twice}"
+    if table is not None and report.get(TABLE) == table:
+        return f"these rows are the table that the model was fitted on; {twice}"
+    return None
+
+
+def _require_trainable(sections: Sections) -> None:
+    """Say before any work what would fail after it."""
+    require_torch("updating")
+    network = sections.networks.get(COLUMNS)
+    if network is not None and (kind := ModelSpec.from_json(network.spec).kind) != RESMADE:
+        raise TrainingError(f"a model of kind {kind!r} cannot be updated: fit the whole table again with countless fit")
+
+
+def _replayed(
+    growth: Growth,
+    estimator: Estimator,
+    sections: Sections,
+    runtimes: Runtimes,
+    replay: Any,
+    effort: Effort,
+    listener: Listener,
+) -> tuple[Old, str]:
+    """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
+    if replay is None:
+        replay = FROM_FILE if KEPT in sections.rows else FROM_MODEL
+    if isinstance(replay, str) and replay == FROM_FILE:
+        if KEPT not in sections.rows:
+            raise DataError("the model file keeps no rows (fit --keep-rows): replay those of the model, or a table")
+        return from_file(growth, sections.rows[KEPT]), FROM_FILE
+    if isinstance(replay, str) and replay == FROM_MODEL:
+        listener.stage("drawing old rows from the model")
+        most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN
+        seconds = effort.seconds(estimator.report)
+        seconds = None if seconds is None else DRAWING * seconds
+        return drawn(growth, runtimes, min(growth.old.rows, most), seconds, effort.seed), FROM_MODEL
+    listener.stage("reading old rows")
+    return from_table(growth, replay, MOST_ROWS, effort.seed), "table"
+
+
+def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
+    """The same questions: what was counted is added to, and the model answers anew."""
+    clauses = [query.where for query in before.queries]
+    truths = [query.rows + more for query, more in zip(before.queries, new.counts(clauses), strict=True)]
+    return Calibration(tuple(raw.calibration_queries(clauses, truths)), before.level)

@@ -1,0 +1,44 @@
+"""What a query optimizer expects without a model: DuckDB's own guess."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.estimator.answers.estimate import Estimate
+from countless.evaluation.baselines.base import Baseline, answered
+
+
+class DuckDbGuess(Baseline):
+    """The number of rows that DuckDB's optimizer expects a filter to keep. It has no error bar.
+
+    It keeps the least and the greatest value of every column and a guess how many there are, as DuckDB tells them.
+    """
+
+    method = "duckdb-guess"
+
+    def __init__(self, table: Any) -> None:
+        source = Source.open(table)
+        self.rows = source.count()
+        self._table = source.sampled(self.rows, 0)  # a table of its own, of which it has statistics
+        told = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
+        kept = self._table.rows(f"SELECT {told} FROM {self._table.table} LIMIT 1")
+        self.bytes = sum(len(str(statistics).encode()) for row in kept for statistics in row)
+
+    def estimate(self, where: str) -> Estimate:
+        """The number of rows that ``where`` keeps."""
+        started = time.perf_counter()
+        explained = self._table.rows(f"EXPLAIN (FORMAT JSON) SELECT * FROM {self._table.table} WHERE {where}\n")
+        share = min(1.0, _expected(json.loads(explained[0][1])) / self.rows)
+        return answered(self.method, where, self.rows, (share, 0.0, 1.0), started)
+
+
+def _expected(plan: Any) -> float:
+    """The estimate at the top of a plan, or at the topmost operator that has one."""
+    for operator in plan:
+        told = operator.get("extra_info", {}).get("Estimated Cardinality")
+        return float(told) if told is not None else _expected(operator["children"])
+    return 0.0

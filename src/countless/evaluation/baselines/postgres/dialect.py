@@ -1,0 +1,110 @@
+"""DuckDB's types and clauses, as PostgreSQL writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TIMES
+from countless.errors import UnknownColumnError, UnsupportedQueryError
+from countless.query.parse import parse, span_of
+
+NUMERIC = "NUMERIC"
+TYPES = {
+    **dict.fromkeys(INTEGERS, NUMERIC),  # such as have no counterpart: unsigned ones, and those of 128 bits
+    "TINYINT": "SMALLINT",
+    "UTINYINT": "SMALLINT",
+    "SMALLINT": "SMALLINT",
+    "USMALLINT": "INTEGER",
+    "INTEGER": "INTEGER",
+    "UINTEGER": "BIGINT",
+    "BIGINT": "BIGINT",
+    "FLOAT": "REAL",
+    "DOUBLE": "DOUBLE PRECISION",
+    "BOOLEAN": "BOOLEAN",
+    **dict.fromkeys(TIMES, "TIMESTAMP"),
+    "DATE": "DATE",
+    "TIME": "TIME",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+}
+assert set(TYPES) == INTEGERS | FLOATS | TIMES | {"BOOLEAN"}
+# How sqlglot names the types of DuckDB's that PostgreSQL has not.
+CASTS = {
+    **dict.fromkeys((exp.DType.UBIGINT, exp.DType.INT128, exp.DType.UINT128), exp.DType.DECIMAL),
+    exp.DType.UTINYINT: exp.DType.SMALLINT,
+    exp.DType.USMALLINT: exp.DType.INT,
+    exp.DType.UINT: exp.DType.BIGINT,
+    exp.DType.TIMESTAMP_S: exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMP_MS: exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMP_NS: exp.DType.TIMESTAMP,
+}
+
+
+def postgres_type(duckdb_type: str) -> str:
+    """The type of PostgreSQL's in which a column is kept: TEXT for what has no other.
+
+    >>> [postgres_type(kind) for kind in ("UINTEGER", "HUGEINT", "DECIMAL(10,2)", "VARCHAR", "TIMESTAMP_NS")]
+    ['BIGINT', 'NUMERIC', 'DECIMAL(10,2)', 'TEXT', 'TIMESTAMP']
+    """
+    if DECIMAL.fullmatch(duckdb_type):
+        return duckdb_type
+    return TYPES.get(duckdb_type, "TEXT")
+
+
+def internal_name(place: int) -> str:
+    """What a column is called in PostgreSQL, whose own names are short, tell case apart, and are sometimes taken.
+
+    >>> internal_name(3)
+    'c3'
+    """
+    return f"c{place}"
+
+
+def translate(where: str, names: Sequence[str], own: Sequence[str] | None = None) -> str:
+    r"""The clause in PostgreSQL's SQL, with the names that the columns have there: internal ones, or ``own``.
+
+    >>> translate("\"Since When\" > DATE '2020-01-31' AND contains(city, '5%')", ["city", "Since When"])
+    "c1 > CAST('2020-01-31' AS DATE) AND c0 LIKE '%5!%%' ESCAPE '!'"
+    >>> translate("Since = 3", ["since"], ["since"])
+    '"since" = 3'
+    """
+    places = {name.casefold(): place for place, name in enumerate(names)}
+    tree = parse(where).copy()
+    for column in list(tree.find_all(exp.Column)):
+        place = places.get(column.name.casefold())
+        if place is None:
+            raise UnknownColumnError(f'the table has no column "{column.name}"', where, span_of(column, where))
+        new = exp.column(internal_name(place)) if own is None else exp.column(own[place], quoted=True)
+        if column is tree:
+            tree = new
+        else:
+            column.replace(new)
+    try:
+        return tree.transform(_rewrite).sql("postgres")
+    except (ValueError, TypeError) as error:  # what sqlglot cannot write
+        raise UnsupportedQueryError(f"PostgreSQL has no such clause: {error}") from None
+
+
+def _rewrite(node: exp.Expr) -> exp.Expr:
+    """One node as PostgreSQL understands it."""
+    match node:
+        case exp.DataType() if node.this in CASTS:
+            return exp.DataType(this=CASTS[node.this])
+        case exp.Contains() | exp.StartsWith() | exp.EndsWith() if isinstance(node.expression, exp.Literal):
+            return _like(node)
+        case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape) and "\\" in node.expression.name:
+            return exp.Escape(this=node.copy(), expression=exp.Literal.string(""))  # to DuckDB it is a plain character
+        case _:
+            return node
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    """A search for a piece as LIKE, of which PostgreSQL's planner has an opinion."""
+    piece = node.expression.name
+    for special in "!%_":
+        piece = piece.replace(special, "!" + special)
+    before = "" if isinstance(node, exp.StartsWith) else "%"
+    after = "" if isinstance(node, exp.EndsWith) else "%"
+    like = exp.Like(this=node.this.copy(), expression=exp.Literal.string(before + piece + after))
+    return exp.Escape(this=like, expression=exp.Literal.string("!"))

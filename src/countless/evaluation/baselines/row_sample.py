@@ -1,0 +1,56 @@
+"""A random sample of rows, scanned."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from countless.data.columns.digits import from_digits
+from countless.data.columns.schema import Schema
+from countless.data.encoding.table import Table
+from countless.evaluation.baselines.base import Encoded, stored_bytes
+from countless.region import Region
+from countless.workload import count_codes
+
+Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
+
+
+class RowSample(Encoded):
+    """The share of matching rows in a sample, with Wilson's interval around it.
+
+    It samples the encoded table. Of a column with a grid it knows a row's cell and not its value, so that a row counts
+    by the share of its cell that matches: more exact than a sample of the values would be for a range, and less for
+    a combination of filters that part the rows of one cell.
+    """
+
+    method = "row-sample"
+
+    def __init__(self, table: Table, share: float = 0.01, seed: int = 0) -> None:
+        super().__init__(table)
+        size = max(1, round(table.rows * share))
+        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
+        schema = Schema(size, table.schema.coded, table.schema.left_out)
+        self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
+        self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.coded)))
+
+    def _answer(self, region: Region) -> tuple[float, float, float]:
+        return wilson(count_codes(self._sample, region) / self._sample.rows, self._sample.rows)
+
+
+def _sampled_bytes(sample: Table, index: int) -> int:
+    """What the values of one column take; of a grid, as many as its knots do in the mean. NULL takes nothing."""
+    column = sample.schema.coded[index]
+    lengths = stored_bytes(column)
+    if column.grid is not None:
+        return round(sample.rows * float(lengths.mean())) if len(lengths) else 0
+    digits = tuple(sample.codes[position] for position in sample.schema.positions(index))
+    return int(np.append(lengths, 0)[from_digits(digits, column.radices)].sum())
+
+
+def wilson(share: float, size: int) -> tuple[float, float, float]:
+    """A share of a sample of so many rows, and the bounds of Wilson's interval at 90%."""
+    z2 = Z90 * Z90 / size
+    center = (share + z2 / 2) / (1 + z2)
+    spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)
+    return share, max(0.0, center - spread), min(1.0, center + spread)

@@ -1,0 +1,164 @@
+"""Where a model's errors are, and whose they are: all of it, for one model on its table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from countless.data.sources.source import Source
+from countless.errors import DataError
+from countless.estimator.arguments import require_columns
+from countless.estimator.estimator import Estimator
+from countless.evaluation.diagnosis.answered import Answered, Question, Tell
+from countless.evaluation.diagnosis.blame import Blamed, blamed
+from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
+from countless.evaluation.diagnosis.questions import given_questions, random_questions
+from countless.evaluation.diagnosis.settling import CHUNK, Effort, settle
+from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
+from countless.workload import Query
+
+WORST = 20
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The errors of a model: by kinds of queries, by column and pair, the sampler's against its own, and the worst."""
+
+    answers: tuple[Answered, ...]
+    columns: tuple[Suspect, ...]
+    pairs: tuple[Suspect, ...]
+    worst: tuple[Blamed, ...]
+    effort: Effort
+    passed_over: int = 0  # queries of a workload that ask about text
+
+    @property
+    def q_error(self) -> dict[str, float]:
+        """Quantiles of the factor between estimate and truth."""
+        return quantiles([item.q_error for item in self.answers])
+
+    @property
+    def sampler_error(self) -> dict[str, float]:
+        """Quantiles of the factor between the estimate and the model's own answer."""
+        return quantiles([item.sampler_error for item in self.answers])
+
+    @property
+    def model_error(self) -> dict[str, float]:
+        """Quantiles of the factor between the model's own answer and the truth."""
+        return quantiles([item.model_error for item in self.answers])
+
+    @property
+    def by_filters(self) -> tuple[Group, ...]:
+        """The q-errors by the number of filters."""
+        return by_filters(self.answers)
+
+    @property
+    def by_truth(self) -> tuple[Group, ...]:
+        """The q-errors by the true count."""
+        return by_truth(self.answers)
+
+    @property
+    def by_direction(self) -> tuple[Group, ...]:
+        """The q-errors of answers that are too large, too small, and right."""
+        return by_direction(self.answers)
+
+    @property
+    def own(self) -> dict[str, int]:
+        """How many of the model's own answers are exact, settled, and still moving."""
+        found = Counter(item.own.how for item in self.answers)
+        return {how: found[how] for how in ("exact", "settled", "moving")}
+
+    @property
+    def samplers(self) -> int:
+        """For how many queries the sampler's is the larger part of the error."""
+        return sum(item.is_samplers for item in self.answers)
+
+    @property
+    def blamed_columns(self) -> list[tuple[tuple[str, ...], int]]:
+        """Sets of columns that are to blame among the worst, and how often."""
+        sets = Counter(item.blame.columns for item in self.worst if item.blame is not None and not item.blame.whole)
+        return sorted(sets.items(), key=lambda item: (-item[1], len(item[0]), item[0]))
+
+    def to_json(self, *, answers: bool = False) -> dict[str, Any]:
+        """Plain data; with ``answers``, of every query too."""
+        facts: dict[str, Any] = {
+            "queries": len(self.answers),
+            "passed_over": self.passed_over,
+            "q_error": self.q_error,
+            "by_filters": [group.to_json() for group in self.by_filters],
+            "by_truth": [group.to_json() for group in self.by_truth],
+            "by_direction": [group.to_json() for group in self.by_direction],
+            "columns": [suspect.to_json() for suspect in self.columns],
+            "pairs": [suspect.to_json() for suspect in self.pairs],
+            "sampler": {
+                "sampler_error": self.sampler_error,
+                "model_error": self.model_error,
+                "larger_part": self.samplers,
+                "larger_part_of_worst": sum(item.blame is None for item in self.worst),
+                "own_answers": self.own,
+                "most_particles": self.effort.most,
+                "agree_within": round(self.effort.agree - 1, 6),
+            },
+            "worst": [item.to_json() for item in self.worst],
+        }
+        return facts | {"answers": [item.to_json() for item in self.answers]} if answers else facts
+
+
+def diagnose(
+    estimator: Estimator,
+    table: Any,
+    *,
+    queries: int = 1000,
+    seed: int = 0,
+    filters: tuple[int, int] | None = None,
+    workload: Sequence[Query] | None = None,
+    particles: int | None = None,
+    effort: Effort | None = None,
+    tell: Tell = lambda stage, done, total: None,
+) -> Diagnosis:
+    """Ask random queries, or those of a ``workload``, and find out where the errors are and whose they are.
+
+    ``filters`` is the least and the largest number of them in a random query. ``particles`` fixes how many the answers
+    under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
+    """
+    schema, source, effort = estimator.schema, Source.open(table), effort or Effort()
+    if not schema.coded:
+        raise DataError(
+            "the model is of text alone, and only columns are diagnosed: "
+            "use countless evaluate --patterns mix, or countless bench text"
+        )
+    require_columns(source, schema.names)
+    if workload is None:
+        asked = random_questions(schema, source, queries, seed, filters, tell)
+    else:
+        tell("reading the workload", 0, len(workload))
+        asked = given_questions(schema, source, workload)
+    answers = _answers(estimator, asked, particles, effort, tell)
+    names = [column.name for column in schema.coded]
+    bad = [item for item in answers if item.q_error > 1.0]
+    worst = sorted(bad, key=lambda item: -item.q_error)[:WORST]
+    return Diagnosis(
+        answers,
+        suspect_columns(answers, names),
+        suspect_pairs(answers, names),
+        blamed(estimator, source, worst, tell),
+        effort,
+        0 if workload is None else len(workload) - len(asked),
+    )
+
+
+def _answers(
+    estimator: Estimator, asked: Sequence[Question], particles: int | None, effort: Effort, tell: Tell
+) -> tuple[Answered, ...]:
+    estimates = []
+    for first in range(0, len(asked), CHUNK):
+        tell("answering", first, len(asked))
+        clauses = [question.where for question in asked[first : first + CHUNK]]
+        estimates += estimator.estimate_many(clauses, particles=particles)
+    tell("answering", len(asked), len(asked))
+    own = settle(estimator, asked, estimates, effort, particles, tell)
+    return tuple(
+        Answered(question, estimate.rows, found)
+        for question, estimate, found in zip(asked, estimates, own, strict=True)
+    )

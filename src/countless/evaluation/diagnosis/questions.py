@@ -1,0 +1,70 @@
+"""The queries to diagnose by: random ones, or those of a workload, each with its filters and its true count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from countless.data.columns.schema import Schema
+from countless.data.sources.source import Source
+from countless.errors import DataError
+from countless.evaluation.diagnosis.answered import Question, Tell
+from countless.query.conjuncts import Part, parts, together
+from countless.workload import Query, paper_filters
+
+PAPER = (5, 12)  # filters of a query
+FEW_COLUMNS = 2 * PAPER[0]
+SCANNED = 64  # queries that are counted in one scan
+CHECKED = 32  # queries of a workload that are counted again
+
+
+def usual_filters(schema: Schema) -> tuple[int, int]:
+    """The paper's 5 to 12 filters, or any number of a table with so few columns that most would be in every query."""
+    return PAPER if len(schema.coded) >= FEW_COLUMNS else (1, max(1, len(schema.coded)))
+
+
+def random_questions(
+    schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] | None, tell: Tell
+) -> list[Question]:
+    """Random queries of the paper's kind with so many filters each, counted by DuckDB."""
+    drawn = paper_filters(schema, source, count, seed, filters or usual_filters(schema))
+    clauses = [" AND ".join(found) for found in drawn]
+    counts: list[int] = []
+    for first in range(0, len(clauses), SCANNED):
+        tell("counting", first, len(clauses))
+        counts += source.counts(clauses[first : first + SCANNED], SCANNED)
+    tell("counting", len(clauses), len(clauses))
+    return [Question(where, filters_of(schema, where), rows) for where, rows in zip(clauses, counts, strict=True)]
+
+
+def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) -> list[Question]:
+    """The queries of a workload, but for those that ask about text.
+
+    Their counts are believed if the first of them are the table's.
+    """
+    if not queries:
+        raise DataError("the workload holds no queries: make one with countless evaluate --save")
+    asked = [Question(query.where, filters_of(schema, query.where), query.rows) for query in queries]
+    texts = {text.name for text in schema.texts}
+    found = [question for question in asked if not texts.intersection(question.columns)]
+    if not found:
+        raise DataError("every query of the workload asks about text, and only columns are diagnosed: leave it out")
+    counted = source.counts([together(question.filters) for question in found[:CHECKED]])
+    for question, rows in zip(found, counted, strict=False):
+        if rows != question.truth:
+            raise DataError(
+                f"the workload has {question.truth:,} rows and the table {rows:,} where {question.where}: "
+                "give the table that it was counted on, or draw new queries"
+            )
+    return found
+
+
+def filters_of(schema: Schema, where: str) -> tuple[Part, ...]:
+    """The filters of a clause, with the model's names for the columns; a name it does not know stays as it is."""
+    return tuple(replace(part, columns=tuple(_names(schema, part.columns))) for part in parts(where, schema))
+
+
+def _names(schema: Schema, written: Iterable[str]) -> Iterable[str]:
+    for name in written:
+        index = schema.find(name)
+        yield name if index is None else schema.names[index]

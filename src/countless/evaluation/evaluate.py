@@ -1,0 +1,172 @@
+"""How good are the answers? Random queries, their true counts from DuckDB, and what the estimates made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from countless.data.columns.schema import Schema
+from countless.data.sources.source import Source
+from countless.errors import DataError, QueryError
+from countless.estimator.answers.estimate import Estimate, q_error
+from countless.estimator.arguments import require_columns
+from countless.estimator.calibration.bands import FILTERS, PREDICTED, band
+from countless.estimator.calibration.conformal import LEVEL, width
+from countless.query.parse import parse
+from countless.workload import Query, both_clauses, contains_clauses, paper_clauses, pattern_clauses, questions_by_kind
+from countless.workload.questions import KINDS as QUESTION_KINDS
+
+QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+REFUSED = "refused"  # the method of an estimate that stands for a question that was not answered
+SOME_ROWS = 10  # from so many true rows on, an error of a row or two is small
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Estimates beside the truth."""
+
+    method: str
+    queries: tuple[Query, ...]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def q_errors(self) -> list[float]:
+        """One q-error per query."""
+        return [
+            q_error(estimate.rows, query.rows) for query, estimate in zip(self.queries, self.estimates, strict=True)
+        ]
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of queries whose truth lies within the error bar."""
+        return float(np.mean(self._inside)) if self.queries else None
+
+    @property
+    def width(self) -> float | None:
+        """The median factor between the ends of an error bar, both at least one row."""
+        return float(np.median(self._widths)) if self.queries else None
+
+    @property
+    def refused(self) -> int:
+        """How many questions were refused; each counts as an answer of no rows."""
+        return sum(estimate.method == REFUSED for estimate in self.estimates)
+
+    @property
+    def _inside(self) -> list[bool]:
+        return [e.low <= query.rows <= e.high for query, e in zip(self.queries, self.estimates, strict=True)]
+
+    @property
+    def _widths(self) -> list[float]:
+        return [width(estimate.low, estimate.high) for estimate in self.estimates]
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as plain data."""
+        kinds = [query.kind for query in self.queries]
+        times = [estimate.ms for estimate in self.estimates]
+        some = [error for error, query in zip(self.q_errors, self.queries, strict=True) if query.rows >= SOME_ROWS]
+        return {
+            "q_error": _quantiles(self.q_errors),
+            "q_error_10_rows": _quantiles(some),
+            "latency_ms": {"p50": float(np.percentile(times, 50)), "p99": float(np.percentile(times, 99))},
+            "coverage": self.coverage,
+            "width": self.width,
+            "queries": len(self.queries),
+            "refused": self.refused,
+            "queries_10_rows": len(some),
+            "method": self.method,
+            "by_class": self._told(sorted(set(kinds) - {""}), kinds),
+        }
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Summaries by the number of columns that a query asks about, and by the predicted rows."""
+        filters = [_columns_asked(query.where) for query in self.queries]
+        return {
+            "by_filters": self._told(FILTERS, [band(FILTERS, count) for count in filters]),
+            "by_estimate": self._told(PREDICTED, [band(PREDICTED, estimate.rows) for estimate in self.estimates]),
+        }
+
+    def _told(self, labels: Iterable[str], label_of: Sequence[str]) -> dict[str, Any]:
+        """A short summary of each group of queries; that of an empty one has nothing but nulls."""
+        found = {}
+        for label in labels:
+            places = [place for place, own in enumerate(label_of) if own == label]
+            part = Evaluation(
+                self.method, tuple(self.queries[i] for i in places), tuple(self.estimates[i] for i in places)
+            )
+            bars = {"coverage": part.coverage, "width": part.width}
+            found[label] = {"queries": len(places), "refused": part.refused, **_quantiles(part.q_errors), **bars}
+        return found
+
+    def worst(self, count: int = 5) -> list[tuple[float, Query, Estimate]]:
+        """The queries with the largest q-errors."""
+        ranked = sorted(zip(self.q_errors, self.queries, self.estimates, strict=True), key=lambda item: -item[0])
+        return ranked[:count]
+
+
+def random_workload(
+    schema: Schema, table: Any, count: int, seed: int, patterns: str | None = None, kinds: bool = False
+) -> list[Query]:
+    """``count`` of the paper's random queries on ``table``, with their true counts.
+
+    With ``kinds`` they are questions as people ask them, about ``count`` in all, as many of each kind.
+
+    They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
+    paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
+    """
+    source = Source.open(table)
+    require_columns(source, schema.names)
+    if patterns is not None and not schema.texts:
+        raise DataError("the model has no text column to draw patterns from: leave out --patterns")
+    if patterns == "both" and not schema.coded:
+        raise DataError("the model has no column but text: --patterns both asks about columns too")
+    if patterns == "both":
+        asked = both_clauses(schema, source, count, seed)
+    elif kinds:
+        asked = questions_by_kind(source, -(-count // len(QUESTION_KINDS)), seed, schema.names)
+    elif patterns is None and schema.coded:
+        asked = [(where, "") for where in paper_clauses(schema, source, count, seed)]
+    else:
+        draw = pattern_clauses if patterns == "mix" else contains_clauses
+        shares = [draw(column, source, -(-count // len(schema.texts)), seed) for column in schema.texts]
+        asked = [clause for share in shares for clause in share][:count]
+    counts = source.counts([where for where, _ in asked])
+    return [Query(where, rows, kind) for (where, kind), rows in zip(asked, counts, strict=True)]
+
+
+def _quantiles(errors: Sequence[float]) -> dict[str, float | None]:
+    return {name: float(np.percentile(errors, place)) if errors else None for name, place in QUANTILES.items()}
+
+
+def _columns_asked(where: str) -> int:
+    return len({column.name.casefold() for column in parse(where).find_all(exp.Column)})
+
+
+def or_refused(answer: Callable[[str], Estimate]) -> Callable[[str], Estimate]:
+    """``answer``, with an estimate of no rows in place of an error about the question."""
+
+    def answer_or_refuse(where: str) -> Estimate:
+        try:
+            return answer(where)
+        except QueryError:
+            return Estimate(where, 0.0, 0.0, 0.0, 0.0, LEVEL, REFUSED, exact=False, ms=0.0)
+
+    return answer_or_refuse
+
+
+def evaluate(
+    answer: Callable[[str], Estimate],
+    queries: Sequence[Query],
+    method: str,
+    on_query: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Answer every query and put the answers beside the truth. ``answer`` may be an estimator's or a baseline's."""
+    estimates = []
+    for done, query in enumerate(queries, 1):
+        estimates.append(answer(query.where))
+        if on_query is not None:
+            on_query(done, len(queries))
+    return Evaluation(method, tuple(queries), tuple(estimates))

@@ -1,0 +1,162 @@
+"""A predicate on one column, evaluated on that column's distinct values in DuckDB: what it means.
+
+Of a column with a grid it has the knots only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+from sqlglot import exp
+
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import FLOATS, TEXT, sql_literal
+from countless.data.sources.source import first_line
+from countless.errors import (
+    QueryError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    QueryTypeError,
+    UnsupportedQueryError,
+)
+from countless.query.sandbox.as_written import columns_of
+from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
+from countless.query.sql import written
+
+SIGNED = frozenset({"0.0", "-0.0", "nan"})  # DuckDB holds 0.0 and -0.0 for equal, but 1 / 0.0 > 0 and 1 / -0.0 < 0
+TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
+Codes = Any  # a set of a column's values: a BoolArray over its codes, or the Language of a text column
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL.
+
+    It is not ``certain`` if it depends on the sign of a zero or of NaN, of which both kinds have the same code.
+    """
+
+    true: Codes
+    false: Codes
+    certain: bool = True
+
+
+class Dictionary:
+    """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._number = owner()
+
+    def truth(self, index: int | None, predicate: exp.Expr) -> Truth:
+        """Where ``predicate``, which names no column but ``schema.coded[index]``, is true and where it is false.
+
+        Without a column (``index`` None) the predicate is a constant and the arrays have one element.
+        """
+        renamed = predicate.transform(lambda node: exp.column("value") if isinstance(node, exp.Column) else node)
+        condition = f"({written(renamed)}) AND TRUE"
+        try:
+            with borrowed() as sandbox:
+                source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index)
+                ((truth,),) = sandbox.ask(
+                    f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
+                    f"'' ORDER BY code) FROM (SELECT code, {condition} AS truth FROM {source})",
+                    condition,
+                )
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
+        size = 1 if index is None else len(_texts(self.schema.coded[index]))
+        signed = [] if index is None else _signed(self.schema.coded[index])
+        if len(letters) != size + len(signed):
+            raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
+        same = all(letters[code] == letters[size + place] for place, code in enumerate(signed))
+        return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE), same)
+
+    def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
+        """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
+
+        A string literal takes on the column's type; anything else keeps its own.
+        """
+        found = []
+        for node in nodes:
+            sql = written(node)
+            found.append(f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})")
+        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in found)
+        try:
+            with borrowed() as sandbox:
+                rows = sandbox.ask(f"SELECT {selected}", ", ".join(found))
+        except duckdb.Error:
+            return None
+        return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
+
+    def check(self, condition: str) -> None:
+        """Let DuckDB read ``condition``, whose columns have the names of ``binding``, and say what it objects to.
+
+        An expression that is too deep for DuckDB as a whole may be answered in parts.
+        """
+        try:
+            with borrowed() as sandbox:
+                name = f"rows_{self._number}"
+                if not sandbox.has(name, self._number):
+                    sandbox.table(name, self._number, f"CREATE TEMP TABLE {name} ({columns_of(self.schema)})")
+                sandbox.ask(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        except QueryTooLargeError as error:
+            if error.message != TOO_DEEP:
+                raise
+
+    def folded(self, function: str, characters: Sequence[str]) -> list[str]:
+        """What ``function`` (lower or upper) makes of each character."""
+        with borrowed() as sandbox:
+            rows = sandbox.run(f"SELECT {function}(unnest($1::VARCHAR[]))", [list(characters)])
+        return [row[0] for row in rows]
+
+    def members(self, regexes: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
+        """For each of ``regexes``, which are about one character, which of ``characters`` match."""
+        quoted = (sql_literal(regex, TEXT) for regex in regexes)  # as constants, so that each is compiled once
+        selected = ", ".join(f"list(regexp_full_match(character, {regex}) ORDER BY place)" for regex in quoted)
+        listed = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
+        with borrowed() as sandbox:
+            rows = sandbox.run(f"SELECT {selected} FROM ({listed})", [list(characters)])
+        return [list(found or ()) for found in rows[0]]
+
+    def _table(self, sandbox: Sandbox, index: int) -> str:
+        name, column = f"domain_{self._number}_{index}", self.schema.coded[index]
+        if not sandbox.has(name, self._number):
+            texts, signed = _texts(column), _signed(column)
+            sandbox.table(
+                name,
+                self._number,
+                f"CREATE TEMP TABLE {name} AS SELECT code, CAST(text AS {column.type}) AS value "
+                "FROM (SELECT unnest($texts::VARCHAR[]) AS text, unnest(range($size::BIGINT)) AS code)",
+                {"texts": texts, "size": len(texts)},
+            )
+            for place, code in enumerate(signed):
+                sandbox.run(f"INSERT INTO {name} SELECT {len(texts) + place}, -value FROM {name} WHERE code = {code}")
+        return name
+
+
+def _texts(column: Column) -> list[str | None]:
+    return [*column.values, None] if column.has_null else list(column.values)
+
+
+def _signed(column: Column) -> list[int]:
+    """The codes that stand for two values which only their sign tells apart."""
+    return [code for code, text in enumerate(column.values) if text in SIGNED] if column.type in FLOATS else []
+
+
+def explain_error(error: duckdb.Error) -> QueryError:
+    """DuckDB's error as one of ours."""
+    message = first_line(error).split("Error: ", 1)[-1]
+    if isinstance(error, duckdb.ParserException):
+        return QuerySyntaxError(f"DuckDB cannot read this: {message}")
+    if "GROUP BY" in message or "aggregate" in message.lower():
+        return UnsupportedQueryError("an aggregate has no value for a single row: only filters on rows can be counted")
+    if isinstance(error, duckdb.CatalogException):
+        return UnsupportedQueryError(f"DuckDB does not know this: {message}")
+    return QueryTypeError(f"the types do not fit: {message}")

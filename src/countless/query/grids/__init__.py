@@ -1,0 +1,1 @@
+"""Clauses on columns that are stored as a grid: ranges between cuts of a line."""

@@ -1,0 +1,125 @@
+"""Comparisons with constants as ranges between cuts of a line, for a column whose values are not all known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from sqlglot import exp
+
+from countless.query.domain_search import FLIPPED
+from countless.query.grids.scale import Key, Scale
+
+Cut = tuple[Key, int]  # just before a key (0) or just after it (1)
+Range = tuple[Cut | None, Cut | None]  # from one cut to another; None is the end of the line
+Reader = Callable[[Sequence[exp.Expr]], Sequence[Key | None]]  # constants to keys, or None where one has none
+
+
+class Null(Enum):
+    """What a constant that is NULL is read as."""
+
+    NULL = "NULL"
+
+
+NULL = Null.NULL
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Where a predicate on one column is true."""
+
+    true: tuple[Range, ...]
+    false_elsewhere: bool = True  # not if the predicate is NULL where it is not true
+    of_null: bool | None = None  # the predicate's value for NULL
+    points: tuple[tuple[exp.Expr, Key], ...] = ()  # constants that it looks for, with their keys
+
+    def cuts(self) -> set[Cut]:
+        """Every cut that is an end of a range."""
+        return {cut for ends in self.true for cut in ends if cut is not None}
+
+
+def ranges_of(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:
+    """The ranges in which ``predicate`` is true, or None if it is not a comparison of a column with constants."""
+    if isinstance(predicate, exp.In):
+        return _listed(predicate, scale, read)
+    if isinstance(predicate, exp.Between):
+        bounds = (predicate.args["low"], predicate.args["high"])
+        if not isinstance(predicate.this, exp.Column) or predicate.args.get("symmetric"):
+            return None
+        keys = _keys(bounds, read)
+        return None if keys is None or NULL in keys else Ranges(((_cut(keys[0], 0, scale), _cut(keys[1], 1, scale)),))
+    operator = type(predicate)
+    if operator not in FLIPPED and operator not in (exp.NullSafeEQ, exp.NullSafeNEQ):
+        return None
+    column, constant = predicate.this, predicate.expression
+    if isinstance(constant, exp.Column):
+        column, constant, operator = constant, column, FLIPPED.get(operator, operator)
+    keys = _keys((constant,), read) if isinstance(column, exp.Column) else None
+    if keys is None or keys[0] is NULL:
+        return None
+    return _compared(operator, keys[0], constant, scale)
+
+
+def prefix_range(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:
+    """The range of a column of strings in which they begin with a constant: LIKE 'abc%', starts_with(column, 'abc')."""
+    if not isinstance(predicate, exp.Like | exp.StartsWith) or not isinstance(predicate.this, exp.Column):
+        return None
+    constant = predicate.expression
+    if not isinstance(constant, exp.Literal) or not constant.is_string:
+        return None
+    prefix = str(constant.this)
+    if isinstance(predicate, exp.Like):
+        if not prefix.endswith("%") or any(wild in prefix[:-1] for wild in "%_"):
+            return None
+        prefix = prefix[:-1]
+    if not prefix or not prefix[-1].isascii():
+        return None
+    past = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    keys = _keys((exp.Literal.string(prefix), exp.Literal.string(past)), read)
+    return None if keys is None else Ranges(((_cut(keys[0], 0, scale), _cut(keys[1], 0, scale)),))
+
+
+def _compared(operator: type[exp.Expr], key: Key, constant: exp.Expr, scale: Scale) -> Ranges:
+    before, after = _cut(key, 0, scale), _cut(key, 1, scale)
+    points = ((constant, key),)
+    if operator is exp.EQ:
+        return Ranges(((before, after),), points=points)
+    if operator is exp.NEQ:
+        return Ranges(((None, before), (after, None)), points=points)
+    if operator is exp.NullSafeEQ:
+        return Ranges(((before, after),), of_null=False, points=points)
+    if operator is exp.NullSafeNEQ:
+        return Ranges(((None, before), (after, None)), of_null=True, points=points)
+    if operator in (exp.LT, exp.LTE):
+        return Ranges(((None, before if operator is exp.LT else after),))
+    return Ranges(((after if operator is exp.GT else before, None),))
+
+
+def _listed(predicate: exp.In, scale: Scale, read: Reader) -> Ranges | None:
+    """IN a list; with a NULL in it, what is not found is NULL."""
+    if not isinstance(predicate.this, exp.Column) or predicate.args.get("query") or not predicate.expressions:
+        return None
+    keys = _keys(predicate.expressions, read)
+    if keys is None:
+        return None
+    points = tuple((item, key) for item, key in zip(predicate.expressions, keys, strict=True) if key is not NULL)
+    ranges = tuple((_cut(key, 0, scale), _cut(key, 1, scale)) for _, key in points)
+    return Ranges(ranges, false_elsewhere=len(points) == len(keys), points=points)
+
+
+def _keys(constants: Sequence[exp.Expr], read: Reader) -> Sequence[Key] | None:
+    if any(constant.find(exp.Column) for constant in constants):
+        return None
+    keys = read(constants)
+    return None if any(key is None for key in keys) else keys
+
+
+def _cut(key: Key, side: int, scale: Scale) -> Cut:
+    """The cut beside ``key``; if no value can be there, the one after the last value that can be below it."""
+    if scale.step is None or (isinstance(key, float) and not math.isfinite(key)):
+        return key, side
+    steps = Fraction(key) / scale.step
+    return (key, side) if steps.denominator == 1 else (math.floor(steps) * scale.step, 1)

@@ -1,0 +1,164 @@
+"""A grid's column as a line: its knots as keys, where a cut falls, and how much of each cell lies between cuts."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray
+from countless.data.columns.grid import Grid
+from countless.data.columns.schema import Column
+from countless.errors import ModelFileError
+from countless.query.domain_evaluation import Truth
+from countless.query.grids.cuts import Cut, Range, Ranges
+from countless.query.grids.scale import Key, scale_of
+
+BARELY = 1e-9  # of a cell: what an open range within it has at least, if the points at its ends claim all there is
+
+
+class Line:
+    """The knots of a column with a grid, in their order."""
+
+    def __init__(self, column: Column, grid: Grid) -> None:
+        self.grid = grid
+        self.has_null = column.has_null
+        self.scale = scale_of(column.type)
+        try:
+            keys = [self.scale.read(column.type, text) for text in column.values]
+            sound = None not in keys and self._in_order(keys)
+        except (ValueError, ArithmeticError):
+            sound = False
+        if not sound:
+            raise ModelFileError(
+                f'the model file is damaged: the grid of "{column.name}" is out of order; fit it again'
+            )
+        self.keys: list[Key] = keys
+
+    def _in_order(self, keys: list[Key]) -> bool:
+        """Whether the keys rise, and those that have no place on a line are alone in their cells."""
+        alone = (self.grid.distinct[self.grid.cell_of(knot)] == 1 for knot, key in enumerate(keys) if _endless(key))
+        return all(low < high for low, high in pairwise(keys)) and all(alone)
+
+    @cached_property
+    def knot_places(self) -> dict[Cut, tuple[int, float]]:
+        """The cut before every knot, and its place."""
+        return {(key, 0): self.place((key, 0)) for key in self.keys}
+
+    def place(self, cut: Cut) -> tuple[int, float]:
+        """The cell that ``cut`` is in, and the share of the cell's rows before it.
+
+        Of the share of a cell's rows, one value has ``1 / distinct``; the others' part lies between the knots.
+        """
+        key, side = cut
+        knot = bisect_right(self.keys, key) - 1
+        if knot < 0:
+            return 0, 0.0
+        cell = self.grid.cell_of(knot)
+        each, shares = 1 / self.grid.distinct[cell], self.grid.shares
+        if knot + 1 == self.grid.knots(cell).stop:
+            return (cell, 1.0) if side or self.keys[knot] < key else (cell, shares[knot] * (1 - each))
+        return cell, self.below(key)[1] * (1 - each) + side * each
+
+    def below(self, key: Key) -> tuple[int, float]:
+        """The cell that ``key`` is in, or after, and how far it is on the way through its knots."""
+        knot = bisect_right(self.keys, key) - 1
+        if knot < 0:
+            return 0, 0.0
+        cell, shares = self.grid.cell_of(knot), self.grid.shares
+        if knot + 1 == self.grid.knots(cell).stop:
+            return cell, shares[knot]
+        low, high = self.keys[knot], self.keys[knot + 1]
+        way = min(max(self.scale.between(key, low, high), 0.0), 1.0) if low < key else 0.0
+        return cell, shares[knot] + way * (shares[knot + 1] - shares[knot])
+
+    def may_hold(self, key: Key) -> bool:
+        """Whether ``key`` can be a value: not if it lies beyond both ends, or between two cells."""
+        knot = bisect_right(self.keys, key) - 1
+        if knot < 0 or self.keys[knot] == key:
+            return knot >= 0
+        return knot + 1 < self.grid.knots(self.grid.cell_of(knot)).stop
+
+
+class Atoms:
+    """A line cut into atoms: what a clause says of a value depends only on the atom that the value is in.
+
+    Sets of atoms are arrays with a place for each and, last, one for NULL if it occurs; atoms that can hold no value
+    have no place.
+    """
+
+    def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool) -> None:
+        self.line = line
+        places = dict(line.knot_places) if with_knots else {}
+        places |= {cut: line.place(cut) for cut in cuts if cut not in places}
+        self.cuts = sorted(places)
+        cells = np.array([places[cut][0] for cut in self.cuts], dtype=np.int64)
+        shares = np.array([places[cut][1] for cut in self.cuts])
+        # A segment is what an atom and a cell have in common. A cut ends an atom and the end of a cell ends none, so
+        # that the number of a segment is that of its atom and of its cell together.
+        inside = np.bincount(cells, minlength=line.grid.cells)
+        self._cell = np.repeat(np.arange(line.grid.cells), inside + 1)
+        self._atom = np.arange(len(self._cell)) - self._cell
+        last = np.cumsum(inside + 1) - 1
+        ends, starts = np.ones(len(self._cell)), np.zeros(len(self._cell))
+        is_cut = np.ones(len(self._cell), dtype=bool)
+        is_cut[last] = False
+        ends[is_cut] = shares
+        starts[1:][is_cut[:-1]] = shares
+        mass = ends - starts
+        self._mass = np.where(mass < 0, BARELY, mass)
+        self._whole = np.bincount(self._cell, self._mass)
+        self._alive = np.bincount(self._atom, self._mass, minlength=len(self.cuts) + 1) > 0
+
+    def within(self, ranges: Ranges) -> Truth:
+        """The atoms in which a comparison is true and those in which it is false."""
+        true = np.zeros(len(self.cuts) + 1, dtype=bool)
+        for piece in ranges.true:
+            true[self._between(piece)] = True
+        false = ~true if ranges.false_elsewhere else np.zeros_like(true)
+        return Truth(self._with_null(true, ranges.of_null is True), self._with_null(false, ranges.of_null is False))
+
+    def by_knots(self, truth: Truth) -> Truth:
+        """The same for a predicate whose truth is known at the knots: each speaks for the values up to the next."""
+        keys = [key for key, _ in self.cuts]
+        owners = np.array([0, *(max(0, bisect_right(self.line.keys, key) - 1) for key in keys)])
+        known = len(self.line.keys)
+        return Truth(
+            self._with_null(truth.true[owners], bool(truth.true[known:].any())),
+            self._with_null(truth.false[owners], bool(truth.false[known:].any())),
+        )
+
+    def null(self) -> Truth:
+        """IS NULL."""
+        nowhere = np.zeros(len(self.cuts) + 1, dtype=bool)
+        return Truth(self._with_null(nowhere, True), self._with_null(~nowhere, False))
+
+    def weights(self, chosen: BoolArray) -> FloatArray:
+        """For every code of the column, NULL included, how much of it the chosen atoms make up."""
+        atoms = np.zeros(len(self._alive))
+        atoms[self._alive] = chosen[: np.count_nonzero(self._alive)]
+        cells = np.bincount(self._cell, self._mass * atoms[self._atom]) / self._whole
+        return np.append(cells, float(chosen[-1])) if self.line.has_null else cells
+
+    def share(self, chosen: BoolArray) -> float:
+        """The share of the column's distinct values that the chosen atoms make up."""
+        grid = self.line.grid
+        return float(self.weights(chosen)[: grid.cells] @ np.array(grid.distinct, dtype=np.float64) / grid.values)
+
+    def _between(self, piece: Range) -> slice:
+        low, high = piece
+        first = 0 if low is None else bisect_left(self.cuts, low) + 1
+        end = len(self.cuts) + 1 if high is None else bisect_left(self.cuts, high) + 1
+        return slice(first, end)
+
+    def _with_null(self, atoms: BoolArray, null: bool) -> BoolArray:
+        alive = atoms[self._alive]
+        return np.append(alive, null) if self.line.has_null else alive
+
+
+def _endless(key: Key) -> bool:
+    return isinstance(key, float) and math.isinf(key)

@@ -1,0 +1,206 @@
+"""Values as keys on a line: keys compare as DuckDB compares the values, and a key has a place between two others."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT
+
+Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
+
+DAY = 86_400 * 10**9  # dates and times are counted in nanoseconds
+WHOLE = {"DATE": DAY, "TIMESTAMP_S": 10**9, "TIMESTAMP_MS": 10**6}
+INSTANT = re.compile(r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d:\d\d:\d\d(?:\.\d+)?))?(?:\+00)?( \(BC\))?")
+CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
+END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself when it is rounded to one
+PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
+CENTURIES = 400, 146_097  # the calendar repeats after so many years, which are so many days
+COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the values of one type are keys.
+
+    ``read`` takes a value's type and its text, as DuckDB prints both, to its key, or to None if it does not compare
+    with this scale in the plain way. ``between`` tells how far a key is on the way from a lower one to a higher one.
+    Values are multiples of ``step``, if there is one.
+    """
+
+    read: Callable[[str, str], Key]
+    between: Callable[[Key, Key, Key], float]
+    step: int | Fraction | None = None
+
+
+def scale_of(kind: str) -> Scale:
+    """The scale of a column of type ``kind``.
+
+    >>> dates = scale_of("DATE")
+    >>> low, middle, high = (dates.read("DATE", f"2020-01-{day}") for day in ("01", "08", "29"))
+    >>> dates.between(middle, low, high)
+    0.25
+    >>> scale_of("VARCHAR").between("id-c", "id-a", "id-e")
+    0.5
+    """
+    if kind in INTEGERS:
+        return Scale(_exact, _numbers_between, 1)
+    if DECIMAL.fullmatch(kind):
+        digits = int(kind.rstrip(")").split(",")[1])
+        return Scale(_exact, _numbers_between, Fraction(1, 10**digits))
+    if kind in FLOATS:
+        return Scale(_double if kind == "DOUBLE" else _single, _numbers_between)
+    if kind == TEXT:
+        return Scale(lambda type_, text: text if type_ == TEXT else None, _strings_between)
+    if kind == "TIME":
+        return Scale(lambda type_, text: _clock(text) if type_ == "TIME" else None, _numbers_between)
+    return Scale(_instant, _numbers_between, WHOLE.get(kind))
+
+
+def written(kind: str, key: Key) -> str:
+    """The text of the value of type ``kind`` that is nearest to ``key``, as DuckDB prints it: what ``read`` undoes.
+
+    >>> written("INTEGER", 2.6), written("DECIMAL(5,2)", 0.126), written("DOUBLE", 0.5), written("VARCHAR", "id")
+    ('3', '0.13', '0.5', 'id')
+    >>> dates = scale_of("TIMESTAMP")
+    >>> written("TIMESTAMP", dates.read("TIMESTAMP", "2020-01-31 12:00:00.25"))
+    '2020-01-31 12:00:00.25'
+    """
+    if kind == TEXT:
+        return str(key)
+    if kind in FLOATS:
+        return _float_text(key)
+    step = scale_of(kind).step or 1
+    key = round(Fraction(key) / step) * step
+    if kind in INTEGERS:
+        return str(key)
+    if DECIMAL.fullmatch(kind):
+        digits = int(kind.rstrip(")").split(",")[1])
+        return f"{Decimal(key.numerator) / Decimal(key.denominator):.{digits}f}"
+    if abs(key) >= END_OF_TIME:
+        return "-infinity" if key < 0 else "infinity"
+    days, rest = divmod(int(key), DAY)
+    clock = _clock_text(rest if kind == "TIMESTAMP_NS" else round(rest / 1000) * 1000)
+    if kind == "TIME":
+        return clock
+    return _date_text(days) if kind == "DATE" else f"{_date_text(days)} {clock}"
+
+
+def _float_text(key: Key) -> str:
+    if key == math.inf:
+        return "nan"
+    return "inf" if key == PAST_EVERY_DOUBLE else repr(float(key))
+
+
+def _clock_text(nanoseconds: int) -> str:
+    seconds, part = divmod(min(nanoseconds, DAY - 1), 10**9)
+    fraction = f".{part:09}".rstrip("0") if part else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
+
+
+def _date_text(days: int) -> str:
+    year, month, day = _date(days)
+    before = " (BC)" if year < 1 else ""
+    return f"{1 - year if year < 1 else year:04}-{month:02}-{day:02}{before}"
+
+
+def _date(days: int) -> tuple[int, int, int]:
+    """Year, month and day; the year before 1 is 0."""
+    cycles = (days - 1) // CENTURIES[1]
+    date = datetime.date.fromordinal(days - cycles * CENTURIES[1])
+    return date.year + cycles * CENTURIES[0], date.month, date.day
+
+
+def _days(year: int, month: int, day: int) -> int:
+    cycles = (year - 1) // CENTURIES[0]
+    return datetime.date(year - cycles * CENTURIES[0], month, day).toordinal() + cycles * CENTURIES[1]
+
+
+def month_of(key: Key) -> int:
+    """The calendar month of an instant, counted from January of the year 0."""
+    year, month, _ = _date(math.floor(Fraction(key) / DAY))
+    return 12 * year + month - 1
+
+
+def start_of_month(month: int) -> Key:
+    """The instant at which a month begins, counted as :func:`month_of` does.
+
+    >>> written("DATE", start_of_month(month_of(scale_of("DATE").read("DATE", "2024-02-29")) + 1))
+    '2024-03-01'
+    """
+    return _days(month // 12, month % 12 + 1, 1) * DAY
+
+
+def is_number(kind: str) -> bool:
+    """Whether values of type ``kind`` are numbers."""
+    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
+
+
+def _exact(kind: str, text: str) -> Key | None:
+    if kind in FLOATS:
+        return _ordered(float(text))
+    if not is_number(kind):
+        return None
+    number = Fraction(text) if "." in text or kind not in INTEGERS else Fraction(int(text))
+    return number.numerator if number.denominator == 1 else number
+
+
+def _double(kind: str, text: str) -> Key | None:
+    return _ordered(float(text)) if is_number(kind) else None
+
+
+def _single(kind: str, text: str) -> Key | None:
+    """DuckDB compares a FLOAT with a DOUBLE as doubles, and with any other number as floats of 32 bits."""
+    if kind == "DOUBLE" or not is_number(kind):
+        return _double(kind, text)
+    with np.errstate(over="ignore"):
+        return _ordered(float(np.float32(text)))
+
+
+def _ordered(number: float) -> Key:
+    if math.isnan(number):
+        return math.inf
+    return PAST_EVERY_DOUBLE if number == math.inf else number
+
+
+def _instant(kind: str, text: str) -> Key | None:
+    if kind != "DATE" and not kind.startswith("TIMESTAMP"):
+        return None
+    if text.endswith("infinity"):
+        return -END_OF_TIME if text.startswith("-") else END_OF_TIME
+    match = INSTANT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a date")
+    year = 1 - int(match[1]) if match[4] or match[6] else int(match[1])
+    return _days(year, int(match[2]), int(match[3])) * DAY + (_clock(match[5]) if match[5] else 0)
+
+
+def _clock(text: str) -> int:
+    match = CLOCK.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a time")
+    seconds = (int(match[1]) * 60 + int(match[2])) * 60 + int(match[3])
+    return seconds * 10**9 + int((match[4] or "").ljust(9, "0"))
+
+
+def _numbers_between(key: Key, low: Key, high: Key) -> float:
+    return float((Fraction(key) - Fraction(low)) / (Fraction(high) - Fraction(low)))  # floats might overflow
+
+
+def _strings_between(key: str, low: str, high: str) -> float:
+    """As fractions to base 256, after what ``low`` and ``high`` have in common."""
+    texts = [text.encode("utf-8", "surrogatepass") for text in (key, low, high)]
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(texts[1], texts[2], strict=False)))
+    place, start, end = (
+        int.from_bytes(text[common : common + COMPARED_BYTES].ljust(COMPARED_BYTES, b"\0"), "big") for text in texts
+    )
+    return (place - start) / (end - start) if end > start else 0.0

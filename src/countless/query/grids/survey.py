@@ -1,0 +1,118 @@
+"""What a clause says of the columns that have a grid.
+
+Such a column's values are not all known, so a set of them cannot be a set of codes. All comparisons of a clause with
+one column are surveyed first; their constants cut its line into atoms, and sets of atoms are joined like sets of codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from countless.arrays import BoolArray, FloatArray
+from countless.data.columns.schema import Schema
+from countless.data.columns.types import TEXT
+from countless.query.domain_evaluation import Dictionary, Truth
+from countless.query.domain_search import is_null_test, read_literal
+from countless.query.grids.cuts import NULL, Ranges, prefix_range, ranges_of
+from countless.query.grids.line import Atoms, Line
+from countless.query.grids.scale import Key
+from countless.query.sql import written
+
+
+class Lines:
+    """The lines of a schema's grids; each is made when first needed."""
+
+    def __init__(self, schema: Schema, dictionary: Dictionary) -> None:
+        self.schema = schema
+        self._dictionary = dictionary
+        self._lines: dict[int, Line] = {}
+
+    def line(self, index: int) -> Line | None:
+        """The line of the column at ``index``, if it has a grid."""
+        column = self.schema.coded[index]
+        if column.grid is None:
+            return None
+        if index not in self._lines:
+            self._lines[index] = Line(column, column.grid)
+        return self._lines[index]
+
+    def ranges(self, index: int, predicate: exp.Expr) -> Ranges | None:
+        """Where ``predicate`` holds on a grid's column, if it compares the column with constants."""
+        line = self.line(index)
+        assert line is not None
+
+        def read(constants: Sequence[exp.Expr]) -> list[Key | None]:
+            return self._keys(index, line, constants)
+
+        found = ranges_of(predicate, line.scale, read)
+        if found is None and self.schema.coded[index].type == TEXT:
+            found = prefix_range(predicate, line.scale, read)
+        return found
+
+    def _keys(self, index: int, line: Line, constants: Sequence[exp.Expr]) -> list[Key | None]:
+        """Plain literals are read here, other constants by DuckDB."""
+        kind = self.schema.coded[index].type
+        texts = [read_literal(kind, constant) for constant in constants]
+        others = [constant for constant, text in zip(constants, texts, strict=True) if text is None]
+        folded = iter((self._dictionary.constants(kind, others) if others else []) or [("", "")] * len(others))
+        keys: list[Key | None] = []
+        for text in texts:
+            type_, value = next(folded) if text is None else (kind, text)
+            keys.append(NULL if value is None else line.scale.read(type_, value))
+        return keys
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a predicate says of the atoms of a column, and how that is known."""
+
+    truth: Truth
+    how: str
+    equality: bool
+    unseen: tuple[str, ...]
+
+
+class Survey:
+    """The atoms of one clause's columns with grids."""
+
+    def __init__(self, lines: Lines, leaves: Iterable[tuple[int, exp.Expr]]) -> None:
+        self._lines = lines
+        self._ranges: dict[int, Ranges | None] = {}  # by the id of the predicate
+        surveyed: dict[int, list[Ranges | None]] = {}
+        for index, predicate in leaves:
+            found = surveyed.setdefault(index, [])
+            if not is_null_test(predicate):
+                found.append(lines.ranges(index, predicate))
+                self._ranges[id(predicate)] = found[-1]
+        self._atoms: dict[int, Atoms] = {}
+        for index, found in surveyed.items():
+            line = lines.line(index)
+            assert line is not None
+            cuts = {cut for ranges in found if ranges is not None for cut in ranges.cuts()}
+            self._atoms[index] = Atoms(line, cuts, with_knots=None in found)
+
+    def judge(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> Judgement:
+        """The predicate on the atoms; ``at_knots`` is its truth at the knots, needed if it :meth:`is_of_knots`."""
+        atoms, ranges = self._atoms[index], self._ranges.get(id(predicate))
+        if is_null_test(predicate):
+            return Judgement(atoms.null(), "search", False, ())
+        if ranges is None:
+            assert at_knots is not None
+            return Judgement(atoms.by_knots(at_knots), "knots", False, ())
+        unseen = tuple(written(constant) for constant, key in ranges.points if not atoms.line.may_hold(key))
+        return Judgement(atoms.within(ranges), "interpolation", bool(ranges.points), unseen)
+
+    def is_of_knots(self, predicate: exp.Expr) -> bool:
+        """Whether the predicate can only be told at the knots."""
+        return not is_null_test(predicate) and self._ranges[id(predicate)] is None
+
+    def share(self, index: int, chosen: BoolArray) -> float:
+        """The share of the column's values that a set of atoms makes up."""
+        return self._atoms[index].share(chosen)
+
+    def weights(self, index: int, chosen: BoolArray) -> FloatArray:
+        """The weight of every code of the column in a set of atoms."""
+        return self._atoms[index].weights(chosen)

@@ -1,0 +1,1 @@
+"""SQL that users wrote, run by DuckDB in processes with limits of time and memory."""

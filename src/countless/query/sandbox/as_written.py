@@ -1,0 +1,78 @@
+"""The clause as its author wrote it, for DuckDB to read.
+
+sqlglot reads more than DuckDB does, such as ``BETWEEN SYMMETRIC``, and rewrites it as SQL that DuckDB takes. So DuckDB
+is shown the author's own words too, and what it objects to is not answered.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from countless.data.columns.schema import Schema
+from countless.query.names import resolve
+from countless.query.parameters import Clause
+from countless.query.select.pieces import Pieces
+from countless.query.sql import tokens_of
+
+# What sqlglot and DuckDB read alike, so that DuckDB need not be asked: most clauses have nothing else.
+PLAIN: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.And, exp.Or, exp.Not, exp.Paren, exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Boolean, exp.Null),
+        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Is, exp.Like, exp.ILike, exp.Placeholder),
+    }
+)
+PLAIN_TYPES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DOUBLE})
+
+
+def is_plain(condition: exp.Expr) -> bool:
+    """Whether DuckDB surely reads ``condition`` as sqlglot does."""
+    return all(type(node) in PLAIN or _is_plain(node) for node in condition.walk())
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Between):
+        return not node.args.get("symmetric")
+    if isinstance(node, exp.DataType):
+        return node.this in PLAIN_TYPES and not node.expressions
+    return type(node) is exp.Cast and isinstance(node.this, exp.Literal)
+
+
+def as_written(schema: Schema, clause: Clause) -> str:
+    """The condition in the words of ``clause``, with the names that :func:`columns_of` gives to the columns.
+
+    Parameters become values of no consequence. It has the tokens that sqlglot found and nothing between them, so that
+    DuckDB finds no other ones in comments.
+    """
+    text = source = clause.source or ""
+    if isinstance(clause.condition.parent, exp.Where):  # of a whole SELECT
+        text = Pieces(source).where
+    names: dict[int, str] = {}
+    dropped: set[int] = set()
+    for parameter in clause.parameters:
+        start, end = parameter.span
+        names[start] = parameter.sample
+        dropped.update(range(start + 1, end))
+    for column in clause.condition.find_all(exp.Column):
+        first, last = column.parts[0].meta["start"], column.parts[-1].meta["end"]
+        names[first] = _name(resolve(schema, column, source))
+        dropped.update(range(first + 1, last + 1))
+    words, end = [], 0
+    for number, token in enumerate(tokens_of(text)):
+        word = text[token.start : token.end + 1]
+        if token.start in dropped or word == ";" or (number == 0 and word.upper() == "WHERE"):
+            continue
+        gap = text[end : token.start]
+        # Strings on two lines are one string, in SQL, and two on one line are an error.
+        words.append("\n" if "\n" in gap else " " if gap else "")
+        words.append(f" {names[token.start]} " if token.start in names else word)
+        end = token.end + 1
+    return "".join(words)
+
+
+def columns_of(schema: Schema) -> str:
+    """Every column of the table and its type, as in CREATE TABLE."""
+    return ", ".join(f"{_name(index)} {column.type}" for index, column in enumerate(schema.columns))
+
+
+def _name(index: int) -> str:
+    return f"__column_{index}"

@@ -1,0 +1,207 @@
+"""Where SQL that users wrote is run: DuckDB in processes of their own, with bounds of memory and time.
+
+Everything that a user's text makes DuckDB compute goes through here. A :class:`Sandbox` is one such process; it is
+borrowed for some statements, keeps its tables for the next borrower, and is replaced when it was ended.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import itertools
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import uuid
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from countless.cancellation import check_cancelled
+from countless.errors import QueryTooLargeError
+from countless.query.sandbox import job
+from countless.query.sandbox.functions import check_functions
+
+SECONDS = 10.0  # for one statement
+MOST_BYTES = 2 * 1024**3
+MOST_TABLES = 100  # that a process keeps
+POLL = 0.05  # seconds between two looks whether somebody still waits
+TOO_MUCH = f"this takes DuckDB more than {SECONDS:g} s, or more memory than it may use: ask for something simpler"
+TOO_DEEP = "an expression has too many terms: compute constants before, and write their value"
+DECODERS: dict[str, Callable[[Any], Any]] = {
+    "$date": datetime.date.fromisoformat,
+    "$datetime": datetime.datetime.fromisoformat,
+    "$time": datetime.time.fromisoformat,
+    "$timedelta": lambda parts: datetime.timedelta(*parts),
+    "$bytes": bytes.fromhex,
+    "$Decimal": decimal.Decimal,
+    "$UUID": uuid.UUID,
+    "$str": str,
+}
+
+_numbers = itertools.count()
+
+
+def owner() -> int:
+    """A number for whoever has tables in sandboxes: the name of a table tells whose it is."""
+    return next(_numbers)
+
+
+class Sandbox:
+    """A process that runs one statement at a time. Made by :func:`borrowed`."""
+
+    def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES) -> None:
+        self._seconds = seconds
+        self._tables: OrderedDict[str, int] = OrderedDict()  # by name, with their owners; the one last used comes last
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(job.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="ascii",
+            start_new_session=True,  # Ctrl-C is for this process alone
+        )
+        self._end = weakref.finalize(self, _end, self._process, os.getpid())
+        self._send({"path": sys.path, "bytes": most_bytes})
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be asked again."""
+        return self._end.alive and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+
+    def ask(self, sql: str, written: str | None = None) -> list[Sequence[Any]]:
+        """The rows of a statement that a user wrote, or in which ``written`` is what a user wrote."""
+        check_functions(sql if written is None else written)
+        return self.run(sql)
+
+    def run(self, sql: str, parameters: Any = None) -> list[Sequence[Any]]:
+        """The rows of a statement. DuckDB's errors are raised as they are, apart from those about its limits."""
+        try:
+            self._send({"sql": sql, "parameters": parameters, "seconds": self._seconds})
+            reply = self._receive()
+        except BaseException:  # Ctrl-C, or nobody waits any more: the reply would be taken for that of another
+            self.close()
+            raise
+        if "error" not in reply:
+            rows: list[Sequence[Any]] = reply["rows"]
+            return rows
+        kind: Any = getattr(duckdb, reply["error"], None)
+        if kind is duckdb.OutOfMemoryException:
+            self.close()  # what it still holds is unknown
+            raise QueryTooLargeError(TOO_MUCH)
+        if "max_expression_depth" in reply["message"]:
+            raise QueryTooLargeError(TOO_DEEP)
+        is_error = isinstance(kind, type) and issubclass(kind, duckdb.Error)
+        raise (kind if is_error else duckdb.InvalidInputException)(reply["message"])
+
+    def has(self, name: str, whose: int) -> bool:
+        """Whether the table ``name`` is there, and its owner's; it is then the one last used."""
+        if self._tables.get(name) != whose:
+            return False
+        self._tables.move_to_end(name)
+        return True
+
+    def table(self, name: str, whose: int, create: str, parameters: Any = None) -> None:
+        """Make the table ``name`` by the statement ``create``, and forget the ones that were not used for longest."""
+        self._tables.pop(name, None)
+        self.run(create, parameters)
+        self._tables[name] = whose
+        while len(self._tables) > MOST_TABLES:
+            self.run(f"DROP TABLE IF EXISTS {self._tables.popitem(last=False)[0]}")
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended: there is no reply
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        if sys.platform != "win32":  # where a pipe cannot be waited for, the process ends itself in time
+            while not select.select([self._process.stdout], [], [], POLL)[0]:
+                check_cancelled()
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            raise QueryTooLargeError(TOO_MUCH)
+        reply: dict[str, Any] = json.loads(line, object_hook=_decoded)
+        return reply
+
+
+class _Pool:
+    """The processes that nobody uses at the moment, and room for as many borrowers as there are processors."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._slots = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._idle: list[Sandbox] = []
+
+    @contextmanager
+    def borrowed(self) -> Iterator[Sandbox]:
+        """A process that nobody else uses meanwhile."""
+        while not self._slots.acquire(timeout=POLL):
+            check_cancelled()
+        try:
+            sandbox = self._take()
+            try:
+                yield sandbox
+            finally:
+                if sandbox.usable:
+                    self._idle.append(sandbox)
+        finally:
+            self._slots.release()
+
+    def _take(self) -> Sandbox:
+        with suppress(IndexError):
+            while not (sandbox := self._idle.pop()).usable:
+                sandbox.close()  # something else has ended it
+            return sandbox
+        return Sandbox()
+
+
+_pool = _Pool()
+
+
+def borrowed() -> AbstractContextManager[Sandbox]:
+    """A sandbox for some statements, as a context: nobody else uses it meanwhile.
+
+    >>> with borrowed() as sandbox:
+    ...     sandbox.ask("SELECT upper('a') || 1")
+    [['A1']]
+    """
+    global _pool
+    if _pool.pid != os.getpid():  # after a fork the processes belong to the parent
+        _pool = _Pool()
+    return _pool.borrowed()
+
+
+def _decoded(found: dict[str, Any]) -> Any:
+    if len(found) == 1:
+        ((name, value),) = found.items()
+        if name in DECODERS:
+            return DECODERS[name](value)
+    return found
+
+
+def _end(process: subprocess.Popen[str], pid: int) -> None:
+    """End the process and close its pipes; not from a fork of its parent, who may still use it."""
+    if pid != os.getpid():
+        return
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        with suppress(OSError):
+            pipe.close()
+    process.wait()

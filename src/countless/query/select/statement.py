@@ -1,0 +1,348 @@
+"""A SELECT with aggregates, taken apart: what a model is asked, and what is then made of its answers.
+
+The model is asked for the rows of each group and for how a column's values are spread within them. What stands around
+the aggregates (arithmetic, HAVING, ORDER BY, LIMIT) is left to DuckDB: it runs the *outer* statement, the same SELECT
+in which every aggregate is a column of a small table that has a row for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import TIMES, quote_identifier
+from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
+from countless.query.fields import join_fields
+from countless.query.grids.scale import is_number
+from countless.query.names import resolve
+from countless.query.parse import span_of
+from countless.query.sandbox.functions import AGGREGATES, check_functions
+from countless.query.select.aliases import expanded_size
+from countless.query.select.pieces import Pieces
+from countless.query.sql import read_statement, written
+
+TABLE, GROUPED = "__rows", "__groups"  # the table as it was, without rows, and the groups
+MOST_GROUPS = 3  # columns
+MOST_NODES = 10_000  # of a statement in which every name is written out
+MEDIAN = "0.5"
+COUNT, SUM, AVERAGE = "count", "sum", "avg"
+QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})
+KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"
+
+PARTS = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"})
+OTHER_PARTS = {
+    "joins": "a join: Countless models one table",
+    "laterals": "a join: Countless models one table",
+    "with_": "WITH: Countless models one table",
+    "distinct": "DISTINCT: GROUP BY the columns instead",
+    "qualify": "QUALIFY: HAVING filters groups",
+    "sample": "a sample: the model answers for the whole table",
+    "pivots": "a pivot: GROUP BY the column instead",
+}
+REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Query, "a subquery cannot be answered from a model of one table: put its result into the statement"),
+    (exp.Window, "a window function cannot be answered: only aggregates of groups can, with GROUP BY"),
+    (exp.Filter, "FILTER cannot be answered: ask again with its condition in the WHERE"),
+    (exp.WithinGroup, "WITHIN GROUP cannot be answered: write quantile_cont(column, 0.5)"),
+    (exp.Placeholder, "a parameter has no value: write the literal instead"),
+    (exp.Parameter, "a parameter has no value: write the literal instead"),
+    (exp.Star, "* is not an aggregate: select count(*), aggregates of columns, and columns of GROUP BY"),
+    (exp.Columns, "COLUMNS is not an aggregate: name the columns one by one"),
+    (exp.PositionalColumn, "a column is not known by its place: name it, or write ORDER BY 1"),
+)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A function of the rows of a group: ``kind`` is DuckDB's name of it, ``share`` a quantile's, as it was written."""
+
+    kind: str
+    column: int | None = None  # None is count(*)
+    share: str = ""
+
+    def sql(self, schema: Schema) -> str:
+        """The aggregate as DuckDB takes it.
+
+        >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False),))
+        >>> Aggregate("count").sql(schema), Aggregate("quantile_cont", 0, "0.9").sql(schema)
+        ('count(*)', 'quantile_cont("n", 0.9)')
+        """
+        if self.column is None:
+            return "count(*)"
+        share = f", {self.share}" if self.share and self.kind != "median" else ""
+        return f"{self.kind}({quote_identifier(schema.coded[self.column].name)}{share})"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A statement that was understood.
+
+    ``groups`` are the places of the grouped columns in the schema. ``where`` is the condition, if there is one, with
+    blanks in place of what stands before it. ``outer`` is SQL over the table of groups, whose columns have the names
+    that :func:`group_name` and :func:`aggregate_name` give. ``plain`` has for each column of the result the aggregate
+    that it is, if it is nothing more. ``selected`` and ``source`` are what stands before and after FROM in a statement
+    that is like this one as far as DuckDB's names of columns are concerned.
+    """
+
+    sql: str
+    where: str | None
+    groups: tuple[int, ...]
+    aggregates: tuple[Aggregate, ...]
+    plain: tuple[int | None, ...]
+    outer: exp.Select
+    selected: str
+    source: str
+
+    def named(self, more: Iterable[str]) -> str:
+        """The statement by which DuckDB tells how it calls the columns of the result, and ``more`` after them."""
+        return f"SELECT {', '.join((self.selected, *more))}\nFROM {self.source}"
+
+
+def group_name(place: int) -> str:
+    """How the column of a group is called in the table of groups."""
+    return f"__g{place}"
+
+
+def aggregate_name(place: int, bound: str = "") -> str:
+    """How an aggregate is called in the table of groups, or one end ("low", "high") of its error bar."""
+    return f"__a{place}{bound}"
+
+
+def read_select(sql: str, schema: Schema) -> Selection:
+    """Take the statement ``sql`` about the table of ``schema`` apart.
+
+    >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False), Column("city", "VARCHAR", ("Oslo",), True)))
+    >>> found = read_select("SELECT city, round(avg(n), 1) FROM t WHERE n > 3 GROUP BY city ORDER BY 2", schema)
+    >>> found.groups, found.aggregates, found.where.strip()
+    ((1,), (Aggregate(kind='avg', column=0, share=''),), 'n > 3')
+    >>> print(found.outer.sql("duckdb"))
+    SELECT __g0, ROUND(__a0, 1) FROM __groups ORDER BY 2
+    """
+    if not isinstance(sql, str) or not sql.strip():
+        raise QuerySyntaxError("a query is SQL text: SELECT city, count(*) FROM t WHERE age > 35 GROUP BY city")
+    try:
+        selection = _Reading(sql, schema).selection()
+    except RecursionError:
+        raise QueryTooLargeError("the statement is nested too deeply: use IN for long lists of values", sql) from None
+    check_functions(sql)
+    return selection
+
+
+@contextmanager
+def pointing(selection: Selection) -> Iterator[None]:
+    """Errors about the WHERE point at its spot in the whole statement."""
+    try:
+        yield
+    except QueryError as error:
+        if error.clause == selection.where:
+            error.clause = selection.sql
+        raise
+
+
+class _Reading:
+    """One statement that is read."""
+
+    def __init__(self, sql: str, schema: Schema) -> None:
+        self.sql = sql
+        self.schema = schema
+        self.statement = self._checked(read_statement(sql))
+        join_fields(self.statement, schema)
+        self.selected: list[exp.Expr] = self.statement.expressions
+        self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
+        self.aggregates: dict[Aggregate, int] = {}
+        self.groups: list[int] = []
+
+    def selection(self) -> Selection:
+        """All that the statement asks."""
+        self._check_size()
+        self.groups = list(dict.fromkeys(self._group(node) for node in self._grouped()))
+        if len(self.groups) > MOST_GROUPS:
+            raise self._error(f"GROUP BY {len(self.groups)} columns: at most {MOST_GROUPS} can be answered")
+        outer = exp.Select(expressions=[self._rewritten(item) for item in self.selected])
+        outer.set("from_", exp.From(this=exp.to_table(GROUPED)))
+        parts = self.statement.args
+        if parts.get("having"):
+            outer.set("where", exp.Where(this=self._rewritten(parts["having"].this)))
+        if parts.get("order"):
+            self._check_places(parts["order"])
+            outer.set("order", self._rewritten(parts["order"], alias_first=True))
+        for part in ("limit", "offset"):
+            if parts.get(part):
+                outer.set(part, self._rewritten(parts[part]))
+        if not self.aggregates and not self.groups:
+            raise self._error(f"the statement has no aggregate: select {KNOWN} of columns, or use GROUP BY")
+        pieces = Pieces(self.sql)
+        return Selection(
+            self.sql,
+            pieces.where if parts.get("where") else None,
+            tuple(self.groups),
+            tuple(self.aggregates),
+            tuple(map(self._plain, self.selected)),
+            outer,
+            pieces.selected(self.selected),
+            self._source(),
+        )
+
+    def _checked(self, statement: exp.Expr) -> exp.Select:
+        if not isinstance(statement, exp.Select):
+            raise self._error("only a plain SELECT ... FROM table WHERE ... GROUP BY ... can be answered")
+        source = statement.args.get("from_")
+        if source is not None and not isinstance(source.this, exp.Table):
+            raise self._error("the statement selects from a subquery: Countless models one table")
+        for node in (statement, source.this) if source is not None else (statement,):
+            for part, reason in OTHER_PARTS.items():
+                if node.args.get(part):
+                    raise self._error(f"the statement has {reason}")
+        for part, value in statement.args.items():
+            if value and part not in PARTS:
+                raise self._error(
+                    f"the statement has {part.rstrip('_').upper()}, which cannot be answered: leave it out"
+                )
+        return statement
+
+    def _grouped(self) -> Iterator[exp.Expr]:
+        """What the statement groups by."""
+        group = self.statement.args.get("group")
+        if group is None:
+            return
+        if any(value for part, value in group.args.items() if part not in ("expressions", "all")):
+            raise self._error("GROUP BY takes columns: ROLLUP, CUBE and GROUPING SETS are several questions")
+        if group.args.get("all"):
+            for item in self.selected:
+                if item.find(exp.Column) and not any(map(self._is_aggregate, item.walk())):
+                    yield item.unalias()
+        for node in group.expressions:
+            yield from node.expressions if isinstance(node, exp.Tuple) else (node,)
+
+    def _group(self, node: exp.Expr) -> int:
+        """The column that the statement groups by: by its name, by that of a selected one, or by its place."""
+        found = node.unnest()
+        if isinstance(found, exp.Literal) and found.is_int:
+            if not 1 <= int(found.name) <= len(self.selected):
+                raise self._error(f"GROUP BY {found.name}: the statement selects {len(self.selected)}", node)
+            found = self.selected[int(found.name) - 1].unalias().unnest()
+        elif self._is_alias(found) and self.schema.find(found.name) is None:
+            found = self.aliases[found.name.casefold()].unnest()
+        if isinstance(found, exp.GroupingSets | exp.Rollup | exp.Cube):
+            raise self._error("GROUP BY takes columns: ROLLUP, CUBE and GROUPING SETS are several questions", node)
+        if not isinstance(found, exp.Column) or isinstance(found.this, exp.Star):
+            raise self._error("GROUP BY takes columns, not expressions: group by the column itself", found)
+        index = resolve(self.schema, found, self.sql)
+        column = self._coded(index, found, "can be filtered, but not grouped")
+        if column.grid is not None:
+            raise self._error(
+                f'"{column.name}" has too many values to group by, of which the model knows a grid of '
+                f"{column.grid.cells:,} cells: filter ranges of it in the WHERE, one statement each",
+                found,
+            )
+        return index
+
+    def _rewritten(self, node: exp.Expr, alias_first: bool = False) -> exp.Expr:
+        """The same about the table of groups."""
+
+        def replaced(item: exp.Expr) -> exp.Expr:
+            for kind, reason in REFUSED:
+                if isinstance(item, kind):
+                    raise self._error(reason, item)
+            if self._is_aggregate(item):
+                return exp.column(aggregate_name(self._number(self._aggregate(item))))
+            if isinstance(item, exp.Column):
+                return self._group_reference(item, alias_first)
+            return item
+
+        return node.transform(replaced)
+
+    def _group_reference(self, column: exp.Column, alias_first: bool) -> exp.Column:
+        if self._is_alias(column) and alias_first:
+            return column
+        if self.schema.find(column.name) in self.groups:
+            return exp.column(group_name(self.groups.index(resolve(self.schema, column, self.sql))))
+        if self._is_alias(column):
+            return column
+        index = resolve(self.schema, column, self.sql)
+        name = self.schema.names[index]
+        raise self._error(f'"{name}" is not grouped: add it to GROUP BY, or select {KNOWN} of it', column)
+
+    def _is_alias(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and not node.table and node.name.casefold() in self.aliases
+
+    def _is_aggregate(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+
+    def _number(self, aggregate: Aggregate) -> int:
+        return self.aggregates.setdefault(aggregate, len(self.aggregates))
+
+    def _plain(self, selected: exp.Expr) -> int | None:
+        node = selected.unalias().unnest()
+        return self._number(self._aggregate(node)) if self._is_aggregate(node) else None
+
+    def _aggregate(self, node: exp.Expr) -> Aggregate:
+        name = node.name if isinstance(node, exp.Anonymous) else written(node).partition("(")[0]
+        kind = AGGREGATES.get(name.lower())
+        if isinstance(node, exp.Min | exp.Max):
+            instead = f"quantile_cont({written(node.this)}, {'0.01' if isinstance(node, exp.Min) else '0.99'})"
+            raise self._error(f"a density has no least and no greatest value: ask for {instead}", node)
+        if kind is None:
+            raise self._error(f"{written(node)} cannot be answered: use {KNOWN}", node)
+        measured = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
+        if kind == COUNT and (measured is None or isinstance(measured, exp.Star | exp.Literal)):
+            return Aggregate(COUNT)
+        if isinstance(measured, exp.Distinct):
+            raise self._error(f"{kind}(DISTINCT ...) cannot be answered: GROUP BY the column tells its values", node)
+        if not isinstance(measured, exp.Column) or isinstance(measured.this, exp.Star):
+            raise self._error(f"{kind} takes a column, not an expression: compute with the aggregate instead", node)
+        index = resolve(self.schema, measured, self.sql)
+        instead = f"WHERE {quote_identifier(self.schema.names[index])} IS NOT NULL"
+        column = self._coded(index, measured, f"has no {kind}: select count(*) with {instead}")
+        self._check_type(kind, column, measured)
+        return Aggregate(kind, index, self._share(kind, node) if kind in QUANTILES else "")
+
+    def _coded(self, index: int, node: exp.Expr, otherwise: str) -> Column:
+        """The column at ``index``, unless it is text."""
+        column = self.schema.columns[index]
+        if not column.is_text:
+            return column
+        raise self._error(f'"{column.name}" is modelled character by character: it {otherwise}', node)
+
+    def _check_type(self, kind: str, column: Column, node: exp.Expr) -> None:
+        if kind == COUNT or is_number(column.type) or (kind in QUANTILES and column.type in TIMES):
+            return
+        instead = "use quantile_disc" if column.type in TIMES else f'use count("{column.name}"), or GROUP BY it'
+        raise self._error(f'{kind} takes numbers, and "{column.name}" is {column.type}: {instead}', node)
+
+    def _share(self, kind: str, node: exp.Expr) -> str:
+        if kind == "median":
+            return MEDIAN
+        share = node.args.get("quantile") or node.args.get("expression")
+        if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
+            raise self._error(f"{kind} takes a column and one number between 0 and 1, such as 0.9", node)
+        return share.name
+
+    def _check_size(self) -> None:
+        parts = (self.statement.args.get(part) for part in ("having", "order", "limit", "offset"))
+        if expanded_size((*self.selected, *filter(None, parts))) > MOST_NODES:
+            raise QueryTooLargeError(
+                f"the statement has more than {MOST_NODES:,} parts when the names of its columns are written out: "
+                "select fewer columns, or use fewer names of others in them",
+                self.sql,
+            )
+
+    def _check_places(self, order: exp.Expr) -> None:
+        for item in order.expressions:
+            place = item.this if isinstance(item, exp.Ordered) else item
+            if isinstance(place, exp.Literal) and place.is_int and not 1 <= int(place.name) <= len(self.selected):
+                raise self._error(f"ORDER BY {place.name}: the statement selects {len(self.selected)}")
+
+    def _source(self) -> str:
+        source = self.statement.args.get("from_")
+        name = (source.this.alias_or_name if source is not None else "") or TABLE
+        grouped = ", ".join(quote_identifier(self.schema.coded[index].name) for index in self.groups)
+        by = f" GROUP BY {grouped}" if grouped else ""
+        return f"{TABLE} AS {quote_identifier(name)}{by}"
+
+    def _error(self, message: str, node: exp.Expr | None = None) -> UnsupportedQueryError:
+        return UnsupportedQueryError(message, self.sql, None if node is None else span_of(node, self.sql))

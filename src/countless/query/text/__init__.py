@@ -1,0 +1,1 @@
+"""Clauses on text columns: comparisons, LIKE and regular expressions as automata."""

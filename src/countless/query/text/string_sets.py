@@ -1,0 +1,137 @@
+"""The strings that compare with a text, match a LIKE, or have a length, as automata made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlglot import exp
+
+from countless.arrays import BoolArray
+from countless.automata.dfa import MOST_STATES, explore
+from countless.automata.language import Automaton, Letters
+from countless.errors import QueryTooLargeError, QueryTypeError
+
+ANY_TEXT, ANY_CHARACTER = "%", "_"
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """The letters of a column as a predicate reads them: as they are, or in lower or upper case."""
+
+    letters: Letters
+    characters: tuple[str, ...]
+
+
+def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
+    """The strings that compare so with ``text``, by code points.
+
+    A state for each prefix of ``text`` that a string may have, then one for the smaller strings and one for the larger.
+    """
+    count = len(text)
+    less, more = count + 1, count + 2
+    following = np.repeat(np.array([*[more] * (count + 1), less, more])[:, None], len(script.characters), axis=1)
+    characters = np.array([ord(character) for character in script.characters], dtype=np.int64)
+    for place, character in enumerate(text):
+        following[place, characters < ord(character)] = less
+        following[place, characters == ord(character)] = place + 1
+    order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
+    accepts: dict[type[exp.Expr], BoolArray] = {
+        exp.EQ: order == 0,
+        exp.NEQ: order != 0,
+        exp.LT: order < 0,
+        exp.LTE: order <= 0,
+        exp.GT: order > 0,
+        exp.GTE: order >= 0,
+    }
+    return Automaton(script.letters, following, accepts[operator]).minimal()
+
+
+def one_of(script: Script, texts: Sequence[str]) -> Automaton:
+    """The strings that are one of ``texts``: a tree of their characters, with a state for each prefix."""
+    known = set(script.characters)
+    possible = [text for text in texts if known.issuperset(text)]
+    tree = _tree(possible)
+    if tree is None:
+        raise _too_long(possible)
+    branches, ends = tree
+    kinds, kind = _kinds(script, "".join(possible))
+    dead = len(branches)
+    following = np.full((dead + 1, len(kinds)), dead, dtype=np.int64)
+    column = {character: place for place, character in enumerate(kinds) if character is not None}
+    for state, branch in enumerate(branches):
+        for character, after in branch.items():
+            following[state, column[character]] = after
+    accepts = np.isin(np.arange(dead + 1), ends)
+    return Automaton(script.letters, following[:, kind], accepts).minimal()
+
+
+def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None:
+    """The state after each character that may follow on a state, and the state of each text; None if too many."""
+    branches: list[dict[str, int]] = [{}]
+    ends = []
+    for text in texts:
+        state = 0
+        for character in text:
+            state = branches[state].setdefault(character, len(branches))
+            if state == len(branches):
+                branches.append({})
+        ends.append(state)
+        if len(branches) >= MOST_STATES:
+            return None
+    return branches, ends
+
+
+def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
+    """The error for a list that is too long, with a number of its texts by which it can be asked in parts."""
+    if max(map(len, texts)) >= MOST_STATES - 1:
+        return QueryTooLargeError(f"a text has more than {MOST_STATES:,} characters: ask for how it starts, with LIKE")
+    share = MOST_STATES
+    while any(_tree(texts[start : start + share]) is None for start in range(0, len(texts), share)):
+        share //= 2
+    return QueryTooLargeError(
+        f"the list has {len(texts):,} texts, too many for one question: "
+        f"ask for {share:,} at a time with IN, and add up the rows; NOT IN has the other rows that are not NULL"
+    )
+
+
+def like(script: Script, pattern: str, escape: str = "") -> Automaton:
+    """The strings that match a LIKE pattern: ``%`` is any text, ``_`` any character.
+
+    A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
+    """
+    wanted: list[str] = []
+    stays = 0  # the places where any text may come
+    plain = False
+    for character in pattern:
+        if character == escape and not plain:
+            plain = True
+        elif character == ANY_TEXT and not plain:
+            stays |= 1 << len(wanted)
+        else:
+            wanted.append("" if character == ANY_CHARACTER and not plain else character)
+            plain = False
+    if plain:
+        raise QueryTypeError("the pattern ends with its ESCAPE character: write that twice, to mean itself")
+    kinds, kind = _kinds(script, "".join(wanted))
+    fits = [sum(1 << place for place, each in enumerate(wanted) if each in ("", one)) for one in kinds]
+    end = 1 << len(wanted)
+    full = stays & end
+
+    def after(places: int) -> list[int]:
+        if places & full:  # whatever follows, it matches
+            return [places] * len(fits)
+        return [(places & fit) << 1 | (places & stays) for fit in fits]
+
+    states, following = explore(1, after)
+    return Automaton(script.letters, following[:, kind], np.array([state & end > 0 for state in states])).minimal()
+
+
+def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
+    """The characters of ``used`` that are in the script, and None for the others; which of them each letter is."""
+    known = set(used)
+    read = [character if character in known else None for character in script.characters]
+    kinds = list(dict.fromkeys(read))
+    number = {character: place for place, character in enumerate(kinds)}
+    return kinds, [number[character] for character in read]

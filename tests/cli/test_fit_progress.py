@@ -1,0 +1,68 @@
+"""What a fit tells at its end: a warning for each network that was trained too little, with a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from countless.cli.fit_progress import FitView, short_training
+from countless.data.progress import Reading
+
+
+def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: int = 130) -> Any:
+    """What is known of a fit of some columns and a text column, ``path``, of a minute each."""
+    seen = round(text_epochs * strings)
+    text = {"columns": ["path"], "epochs": text_epochs, "train_rows": strings, "rows_seen": seen, "seconds": 60.0}
+    report = {"epochs": epochs, "seconds": 60.0, "text": text}
+    schema = SimpleNamespace(columns=("a",), texts=(SimpleNamespace(name="path", length=length),))
+    return SimpleNamespace(report=report, schema=schema)
+
+
+def warnings(*facts: Any, **more: Any) -> list[str]:
+    return short_training(fitted(*facts, **more), "files.parquet", Path("files.countless"))
+
+
+def test_nothing_is_told_of_networks_that_were_trained_enough() -> None:
+    assert warnings(20.0, 1.0, strings=1_000) == []
+    assert warnings(3.0, 0.2) == []  # of seven million strings
+
+
+def test_each_network_has_its_own_warning_with_a_command() -> None:
+    columns, text = warnings(1.5, 0.01)
+    assert columns.startswith("fewer than 3 passes over the table")
+    assert columns.endswith("train longer: countless fit files.parquet -o files.countless --budget 10m")
+    assert text.startswith("the text of path was trained on 70,000 of 7,000,000 strings, too few")
+    assert "countless fit files.parquet -o files.countless --budget 20m" in text
+    assert text.endswith("or with a --max-length below 130")
+
+
+def test_text_alone_is_warned_about_even_if_the_columns_are_well() -> None:
+    (text,) = warnings(20.0, 0.01, length=40)
+    assert text.startswith("the text of path")
+    assert "--max-length" not in text
+
+
+def test_a_frame_or_a_url_is_not_put_into_a_command() -> None:
+    for source in (object(), "postgresql://ann:secret@db/shop"):
+        (text,) = short_training(fitted(20.0, 0.01), source, Path("m.countless"))
+        assert "countless fit ... -o m.countless --budget" in text
+
+
+def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    view = FitView(Console(force_terminal=False, width=100))
+    view.stage("counting n-grams of path")
+    view.reading(Reading(0.0, None, None))
+    assert "left" not in capsys.readouterr().out
+    view.reading(Reading(0.5, 1_000.0, 75.0))
+    assert "50%  1,000 rows/s  1m15s left" in capsys.readouterr().out
+
+
+def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    view = FitView(Console(force_terminal=False, width=100))
+    view.stage("calibrating")
+    view.calibrating(50, 400)
+    assert "50/400 queries  at most " in capsys.readouterr().out

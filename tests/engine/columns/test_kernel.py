@@ -1,0 +1,224 @@
+"""The compiled walk against its NumPy twin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from countless.arrays import FloatArray
+from countless.engine.columns import kernel
+from countless.engine.columns.particle_budget import Population, fixed, offsets
+from countless.engine.columns.particles import particles
+from countless.engine.columns.resmade import ResMadeRuntime
+from countless.region import Box, DigitSet, Filter, ValueSet
+from countless.spec import ModelSpec
+from tests.engine.columns.test_resmade import SPECS, network
+
+DIGITS = ModelSpec((3, 5, 4, 2, 6, 3, 4, 30), hidden=37, blocks=2, embedding=6, groups=(1, 2, 1, 3, 1))
+SCATTERED = ModelSpec(
+    (3, 5, 4, 2, 6), hidden=20, blocks=1, embedding=40, groups=(1, 2, 2), orders=((1, 3, 0, 4, 2),)
+)  # the digits of two columns taken in turn; features wider than every position
+MANY = 100_000
+
+
+@pytest.fixture(scope="module", params=[*SPECS, DIGITS, SCATTERED], ids=str)
+def runtime(request: Any) -> ResMadeRuntime:
+    found = ResMadeRuntime(request.param, network(request.param).arrays())
+    assert found.kernel is not None, "the compiled kernel was not built: run pip install again with a C compiler"
+    return found
+
+
+def random_box(spec: ModelSpec, rng: np.random.Generator, wide: bool = False) -> Box:
+    """Filters on some columns: sets with fractions, and what a range or a list of values over digits makes."""
+    filters = []
+    start = 0
+    for count in spec.groups:
+        positions = tuple(range(start, start + count))
+        start += count
+        if rng.random() < 0.3:
+            continue
+        radices = tuple(spec.sizes[position] for position in positions)
+        size = int(np.prod(radices))
+        weights = rng.choice([0.0, 0.5, 1.0], size=size, p=[0.1, 0.1, 0.8] if wide else [0.6, 0.1, 0.3])
+        if count > 1 and rng.random() < 0.5:
+            low, high = np.sort(rng.integers(0, size + 1, size=2))
+            weights = ((np.arange(size) >= low) & (np.arange(size) < high)).astype(np.float64)
+        filters.append(Filter(positions, DigitSet(weights, radices) if count > 1 else ValueSet(weights)))
+    return Box(tuple(filters))
+
+
+def test_unthinned_walks_agree_tightly(runtime: ResMadeRuntime) -> None:
+    rng = np.random.default_rng(0)
+    numbers = offsets(0, 0, len(runtime.sizes))
+    for _ in range(60):
+        box = random_box(runtime.spec, rng)
+        (found,) = fixed(runtime, [box], MANY, 0)
+        twin = particles(runtime, box, MANY, numbers)
+        assert found.density == pytest.approx(twin.density, rel=2e-5, abs=1e-12)
+        assert (found.exact, found.visited) == (True, twin.visited)
+        if twin.density > 0:
+            assert (found.particles, found.forward_rows) == (twin.particles, twin.forward_rows)
+
+
+def test_thinned_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
+    """Rounding may turn one choice of a thousand; on the whole the two come to the same answers."""
+    rng = np.random.default_rng(1)
+    agree = []
+    for seed in range(60):
+        box = random_box(runtime.spec, rng, wide=True)
+        (found,) = fixed(runtime, [box], 4, seed)
+        twin = particles(runtime, box, 4, offsets(seed, 0, len(runtime.sizes)))
+        assert found.exact == twin.exact
+        agree.append(found.density == pytest.approx(twin.density, rel=1e-4, abs=1e-12))
+    assert np.mean(agree) >= 0.95
+
+
+@dataclass(frozen=True)
+class RandomHints:
+    """Anything may be a hint: answers must stay unbiased."""
+
+    sizes: tuple[int, ...]
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        return np.random.default_rng([index, *later]).random(self.sizes[index]) if later else None
+
+
+def hinted(box: Box) -> Box:
+    return replace(box, hints=RandomHints(tuple(len(item.constraint.weights) for item in box.filters)))
+
+
+def test_hinted_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> None:
+    rng = np.random.default_rng(5)
+    boxes = [hinted(random_box(runtime.spec, rng, wide=True)) for _ in range(40)]
+    together = Population(runtime, boxes, 7, hinted=True).walk(4)
+    twins = [particles(runtime, box, 4, offsets(7, 0, len(runtime.sizes)), hinted=True) for box in boxes]
+    agree = [a.density == pytest.approx(b.density, rel=1e-4, abs=1e-12) for a, b in zip(together, twins, strict=True)]
+    assert np.mean(agree) >= 0.95
+    if len(runtime.sizes) > 4:
+        assert [one.density for one in together] != [one.density for one in fixed(runtime, boxes, 4, 7)]
+
+
+@pytest.mark.parametrize("hints", [False, True])
+def test_the_mean_over_seeds_is_the_exact_density(hints: bool) -> None:
+    runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
+    box = hinted(random_box(DIGITS, np.random.default_rng(4), wide=True))
+    truth = fixed(runtime, [box], MANY, 0)[0].density
+    found = [Population(runtime, [box], seed, hints).walk(5)[0].density for seed in range(2000)]
+    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found))
+
+
+def test_a_batch_answers_as_one_by_one(runtime: ResMadeRuntime) -> None:
+    """To the last bit: what questions share must not change their answers."""
+    rng = np.random.default_rng(2)
+    boxes = [random_box(runtime.spec, rng) for _ in range(20)]
+    parts = [Box(box.filters[:count]) for box in boxes for count in range(len(box.filters))]
+    boxes = [boxes[index] for index in rng.permutation(len(boxes))] + parts + boxes[:3]
+    for budget in (3, MANY):
+        assert fixed(runtime, boxes, budget, 5) == [fixed(runtime, [box], budget, 5)[0] for box in boxes]
+
+
+def test_many_threads_get_the_answers_of_one() -> None:
+    runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
+    rng = np.random.default_rng(3)
+    boxes = [random_box(DIGITS, rng) for _ in range(40)]
+    expected = [fixed(runtime, [box], 7, 1)[0] for box in boxes]
+    found: dict[int, list[Any]] = {}
+
+    def work(number: int) -> None:
+        found[number] = [fixed(runtime, [box], 7, 1)[0] for _ in range(5) for box in boxes]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(answers == expected * 5 for answers in found.values())
+    assert len(found) == 4
+
+
+def test_nothing_is_left_after_an_impossible_step() -> None:
+    runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
+    none = Box((Filter((0,), ValueSet(np.zeros(3))), Filter((7,), ValueSet(np.arange(30) < 4))))
+    assert fixed(runtime, [none], 10, 0)[0].density == 0.0
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([0.5, 0.6, 0.75, 1.0]))
+@settings(deadline=None, max_examples=50)
+def test_any_power_and_budget(seed: int, budget: int, power: float) -> None:
+    runtime = small()
+    box = random_box(DIGITS, np.random.default_rng(seed), wide=True)
+    (found,) = fixed(runtime, [box], budget, seed, power=power)
+    assert np.isfinite(found.density)
+    assert found.density >= 0.0
+    assert found.particles <= budget + 1 or found.exact
+
+
+RUNTIMES: list[ResMadeRuntime] = []
+
+
+def small() -> ResMadeRuntime:
+    if not RUNTIMES:
+        RUNTIMES.append(ResMadeRuntime(DIGITS, network(DIGITS).arrays()))
+    return RUNTIMES[0]
+
+
+class TestTheModule:
+    """What the compiled module is handed is checked: a mistake of ours is an exception, not a crash."""
+
+    def step(self, **changed: Any) -> tuple[Any, ...]:
+        weights, following = np.ones((2, 4)), np.zeros((2, 4), dtype=np.int64)
+        step = {"position": 0, "depth": 0, "ends": True, "slot": -1, "opens": True, "start": 1}
+        return tuple(({**step, "weights": weights, "next": following, "hint": None} | changed).values())
+
+    def walk(self, *steps: tuple[Any, ...], budget: int = 4, numbers: int = 8) -> Any:
+        module, runtime = kernel.compiled(), small()
+        assert module is not None
+        assert runtime.kernel is not None
+        return module.walk(runtime.kernel._model, budget, 0.75, np.zeros(numbers), list(steps))
+
+    def test_a_good_step(self) -> None:
+        ((density, exact, most, rows),) = self.walk(self.step())
+        assert (round(density, 5), exact, most, rows) == (1.0, True, 1, 1.0)
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"position": 8},
+            {"position": -1},
+            {"depth": 1},
+            {"slot": -2},
+            {"opens": False},
+            {"weights": np.ones((2, 5))},
+            {"weights": np.ones((0, 4))},
+            {"weights": np.ones((2, 4), dtype=np.float32)},
+            {"next": np.zeros((2, 3), dtype=np.int64)},
+            {"hint": np.ones(3)},
+            {"hint": np.ones(4, dtype=np.float32)},
+            {"start": 2},
+            {"start": -1},
+        ],
+    )
+    def test_bad_steps(self, changed: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match=r"step|state|expected"):
+            self.walk(self.step(**changed))
+
+    def test_bad_calls(self) -> None:
+        with pytest.raises(ValueError, match="budget"):
+            self.walk(self.step(), budget=0)
+        with pytest.raises(ValueError, match="offsets"):
+            self.walk(self.step(), numbers=0)
+
+
+def test_without_the_compiled_module_numpy_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernel.SWITCH_OFF, "1")
+    runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())
+    assert runtime.kernel is None
+    box = random_box(DIGITS, np.random.default_rng(4))
+    assert fixed(runtime, [box], 9, 2)[0].density == pytest.approx(fixed(small(), [box], 9, 2)[0].density, rel=1e-4)

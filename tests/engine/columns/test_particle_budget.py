@@ -1,0 +1,110 @@
+"""Every box gets the particles it needs, and its answer follows from the seed alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from countless.engine.columns import particle_budget as budget
+from countless.engine.columns.enumeration import exact
+from countless.engine.columns.particle_budget import adaptive, fixed, offsets, particles_for
+from countless.region import Box
+from tests.mocks import JointRuntime, PrefixRuntime, box_of
+
+WIDE = (20, 20, 20, 6)
+
+
+@pytest.fixture(autouse=True)
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested is how a budget is chosen, whatever the bounds."""
+    for name, value in {"LEAST": 32, "MOST": 256, "TARGET": 0.02, "PILOT": 16, "REPLICATES": 4}.items():
+        monkeypatch.setattr(budget, name, value)
+
+
+def wide(seed: int = 0, concentration: float = 0.05) -> JointRuntime:
+    """A joint with far more combinations than particles; the smaller the concentration, the harder to sample."""
+    rng = np.random.default_rng(seed)
+    return JointRuntime(rng.gamma(concentration, size=WIDE) + 1e-9)
+
+
+def broad_box(runtime: JointRuntime) -> Box:
+    return box_of({position: list(range(0, WIDE[position], 2)) for position in range(4)}, runtime.sizes)
+
+
+def test_a_box_with_few_combinations_is_exact_at_once() -> None:
+    runtime = wide()
+    box = box_of({0: [1, 2], 2: [3]}, runtime.sizes)
+    (answer,) = adaptive(runtime, [box], 0)
+    assert answer.exact
+    assert answer.sampling_error is None
+    assert answer.density == pytest.approx(exact(runtime, box).density)
+    assert answer == fixed(runtime, [box], budget.LEAST, 0)[0]
+
+
+def test_a_hard_box_gets_more_particles_than_an_easy_one() -> None:
+    easy, hard = wide(concentration=50.0), wide(concentration=0.02)
+    (smooth,), (rough,) = (adaptive(runtime, [broad_box(runtime)], 0) for runtime in (easy, hard))
+    assert not smooth.exact
+    assert not rough.exact
+    assert smooth.particles <= budget.LEAST + 1
+    assert rough.particles > 2 * budget.LEAST
+    assert smooth.sampling_error is not None
+    assert rough.sampling_error is not None
+    assert smooth.sampling_error <= budget.TARGET
+
+
+def test_an_easy_box_keeps_the_first_walks_answer() -> None:
+    runtime = wide(concentration=50.0)
+    (answer,) = adaptive(runtime, [broad_box(runtime)], 0)
+    assert answer.density == fixed(runtime, [broad_box(runtime)], budget.LEAST, 0)[0].density
+
+
+def test_a_hard_box_is_answered_by_a_fresh_walk() -> None:
+    """Not by the pilot's populations, nor by the first walk: the one that answers has not chosen its own size."""
+    runtime = wide(concentration=0.02)
+    box = broad_box(runtime)
+    (answer,) = adaptive(runtime, [box], 0)
+    sizes = [fixed(runtime, [box], 2**power, 0, budget.REPLICATES + 1)[0].density for power in (6, 7, 8)]
+    assert answer.density in sizes
+
+
+def test_the_work_of_pilot_and_walks_is_counted() -> None:
+    runtime = wide(concentration=0.02)
+    box = broad_box(runtime)
+    (answer,) = adaptive(runtime, [box], 0)
+    first = fixed(runtime, [box], budget.LEAST, 0)[0]
+    assert answer.forward_rows > first.forward_rows * 2
+
+
+def test_answers_follow_from_the_seed_and_not_from_the_company() -> None:
+    runtime = PrefixRuntime((6, 5, 6, 5, 6), seed=3)
+    rng = np.random.default_rng(0)
+    boxes = [
+        box_of({p: np.flatnonzero(rng.random(runtime.sizes[p]) < 0.8).tolist() for p in range(5)}, runtime.sizes)
+        for _ in range(6)
+    ]
+    together = adaptive(runtime, boxes, 7)
+    assert together == [adaptive(runtime, [box], 7)[0] for box in boxes]
+    assert any(not answer.exact for answer in together)
+
+
+def test_adaptive_answers_are_unbiased() -> None:
+    runtime = wide(concentration=0.1)
+    box = broad_box(runtime)
+    truth = exact(runtime, box).density
+    found = [adaptive(runtime, [box], seed)[0].density for seed in range(40)]
+    assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found)) + 1e-9
+
+
+def test_particles_for() -> None:
+    errors = [0.0, 0.01, 0.03, 0.05, 0.08, 0.2, math.inf]
+    chosen = [particles_for(error) for error in errors]
+    assert chosen == sorted(chosen)
+    assert (chosen[0], chosen[-1]) == (budget.LEAST, budget.MOST)
+
+
+def test_longer_questions_begin_with_the_same_random_numbers() -> None:
+    assert offsets(1, 2, 10)[:4].tolist() == offsets(1, 2, 4).tolist()
+    assert offsets(1, 2, 4).tolist() != offsets(1, 3, 4).tolist() != offsets(2, 2, 4).tolist()

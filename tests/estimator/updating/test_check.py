@@ -1,0 +1,107 @@
+"""Is a model still true? On its own table it is, on another it says which column has moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from countless import Estimator
+from countless.data.columns.text import TextColumn, encode
+from countless.data.sources.source import connect
+from countless.data.summaries.ngrams import count_ngrams
+from countless.errors import CountlessError, DataError
+from countless.estimator.updating.drift import text_drift
+
+
+@pytest.mark.parametrize("sample", [None, 500])
+def test_a_model_is_true_of_its_own_table(estimator: Estimator, people: Path, sample: int | None) -> None:
+    found = estimator.check(people, sample=sample)
+    assert found.ok
+    assert found.drifted == ()
+    assert max(drift.drift for drift in found.columns) == 0
+    assert found.pairs == ()
+    assert found.answers is not None
+    assert found.answers.coverage > 0.85
+    assert str(found) == "the model is still true"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_false_alarm_whatever_the_sample(estimator: Estimator, people: Path, seed: int) -> None:
+    assert estimator.check(people, sample=300, queries=0, threshold=0.0, seed=seed).ok
+
+
+def test_a_shifted_column_is_named(estimator: Estimator, people: Path) -> None:
+    moved = connect().sql(f"SELECT * REPLACE (CASE WHEN id % 3 = 0 THEN 'Rome' ELSE city END AS city) FROM '{people}'")
+    found = estimator.check(moved)
+    assert found.drifted == ("city",)
+    drift = next(drift for drift in found.columns if drift.column == "city")
+    assert drift.moved.what == "Rome"
+    truth = moved.filter("city = 'Rome'").shape[0] / 3_000
+    assert drift.moved.table == pytest.approx(truth)
+    assert "city has drifted" in str(found)
+    assert found.to_json()["drifted"] == ["city"]
+
+
+def test_new_values_and_new_nulls(estimator: Estimator, people: Path) -> None:
+    moved = connect().sql(
+        f"SELECT * REPLACE (CASE WHEN id % 5 = 0 THEN 99 ELSE age END AS age, "
+        f"CASE WHEN id % 4 > 0 THEN married END AS married) FROM '{people}'"
+    )
+    found = estimator.check(moved, queries=0)
+    assert set(found.drifted) == {"age", "married"}
+    by_name = {drift.column: drift for drift in found.columns}
+    assert by_name["age"].new == pytest.approx(0.2)
+    assert by_name["married"].new == pytest.approx(0.25)
+    assert by_name["age"].moved.what == "values that the model does not hold"
+
+
+def test_columns_that_no_longer_go_together(estimator: Estimator, people: Path) -> None:
+    """Each column is as before, but rows are not."""
+    shuffled = connect().sql(
+        f"SELECT one.* EXCLUDE (married, n), two.married FROM "
+        f"(SELECT *, row_number() OVER () AS n FROM '{people}') AS one JOIN "
+        f"(SELECT married, row_number() OVER (ORDER BY married, hash(id)) AS n FROM '{people}') AS two USING (n)"
+    )
+    found = estimator.check(shuffled)
+    assert found.drifted == ()
+    assert found.pairs[0].columns == ("age", "married")
+    assert found.pairs[0].drift > 0.1
+    assert "age and married no longer go together" in str(found)
+    assert found.answers is not None
+    assert found.answers.coverage < 0.9
+
+
+def test_a_table_that_has_grown(estimator: Estimator, people: Path) -> None:
+    twice = connect().sql(f"SELECT * FROM '{people}' UNION ALL SELECT * FROM '{people}'")
+    found = estimator.check(twice)
+    assert found.growth == 1.0
+    assert found.drifted == ()
+    assert found.reasons == ("6,000 rows instead of 3,000",)
+
+
+def test_a_table_that_cannot_be_compared(estimator: Estimator, people: Path) -> None:
+    with pytest.raises(DataError, match="lacks the model's columns"):
+        estimator.check(pd.DataFrame({"age": [1]}))
+    with pytest.raises(CountlessError, match="no rows"):
+        estimator.check(connect().sql(f"SELECT * FROM '{people}' WHERE FALSE"))
+
+
+def test_text_is_judged_by_its_pieces() -> None:
+    rng = np.random.default_rng(0)
+    column = TextColumn("t", "VARCHAR", "ab", 6, False, 64, (), (3_000, 3_000))
+
+    def texts(count: int, first: str) -> list[str | None]:
+        return [first + "".join(rng.choice(["a", "b"], size=3)) for _ in range(count)]
+
+    summary = count_ngrams(encode(column, texts(1_000, "ab")).symbols, 2)
+    same = text_drift(column, summary, 1_000, texts(800, "ab"))
+    assert same.drift == 0
+    moved = text_drift(column, summary, 1_000, texts(800, "aa"))
+    assert moved.drift > 0.1
+    assert "strings with" in moved.moved.what
+    unknown = text_drift(column, None, 1_000, ["é"] * 800)
+    assert unknown.new == 1
+    assert unknown.drift > 0.9
