@@ -119,6 +119,8 @@ class Automaton:
         first, _ = same_columns(self.next)
         if len(first) > 1:
             return None
+        if not len(first):  # the empty string is the only one
+            return np.full(most + 1, self.accepts[0])
         states = [0]
         for _ in range(most):
             states.append(int(self.next[states[-1], 0]))

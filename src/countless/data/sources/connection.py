@@ -17,7 +17,7 @@ TO_UTF8 = (
     "If it is UTF-8 with damaged bytes, drop them: iconv -c -f UTF-8 -t UTF-8 old.csv > new.csv"
 )
 AFTER_REASON = re.compile(
-    r"Possible [Ss]olution|Column .* is being converted|  file = "
+    r"Possible (?:[Ss]olution|fix)|Column .* is being converted|  file = "
 )  # in a message about a CSV file
 
 
