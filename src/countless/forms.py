@@ -192,6 +192,7 @@ SCHEMA = Record(
         "columns": ListOf(COLUMN, most=MOST_POSITIONS),
         "texts": ListOf(TEXT_COLUMN),
         "left_out": ListOf(Record({**NAMED, "reason": Text()})),
+        "uuids": ListOf(Text()),
     }
 )
 

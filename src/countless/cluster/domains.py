@@ -115,8 +115,10 @@ class Merged:
         passes: Passes,
         most: int,
         left_structs: Mapping[str, str] | None = None,
+        uuids: frozenset[str] = frozenset(),
     ) -> None:
         self._columns, self._passes, self._left_structs = columns, passes, left_structs or {}
+        self._uuids = uuids
         kinds = ((name, stored_type(kind)) for name, kind in columns)
         self._types = {name: kind for name, kind in kinds if kind is not None}
         self._numbers = {name: at for at, name in enumerate(self._types)}
@@ -134,6 +136,9 @@ class Merged:
 
     def left_structs(self) -> Mapping[str, str]:
         return self._left_structs
+
+    def uuids(self) -> frozenset[str]:
+        return self._uuids
 
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")

@@ -60,7 +60,7 @@ def encode_on(
         most = max(LEAST_TOLD, 2 * options.max_distinct)
         on_stage("reading all columns")
         pieces = OnCluster(rows, _Pass(cluster, rows.total, on_reading).over)
-        finder = Merged(source.columns(), pieces, most, source.left_structs)
+        finder = Merged(source.columns(), pieces, most, source.left_structs, source.uuids)
         schema = find_schema(finder, options, lambda stage, rows=None: on_stage(stage))
         folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
     passes = _Pass(cluster, folder.schema.rows, on_reading)

@@ -23,6 +23,7 @@ from countless.query.predicate import Where
 from countless.query.sandbox.as_written import as_written, is_plain
 from countless.query.sql import NESTED, written
 from countless.query.text.predicates import Texts
+from countless.query.uuids import with_canonical_uuids
 from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
 
 
@@ -82,8 +83,9 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            descent.survey(clause.condition)
-            boxes = cover(descent.formula(clause.condition, Want.TRUE))
+            condition = with_canonical_uuids(clause.condition, self.schema, clause.source)
+            descent.survey(condition)
+            boxes = cover(descent.formula(condition, Want.TRUE))
             parts = disjoint(boxes)
             self._check(clause)
         except RecursionError:

@@ -20,6 +20,7 @@ from countless.errors import SourceError
 from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.query.sql import written
+from countless.query.uuids import with_canonical_uuids
 from countless.serve.conditions import check_condition
 
 ABSOLUTE = re.compile(r"""(^|[\s"'(=])(?:/[^/\s"']+)*/(?=[^/\s])""")  # the folders of a path
@@ -49,7 +50,7 @@ class CheckedTable:
     def count(self, where: str) -> int:
         """How many rows match ``where``; what a model would refuse is refused with the same error."""
         self._compiler.compile(where)
-        condition = parse(where, self._schema)
+        condition = with_canonical_uuids(parse(where, self._schema), self._schema, where)
         check_condition(condition, where)
         sql = written(condition.transform(_unqualified))
         try:

@@ -165,7 +165,7 @@ GOOD = {"starts": [0, 3], "shares": [0.0, 0.5, 1.0, 0.0], "distinct": [5, 1]}
 )
 def test_a_damaged_grid(damage: dict[str, Any]) -> None:
     column = {"name": "a", "type": "INTEGER", "values": ["1", "2", "5", "6"], "has_null": False, "radices": [2]}
-    schema = {"rows": 100, "columns": [column | {"grid": GOOD}], "texts": [], "left_out": []}
+    schema = {"rows": 100, "columns": [column | {"grid": GOOD}], "texts": [], "left_out": [], "uuids": []}
     assert Schema.from_json(schema).columns[0].distinct == 6
     with pytest.raises(ModelFileError, match=r"damaged.* fit"):
         Schema.from_json({**schema, "columns": [column | {"grid": GOOD | damage}]})
@@ -175,4 +175,4 @@ def test_a_damaged_grid(damage: dict[str, Any]) -> None:
 def test_no_grid_at_all(grid: Any) -> None:
     column = {"name": "a", "type": "INTEGER", "values": ["1"], "has_null": False, "radices": [1], "grid": grid}
     with pytest.raises(ModelFileError, match="damaged"):
-        Schema.from_json({"rows": 1, "columns": [column], "texts": [], "left_out": []})
+        Schema.from_json({"rows": 1, "columns": [column], "texts": [], "left_out": [], "uuids": []})

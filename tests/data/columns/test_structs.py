@@ -18,7 +18,7 @@ from countless.data.encoding.out_of_core import codes_fingerprint, encode_mapped
 from countless.data.encoding.recoding import Recoded, opened
 from countless.data.encoding.table import EXCLUDED, Table
 from countless.data.sources.source import Source, connect
-from countless.errors import DataError
+from countless.errors import DataError, OptionError
 from countless.options import EncodeOptions
 
 ROWS = """
@@ -131,7 +131,7 @@ class TestDepth:
         assert reasons(schema)["address"] == "it is a struct: --flatten 1 makes columns of its fields"
 
     def test_less_than_none(self) -> None:
-        with pytest.raises(DataError, match="--flatten must be at least 0, not -1"):
+        with pytest.raises(OptionError, match="flatten must be at least 0, not -1"):
             EncodeOptions(flatten=-1)
 
     def test_codes_of_another_depth_are_others(self) -> None:
@@ -159,7 +159,7 @@ class TestChoosing:
         assert names(schema) == ["address.geo.lat", "address.geo.lon"]
 
     def test_an_unknown_field(self) -> None:
-        with pytest.raises(DataError, match=r'unknown column "address.cty": did you mean "address.city"\?'):
+        with pytest.raises(OptionError, match=r'unknown column "address.cty": did you mean "address.city"\?'):
             Table.encode(duckdb.sql(ROWS), EncodeOptions(exclude=("address.cty",)))
 
 

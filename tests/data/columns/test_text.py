@@ -308,7 +308,7 @@ def test_a_text_column_that_lacks_something(missing: str) -> None:
     data = GOOD.to_json()
     del data[missing]
     with pytest.raises(ModelFileError, match="is damaged"):
-        Schema.from_json({"rows": 1, "columns": [], "left_out": [], "texts": [data]})
+        Schema.from_json({"rows": 1, "columns": [], "left_out": [], "texts": [data], "uuids": []})
 
 
 def test_the_fingerprint_knows_the_text() -> None:

@@ -27,6 +27,10 @@ class Finder(Protocol):
         """Why structs, by name, were not flattened."""
         ...
 
+    def uuids(self) -> frozenset[str]:
+        """The names of the columns of type UUID, which are read as strings."""
+        ...
+
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         """The number of rows; of every column about how many values it has, and the mean length of its strings.
 
@@ -58,6 +62,9 @@ class Scans:
 
     def left_structs(self) -> Mapping[str, str]:
         return self.source.left_structs
+
+    def uuids(self) -> frozenset[str]:
+        return self.source.uuids
 
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         facts = []

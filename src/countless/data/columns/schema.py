@@ -92,7 +92,8 @@ class Schema:
 
     ``columns`` are all that can be asked about; ``is_text`` tells the two kinds apart. Those that have codes come
     first, with one model for all of them; then text columns, which share another. A column has one index, its place
-    among all; among the ``texts`` alone it has the one that :meth:`text_index` gives.
+    among all; among the ``texts`` alone it has the one that :meth:`text_index` gives. ``uuids`` names the columns that
+    are UUIDs in the table, and strings in the model.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -102,6 +103,7 @@ class Schema:
     rows: int
     columns: tuple[Column | TextColumn, ...]
     left_out: tuple[LeftOut, ...] = ()
+    uuids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
@@ -188,6 +190,7 @@ class Schema:
             "left_out": [
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
             ],
+            "uuids": list(self.uuids),
         }
 
     @classmethod
@@ -198,6 +201,7 @@ class Schema:
             rows=data["rows"],
             columns=(*map(Column.from_json, data["columns"]), *map(TextColumn.from_json, data["texts"])),
             left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
+            uuids=tuple(data["uuids"]),
         )
         schema._check()
         return schema

@@ -58,6 +58,7 @@ class Source:
         self.name = name
         self.files = files
         self.left_structs = left_structs or {}
+        self.uuids: frozenset[str] = frozenset()  # columns of this type, which are read as strings
         self.watch: Meter | None = None
         self.advice = advice or Advice()
         self.notice = notice
@@ -162,7 +163,9 @@ class Source:
         casts = [f"CAST({name} AS {stored}) AS {name}" for name, kind, stored in types if stored not in (None, kind)]
         if not casts:
             return self
-        return self._viewed_as(f"SELECT * REPLACE ({', '.join(casts)}) FROM {self.table}", self.left_structs)
+        found = self._viewed_as(f"SELECT * REPLACE ({', '.join(casts)}) FROM {self.table}", self.left_structs)
+        found.uuids = frozenset(name for name, kind in columns if kind == "UUID")
+        return found
 
     def _viewed_as(self, select: str, left_structs: Mapping[str, str]) -> Source:
         """A view of the same table: what a SELECT in which it is named gives."""

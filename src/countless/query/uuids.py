@@ -1,0 +1,64 @@
+"""UUID columns: a model stores them as strings, so the constants that they are compared with are written alike."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from countless.data.columns.schema import Schema
+from countless.errors import QueryTypeError
+from countless.query.parse import span_of
+
+HEXADECIMAL = re.compile(r"[0-9a-f]{32}")
+COMPARISONS = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Between, exp.In),
+)
+
+
+def with_canonical_uuids(condition: exp.Expr, schema: Schema, clause: str | None) -> exp.Expr:
+    """``condition`` with each UUID that a UUID column is compared with as DuckDB prints it.
+
+    Raises:
+        QueryTypeError: a UUID column is compared with a string that is no UUID, which is an error in DuckDB, too.
+    """
+    if not schema.uuids:
+        return condition
+    condition = condition.copy()
+    for comparison in list(condition.find_all(*COMPARISONS)):
+        operands = [value for value in comparison.iter_expressions() if isinstance(value, exp.Expr)]
+        if any(_is_uuid_column(operand, schema) for operand in operands):
+            for operand in operands:
+                constant = _constant(operand)
+                if constant is not None:
+                    canonical = _canonical(constant)
+                    if canonical is None:
+                        message = f"{constant!r} is no UUID: write it as 32 hexadecimal digits, with or without hyphens"
+                        raise QueryTypeError(message, clause, span_of(comparison, clause))
+                    operand.replace(exp.Literal.string(canonical))
+    return condition
+
+
+def _is_uuid_column(node: exp.Expr, schema: Schema) -> bool:
+    index = schema.find(node.name) if isinstance(node, exp.Column) else None
+    return index is not None and schema.columns[index].name in schema.uuids
+
+
+def _constant(node: exp.Expr) -> str | None:
+    """The text of a string, or of a string that is cast to a UUID."""
+    if isinstance(node, exp.Cast) and node.is_type(exp.DType.UUID):
+        node = node.this
+    return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _canonical(text: str) -> str | None:
+    """A UUID as DuckDB prints it; None if it is none.
+
+    >>> _canonical("{ABCDEF0000000000000000000000000F}"), _canonical("x")
+    ('abcdef00-0000-0000-0000-00000000000f', None)
+    """
+    digits = text.removeprefix("{").removesuffix("}").replace("-", "").lower()
+    if HEXADECIMAL.fullmatch(digits) is None:
+        return None
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
