@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from countless import load, store
+from countless import load
 from countless.cli.calibrate import named
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
@@ -91,7 +91,7 @@ def test_a_full_disk_when_the_model_is_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_write_archive", full)
+        patch.setattr("countless.store.model_file._write_archive", full)
         done = run(*fit)
     assert done.code == 1
     last = done.err.splitlines()[-1]

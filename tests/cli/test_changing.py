@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from countless import load, store
+from countless import load
 from countless.data.sources.source import connect
 from countless.errors import ModelFileError
 from tests.cli.test_cli import Run, run
@@ -68,7 +68,7 @@ def test_a_failure_leaves_the_old_file(
         raise KeyboardInterrupt if where == "stopped" else ModelFileError("the disk is full: make room")
 
     if where == "writing":
-        monkeypatch.setattr(store, "_put_json", fails)
+        monkeypatch.setattr("countless.store.model_file.put_json", fails)
     else:
         monkeypatch.setattr("countless.estimator.updating.update.encoded", fails)
     done = run("update", copied, rows, "--epochs", "1")

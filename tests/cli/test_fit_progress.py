@@ -18,7 +18,7 @@ def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: 
     seen = round(text_epochs * strings)
     text = {"columns": ["path"], "epochs": text_epochs, "train_rows": strings, "rows_seen": seen, "seconds": 60.0}
     report = {"epochs": epochs, "seconds": 60.0, "text": text}
-    schema = SimpleNamespace(columns=("a",), texts=(SimpleNamespace(name="path", length=length),))
+    schema = SimpleNamespace(coded=("a",), texts=(SimpleNamespace(name="path", length=length),))
     return SimpleNamespace(report=report, schema=schema)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from countless.data.sources.source import connect
-from countless.errors import ColumnLeftOutError, QueryTypeError
+from countless.errors import ColumnLeftOutError, OptionError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.evaluation.evaluate import random_workload
@@ -128,5 +128,5 @@ def test_no_levels(table: Path) -> None:
 
 
 def test_levels_are_a_number(table: Path) -> None:
-    with pytest.raises(QueryTypeError, match="flatten must be a whole number"):
+    with pytest.raises(OptionError, match="flatten must be a whole number"):
         fit(table, flatten="all", **SMALL)  # type: ignore[arg-type]

@@ -31,6 +31,10 @@ __all__ = [
     "storage",
     "wrote",
 ]
+UNCALIBRATED = (
+    "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
+    "(countless calibrate MODEL TABLE asks some)"
+)
 
 
 class _Console(Console):
@@ -130,7 +134,7 @@ def error_bars(interval: dict[str, Any]) -> str:
     90% should hold, and of 400 calibration queries 91.4% do; they span a factor of 3.20 at 1-10 rows, 1.50 at 10-100
     """
     if interval["coverage"] is None:
-        return "from 0 to all rows where an answer is not exact: no calibration query was asked, or none needed one"
+        return UNCALIBRATED
     told = [f"{factor(value)} at {name}" for name, value in interval["width"].items() if value is not None]
     told[0] += " rows"
     held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"

@@ -49,7 +49,7 @@ class TestBeforeTraining:
         key = "CAST(md5(CAST(range AS VARCHAR)) AS UUID)"
         connect().execute(f"COPY (SELECT {key} AS \"the key\", range % 3 AS n FROM range(200)) TO '{table}'")
         # As if the table had a type that a model stores in another, unknown to the source.
-        monkeypatch.setattr(Source, "_in_stored_types", lambda self: self)
+        monkeypatch.setattr(Source, "_in_stored_types", lambda self, columns: self)
         if not text:  # as if some kind of question asked for a part of a value
             like = [f"{quote_identifier('the key')} LIKE 'a%'"]
             monkeypatch.setattr(
