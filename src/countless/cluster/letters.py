@@ -18,7 +18,7 @@ from countless.train.loop import Progress, Trained
 REPORT = "countless_report"
 
 
-class Letters:
+class RunFolder:
     """The folder of one training run. Every file is written whole, so nobody reads half of one."""
 
     def __init__(self, folder: Path) -> None:

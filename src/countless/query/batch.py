@@ -53,7 +53,7 @@ def conjuncts(clause: str) -> list[str] | None:
     return pieces if depth == 0 and betweens == 0 and all(pieces) else None
 
 
-class Batch:
+class BatchCompiler:
     """Compiles clauses as a :class:`Compiler` does, and remembers their pieces. For one thread."""
 
     def __init__(self, compiler: Compiler) -> None:

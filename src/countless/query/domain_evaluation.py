@@ -44,7 +44,7 @@ class Truth:
     certain: bool = True
 
 
-class Dictionary:
+class DomainTables:
     """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:

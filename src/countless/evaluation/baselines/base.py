@@ -43,7 +43,7 @@ class Baseline(ABC):
         """Let go of what it holds open."""
 
 
-class Encoded(Baseline):
+class EncodedBaseline(Baseline):
     """A baseline that reads clauses as the model does, and knows the encoded table."""
 
     def __init__(self, table: Table) -> None:

@@ -4,6 +4,6 @@
 and judges.
 """
 
-from countless.evaluation.rules.measure import Finding, measure
+from countless.evaluation.rules.measure import RuleViolations, measure
 
-__all__ = ["Finding", "measure"]
+__all__ = ["RuleViolations", "measure"]
