@@ -1,4 +1,4 @@
-"""The form of each JSON section of a model file: its keys, their types and their bounds. Loading checks a file by this.
+"""Validation of the JSON sections of a model file: their keys, types and bounds.
 
 A *form* describes one JSON value. Keys that a form does not name may hold anything, so that a newer file with more of
 them can still be read. Whether sections fit each other is not said here but where they are read.

@@ -1,4 +1,4 @@
-"""Advice for a table of PostgreSQL's: where its planner errs most, and which statistics would help."""
+"""Advice for a PostgreSQL table: the queries its planner misestimates most, and the statistics that would help."""
 
 from __future__ import annotations
 

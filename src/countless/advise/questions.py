@@ -1,4 +1,4 @@
-"""Questions as the planner sees them: conjunctions, each part a filter on one column."""
+"""Queries as the planner sees them: conjunctions of filters on single columns."""
 
 from __future__ import annotations
 

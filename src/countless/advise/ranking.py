@@ -1,4 +1,4 @@
-"""Which columns' joint statistics would explain most of the planner's error."""
+"""Ranking of column groups by how much of the planner's error their joint statistics would explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of strings, as automata over the letters of a text column."""
+"""Languages: sets of strings as finite automata over the characters of a text column."""
 
 from __future__ import annotations
 

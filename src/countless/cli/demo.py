@@ -1,4 +1,4 @@
-"""``countless demo``: the whole of it on the embedded table."""
+"""The ``countless demo`` command: fit, estimate and compare on the embedded tables."""
 
 from __future__ import annotations
 

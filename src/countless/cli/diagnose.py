@@ -1,4 +1,4 @@
-"""``countless diagnose``."""
+"""The ``countless diagnose`` command: find the queries and columns where a model errs."""
 
 from __future__ import annotations
 

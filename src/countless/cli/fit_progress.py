@@ -1,4 +1,4 @@
-"""A fit as a person sees it: stages, live progress, and a summary. Used by ``fit`` and ``demo``."""
+"""Terminal display of a fit, for ``fit`` and ``demo``: stages, live progress and a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ``countless evaluate --rules`` asks, and what it shows."""
+"""The ``--rules`` option of ``countless evaluate``: measure consistency rules and print the violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``countless serve``."""
+"""The ``countless serve`` command: answer queries over HTTP."""
 
 from __future__ import annotations
 

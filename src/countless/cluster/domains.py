@@ -1,4 +1,4 @@
-"""The domain pass on a cluster: what each piece of a table tells of its columns, and all of them together.
+"""The domain pass on a cluster: each task summarizes a part of the table, and the summaries are merged.
 
 A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
 follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them

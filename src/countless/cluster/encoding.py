@@ -1,4 +1,4 @@
-"""A table's codes, written by all machines of a cluster into one folder.
+"""Encoding on a cluster: all machines write a table's codes into one shared folder.
 
 The same pieces of the table are read as on one machine, and the same codes are written, byte for byte: each machine
 takes the next chunk that is missing. Ray Data hands them out, and again those of a machine that is lost.

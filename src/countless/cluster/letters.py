@@ -1,4 +1,4 @@
-"""What the workers of a run and the process that started it tell each other: small files in a shared folder."""
+"""Messages between the workers of a training run and the driver process: small files in a shared folder."""
 
 from __future__ import annotations
 

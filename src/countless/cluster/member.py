@@ -1,4 +1,4 @@
-"""A worker of a training run: the same loop as on one machine, in a team."""
+"""A worker of a distributed training run: the same training loop as on one machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a source as Parquet files that every machine of a cluster sees, read in any pieces."""
+"""The rows of a source as Parquet files in the shared folder, which workers read in arbitrary ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: found, quiet, and given up in the end."""
+"""A connection to a Ray cluster: connect, run tasks, disconnect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training on a cluster, with Ray Train: workers that share every batch, replaced when they are lost."""
+"""Training on a cluster with Ray Train: workers split every batch, and lost workers are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a pass over a table is."""
+"""Progress of a scan over a table."""
 
 from __future__ import annotations
 

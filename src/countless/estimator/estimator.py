@@ -1,4 +1,4 @@
-"""A fitted model that answers questions."""
+"""The Estimator: a fitted model that answers questions about its table."""
 
 from __future__ import annotations
 

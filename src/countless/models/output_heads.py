@@ -1,4 +1,4 @@
-"""How the positions share the output layer: which of them have their logits computed together, and how."""
+"""Output heads: which positions have their logits computed together, and how."""
 
 from __future__ import annotations
 

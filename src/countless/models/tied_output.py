@@ -1,4 +1,4 @@
-"""The output layer with its tied embeddings and the loss, in one function with hand-written gradients."""
+"""The output layer with tied embeddings and the loss, as one function with hand-written gradients."""
 
 from __future__ import annotations
 

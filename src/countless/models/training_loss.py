@@ -1,4 +1,4 @@
-"""The training loss, from the parameters of a ResMADE, in far fewer operations than its plain form takes."""
+"""A fast training loss of a ResMADE, in far fewer operations than the plain forward pass."""
 
 from __future__ import annotations
 

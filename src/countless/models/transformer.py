@@ -1,4 +1,4 @@
-"""A causal Transformer over characters, with a MASK token for any number of characters that are not known."""
+"""A causal Transformer over characters, with a MASK token for any number of unknown characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of this room: a clause, or a predicate made in Python, to a Region."""
+"""The query compiler's entry point: from a clause, or a predicate made in Python, to a Region."""
 
 from __future__ import annotations
 

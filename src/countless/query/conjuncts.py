@@ -1,4 +1,4 @@
-"""A clause taken apart: the filters that its outermost AND joins."""
+"""The conjuncts of a clause: the filters that its outermost AND joins."""
 
 from __future__ import annotations
 

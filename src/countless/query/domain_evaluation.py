@@ -1,4 +1,4 @@
-"""A predicate on one column, evaluated on that column's distinct values in DuckDB: what it means.
+"""Evaluation of a predicate on one column's distinct values in DuckDB.
 
 Of a column with a grid it has the knots only.
 """

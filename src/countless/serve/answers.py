@@ -1,4 +1,4 @@
-"""What a model answers to a request, as plain data. All the work is here; the service runs it in threads."""
+"""The answers to requests as plain data, computed in worker threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service as an application: which request gets which answer."""
+"""The web application of the service: its routes and handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that are not as they should be, told in plain words."""
+"""Error messages for invalid request bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked, as it stands in the body of a request."""
+"""Request schemas of the service: the JSON bodies it accepts."""
 
 from __future__ import annotations
 

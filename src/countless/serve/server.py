@@ -1,4 +1,4 @@
-"""The service as a process that listens, until it is told to stop."""
+"""The server process of the service: it listens until it is stopped."""
 
 from __future__ import annotations
 

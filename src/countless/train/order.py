@@ -1,4 +1,4 @@
-"""In which order rows are trained on, and which are held out."""
+"""The order in which training visits rows, and the held-out split."""
 
 from __future__ import annotations
 

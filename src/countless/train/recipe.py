@@ -1,4 +1,4 @@
-"""What is to be learned of a table, told so that any process which has the table can make the task of it."""
+"""Training recipes: descriptions of a training task that any process with the table can carry out."""
 
 from __future__ import annotations
 

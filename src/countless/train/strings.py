@@ -1,4 +1,4 @@
-"""The strings of a text column as batches to learn from: whole, in windows after a gap, and with a gap inside."""
+"""Training batches of strings: whole, in windows after a gap, and with a gap inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text columns of a table as a task: one causal Transformer that learns whole strings, and what follows a gap."""
+"""The training task of text columns: one causal Transformer that learns whole strings, and what follows a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random questions with literals from real rows, those that someone wrote down, and the files that keep them."""
+"""Workloads: random queries with literals from real rows, queries that a user provides, and files of both."""
 
 from countless.workload.clauses import Workload, WorkloadClause, WorkloadColumns, asked_columns, read_clauses
 from countless.workload.columns import (

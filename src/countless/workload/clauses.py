@@ -1,4 +1,4 @@
-"""The questions that a table will likely be asked, as someone wrote them down, and which columns they filter."""
+"""Workload files: the clauses that a user expects to ask, and the columns that they filter."""
 
 from __future__ import annotations
 

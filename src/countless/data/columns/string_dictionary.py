@@ -1,4 +1,4 @@
-"""Strings numbered inside DuckDB, which looks them up by comparing the strings themselves.
+"""A string dictionary inside DuckDB: each distinct string gets a number, found by exact comparison.
 
 A hash would be a smaller key, but DuckDB's ``hash`` gives ordinary strings the same number, such as
 ``Order 159 of customer 10`` and ``Order 179 of customer 12``. No two strings have the same place in a dictionary.

@@ -1,4 +1,4 @@
-"""The codes of a table's rows, given its schema: one scan, a batch at a time."""
+"""The encoder: one scan of a source that turns its rows into codes of a schema, batch by batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables larger than memory: their codes go to a folder, in random order, and are read from there."""
+"""Out-of-core encoding: codes of tables larger than memory are shuffled into a folder and read from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that somebody hands in, as codes of a schema that is there already.
+"""Encoding of rows that a user passes in, with the schema of an existing model.
 
 What :mod:`.domains` does with the values of a table itself, this does with the values that a model holds.
 """

@@ -1,4 +1,4 @@
-"""From a source to codes: the encoded table that training and calibration read."""
+"""The encoded table: the codes of all rows, which training and calibration read."""
 
 from __future__ import annotations
 

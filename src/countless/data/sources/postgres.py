@@ -1,4 +1,4 @@
-"""Rows from PostgreSQL: one read, in one snapshot, into a table of DuckDB's."""
+"""PostgreSQL as a source: one read, in one snapshot, into a DuckDB table."""
 
 from __future__ import annotations
 

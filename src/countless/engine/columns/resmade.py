@@ -1,4 +1,4 @@
-"""ResMADE in NumPy, evaluated incrementally.
+"""The ResMADE runtime in NumPy, evaluated incrementally.
 
 A hidden unit of degree ``d`` depends only on positions of rank at most ``d``. Units are sorted by degree, so once
 those positions are fixed its activation never changes, and what the next position needs is the next slice of

@@ -1,4 +1,4 @@
-"""How a region's mass is spread over the values of some columns: one walk a box, whatever the number of values.
+"""Joint distributions: the mass of a region for every combination of some columns' values, with one walk a box.
 
 The columns become filters that allow everything but are read all the same. A column after all evidence in the order is
 expanded at the end; one before it needs its values carried along, and particles of different values are thinned apart.

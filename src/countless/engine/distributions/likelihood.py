@@ -1,4 +1,4 @@
-"""What a model of columns says of given rows: how likely each is, and what a column of it may be given all others.
+"""Likelihoods of given rows, and the conditional distribution of one column given all others.
 
 A row is a symbol for each position, MASK (symbol ``sizes[p]``) where nothing is known. A model has no conditional of a
 column on what comes *after* it in the order, so that is found by Bayes' rule: each code that the column may have, a

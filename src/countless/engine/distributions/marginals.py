@@ -1,4 +1,4 @@
-"""How a region's mass is spread over several columns, each alone, with one walk for all that come after the evidence.
+"""Marginal distributions of several columns in a region; columns after all filters share one walk.
 
 A column after every filter in the order has its conditional in reach of the walk's last particles. These are the same
 whichever column is asked for, so one walk and one pass over its particles answer for all such columns together.

@@ -1,4 +1,4 @@
-"""Rows that a model reads, each with symbols of its own, position by position."""
+"""A row reader: a model reads many rows, each with its own symbols, position by position."""
 
 from __future__ import annotations
 

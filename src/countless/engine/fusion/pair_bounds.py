@@ -1,4 +1,4 @@
-"""What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
+"""Bounds and corrections of a box's estimate from exact counts of columns and of pairs of columns.
 
 No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
 model is asked. Counts also tell where among the values of one filter the others hold, which guides the sampler. And

@@ -1,4 +1,4 @@
-"""The paper's ways to count strings, and the plainest one: independent samples of whole strings."""
+"""The paper's samplers for text, and the naive one: independent samples of whole strings."""
 
 from __future__ import annotations
 

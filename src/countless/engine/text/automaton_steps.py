@@ -1,4 +1,4 @@
-"""An automaton as the walks read it: in terms of the model's symbols."""
+"""An automaton in terms of the model's symbols, as the text walks read it."""
 
 from __future__ import annotations
 

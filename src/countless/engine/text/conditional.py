@@ -1,4 +1,4 @@
-"""Text given what is known of the row: the probability of a language in several contexts, and that of whole strings.
+"""Text conditioned on its row: the probability of a language, or of whole strings, in several contexts.
 
 A *context* has a symbol for each position of the columns' model, or MASK where nothing is known. A model that was
 learned without (``spec.context`` is empty) says the same in all of them.

@@ -1,4 +1,4 @@
-"""How each method answers text: the probability of the strings of an automaton."""
+"""Text methods: how each sampling method computes the probability of an automaton's strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unique weighted prefixes of strings: the default method."""
+"""The particle walk over strings, the default method: unique weighted prefixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings that a model would write, among those of a language.
+"""Samples of strings from a text model, restricted to a language.
 
 Prefixes walk from the start and branch into all their characters; past a budget they are thinned without bias, so that
 each that is left stands for others too. Those that are nearer to a match are thinned apart from the others: however

@@ -1,4 +1,4 @@
-"""Trees of tokens in NumPy: a causal Transformer, evaluated some nodes at a time and layer by layer.
+"""Token trees in NumPy: a causal Transformer that evaluates several nodes at a time, layer by layer.
 
 ``kernel_c/text.h`` is the same compiled. A node's parent has a smaller number, so nodes can be computed in their order
 and find the keys and values of their whole path.

@@ -1,4 +1,4 @@
-"""How the strings of a set are found in a tree, and the two walks that find them in all its contexts at once."""
+"""Search plans for the strings of a set, and the walks (particles, enumeration) over all contexts at once."""
 
 from __future__ import annotations
 

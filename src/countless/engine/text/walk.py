@@ -1,4 +1,4 @@
-"""Prefixes of strings under way through an automaton, all of them at once."""
+"""The walk of string prefixes through an automaton, for all prefixes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From how rows are spread over values to aggregates: counts, sums, means, deviations and quantiles of groups."""
+"""Aggregates of groups from value distributions: counts, sums, means, deviations and quantiles."""
 
 from __future__ import annotations
 

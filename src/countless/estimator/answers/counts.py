@@ -1,4 +1,4 @@
-"""From what a model finds to an answer with its error bar."""
+"""Row counts with error bars from the engine's densities."""
 
 from __future__ import annotations
 

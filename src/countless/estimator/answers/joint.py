@@ -1,4 +1,4 @@
-"""How the rows that a condition keeps are spread over the values of some columns."""
+"""Joint row counts of some columns' values among the rows of a condition."""
 
 from __future__ import annotations
 

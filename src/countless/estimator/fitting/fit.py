@@ -1,4 +1,4 @@
-"""From a table to an estimator."""
+"""The ``fit`` function: from a table to an estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models of a table, learned one after the other."""
+"""Training of all models of a table, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each stage of a fit takes."""
+"""Timing of the stages of a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filling in what is missing in given rows."""
+"""Completion (imputation) of missing values in given rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How likely a model finds given rows."""
+"""Log-likelihoods of given rows under a model."""
 
 from __future__ import annotations
 

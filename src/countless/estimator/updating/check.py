@@ -1,4 +1,4 @@
-"""Is a model still true of its table? Its columns and its answers, beside those of fresh rows."""
+"""A check whether a model still fits its table: its columns and its answers against fresh rows."""
 
 from __future__ import annotations
 

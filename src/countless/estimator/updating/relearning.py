@@ -1,4 +1,4 @@
-"""The models of a table that has grown, learned one after the other from what they were."""
+"""Continued training of all models of a table that has grown."""
 
 from __future__ import annotations
 

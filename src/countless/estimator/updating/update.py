@@ -1,4 +1,4 @@
-"""A model that follows its table: new rows are learned along with old ones, and what was counted is added to."""
+"""The update of a model: train on new rows along with old ones, and add to the exact counts."""
 
 from __future__ import annotations
 

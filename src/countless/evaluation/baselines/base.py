@@ -1,4 +1,4 @@
-"""What the baselines share: they read the same clauses, answer with the same type, and tell what they keep."""
+"""The base classes of baselines: same clauses, same type of answer, and a report of their size."""
 
 from __future__ import annotations
 

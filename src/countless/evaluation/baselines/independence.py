@@ -1,4 +1,4 @@
-"""Per-column histograms, multiplied: what most query optimizers do."""
+"""A baseline: per-column histograms, multiplied under the independence assumption."""
 
 from __future__ import annotations
 

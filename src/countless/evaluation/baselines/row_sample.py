@@ -1,4 +1,4 @@
-"""A random sample of rows, scanned."""
+"""A baseline: a random sample of encoded rows, scanned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model's errors are, and whose they are: by kinds of queries, by columns, the sampler's or its own."""
+"""Diagnosis of a model's errors: by kind of query, by column, and by cause (the sampler or the model)."""
 
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Settled
 from countless.evaluation.diagnosis.blame import Blame, Blamed

@@ -1,4 +1,4 @@
-"""A query with its filters, its true count and what was answered: what every part of a diagnosis looks at."""
+"""Data classes of a diagnosis: a query with its filters, its true count and its answers."""
 
 from __future__ import annotations
 

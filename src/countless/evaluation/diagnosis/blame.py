@@ -1,4 +1,4 @@
-"""The columns to blame for a bad answer: the smallest part of the query that is as wrong.
+"""Blame: the smallest part of a badly estimated query that is as wrong as the whole.
 
 The model and the table are asked about each filter alone, then about each pair; if none explains the error, the pair
 that comes nearest grows, by the filter that helps most, and then loses what it can do without. A part explains the

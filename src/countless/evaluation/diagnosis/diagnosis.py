@@ -1,4 +1,4 @@
-"""Where a model's errors are, and whose they are: all of it, for one model on its table."""
+"""The complete diagnosis of one model's errors on its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""q-errors by kinds of queries: by filters, by true count, over and under."""
+"""Q-errors by groups of queries: by filters, by true count, by over- and underestimation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries to diagnose by: random ones, or those of a workload, each with its filters and its true count."""
+"""The queries of a diagnosis: random ones, or those of a workload, each with its filters and its true count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's own answers, as counts of pairs correct and bound them: more and more particles, until they stop moving.
+"""Convergence of the model's own answers: more and more particles, until the estimates stop changing.
 
 A query that was answered exactly needs nothing. Any other is walked twice, with independent random numbers and several
 times the particles. It has settled if the two answers agree, and if they have not moved far from the answer before:

@@ -1,4 +1,4 @@
-"""Which columns, and which pairs of them, are in bad queries more than in good ones."""
+"""Suspect columns: columns and pairs that occur more often in badly estimated queries than in good ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a person expects of counts, and how often a model's answers break them.
+"""Consistency rules of counts (e.g. monotonicity), and how often a model's answers violate them.
 
 ``cases.py`` draws questions that go together, ``literals.py`` knows what to ask of a column, and ``measure.py`` asks
 and judges.

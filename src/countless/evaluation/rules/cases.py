@@ -1,4 +1,4 @@
-"""Questions that go together: each case is a few clauses whose counts must agree in one way.
+"""Test cases of consistency rules: a few clauses whose counts must agree in one way.
 
 A case starts from a random query with literals of real rows, in the paper's manner or of all operators by turns.
 """

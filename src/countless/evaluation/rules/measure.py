@@ -1,4 +1,4 @@
-"""Asks the cases of every rule, and judges the answers."""
+"""Measurement of rule violations: estimates every case of every rule and checks the answers."""
 
 from __future__ import annotations
 

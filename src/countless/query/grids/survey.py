@@ -1,4 +1,4 @@
-"""What a clause says of the columns that have a grid.
+"""A survey of a clause: its conditions on columns that have a grid.
 
 Such a column's values are not all known, so a set of them cannot be a set of codes. All comparisons of a clause with
 one column are surveyed first; their constants cut its line into atoms, and sets of atoms are joined like sets of codes.

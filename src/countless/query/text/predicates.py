@@ -1,4 +1,4 @@
-"""What a predicate says of a text column: the strings for which it is true, and those for which it is false."""
+"""Predicates on a text column as languages: the strings for which they are true, and those for which false."""
 
 from __future__ import annotations
 

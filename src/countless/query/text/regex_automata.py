@@ -1,4 +1,4 @@
-r"""The strings that match a regular expression, as automata.
+r"""Regular expressions as finite automata.
 
 An expression becomes a *program*: a list of instructions, each of which reads a character, asks something of the place
 between two characters, or says where to go on. A state of the automaton is the set of instructions that the text so far

@@ -1,4 +1,4 @@
-"""What PostgreSQL's planner expects a filter to keep, after ANALYZE, with or without extended statistics."""
+"""Row estimates of PostgreSQL's planner after ANALYZE, with or without extended statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server in a temporary directory, which goes away with the process that started it."""
+"""A private PostgreSQL server in a temporary directory, which ends with the process that started it."""
 
 from __future__ import annotations
 
