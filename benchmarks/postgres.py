@@ -20,7 +20,7 @@ import countless
 from countless.data.columns.types import TEXT, quote_identifier, stored_type
 from countless.data.sources.source import Source, connect
 from countless.evaluation.baselines.postgres.dialect import postgres_type
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 
 CHUNK = 1 << 20
 # Numbers, decimals, strings, dates and instants, some of which depend on each other, with NULLs.
@@ -51,7 +51,7 @@ class Watch(countless.Listener):
         raise FirstStep
 
 
-def load(server: Server, path: Path) -> int:
+def load(server: PrivatePostgresServer, path: Path) -> int:
     """The file's rows in a table of the server's; their number."""
     source = Source.open(path)
     columns = [(name, stored_type(kind) or TEXT) for name, kind in source.columns()]
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Server() as server:
+    with tempfile.TemporaryDirectory() as folder, PrivatePostgresServer() as server:
         path = options.table
         if path is None:
             path = Path(folder) / "made-up.parquet"

@@ -20,7 +20,7 @@ import numpy as np
 
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import Source
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
 
@@ -73,7 +73,7 @@ def _errors(model: Estimator, clauses: list[str], truths: list[int], hinted: boo
     if hinted:
         answers = model.estimate_many(clauses)
     else:
-        with patch.object(Machine, "hints", new_callable=PropertyMock, return_value=_Plain()):
+        with patch.object(SymbolAutomaton, "hints", new_callable=PropertyMock, return_value=_Plain()):
             answers = model.estimate_many(clauses)
     found = [q_error(answer.rows, truth) for answer, truth in zip(answers, truths, strict=True)]
     return {name: round(float(np.percentile(found, place)), 2) for name, place in PLACES.items()}

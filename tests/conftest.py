@@ -11,7 +11,7 @@ from countless.data.sources.source import connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.plugins import load_plugins
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 from countless.options import Network
 from tests import plugin  # noqa: F401 - the contracts of models and of methods try what it brings
 from tests.evaluation.baselines.servers import need_postgres
@@ -53,15 +53,15 @@ def model(estimator: Estimator, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="session")
-def server(people: Path) -> Iterator[Server]:
+def server(people: Path) -> Iterator[PrivatePostgresServer]:
     """A PostgreSQL that holds the people; each test that makes tables there makes a schema for them."""
     need_postgres()
-    with Server() as started:
+    with PrivatePostgresServer() as started:
         load_people(started, people)
         yield started
 
 
-def load_people(started: Server, people: Path) -> None:
+def load_people(started: PrivatePostgresServer, people: Path) -> None:
     """The people as a table of PostgreSQL's, in the same order."""
     rows = connect().execute(f"SELECT * FROM '{people}'").fetchall()
     with started.connect() as connection:

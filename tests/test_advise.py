@@ -15,7 +15,7 @@ import pytest
 from countless.advise.combinations import expected_combinations, expected_kinds
 from countless.advise.findings import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
-from countless.advise.questions import Part, Question, question, random_questions, read_questions
+from countless.advise.questions import ColumnFilter, PlannerQuestion, question, random_questions, read_questions
 from countless.advise.ranking import COUNTABLE, Judged, Ranking
 from countless.advise.statements import Statistics, statistics_name, target_for
 from countless.advise.trial import tried as put_to_the_test
@@ -23,7 +23,7 @@ from countless.cli.main import main
 from countless.errors import CountlessError, QueryError, SourceError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 from countless.options import Network
 
 ROWS = """
@@ -38,7 +38,7 @@ DEPENDENT = ("city", "Zip")
 
 
 @pytest.fixture(scope="module")
-def url(server: Server) -> Iterator[str]:
+def url(server: PrivatePostgresServer) -> Iterator[str]:
     with server.connect() as connection:
         connection.execute(ROWS)
         yield f"{server.url}::{TABLE}"
@@ -58,13 +58,13 @@ def run(*arguments: object) -> int:
     return int(caught.value.code or 0)
 
 
-def statistics(server: Server) -> list[tuple[Any, ...]]:
+def statistics(server: PrivatePostgresServer) -> list[tuple[Any, ...]]:
     with server.connect() as connection:
         return connection.execute("SELECT stxname, stxkind::text[] FROM pg_statistic_ext ORDER BY 1").fetchall()
 
 
 def test_dependent_columns_come_first_and_nothing_is_changed(
-    server: Server, url: str, addresses: Path, capsys: pytest.CaptureFixture[str]
+    server: PrivatePostgresServer, url: str, addresses: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("advise", url, "--model", addresses, "--queries", 60, "--count", "--json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -99,7 +99,7 @@ def test_what_is_told_is_postgresqls_sql_and_a_prediction(
 
 
 def test_a_trial_is_undone_and_what_is_applied_stays(
-    server: Server, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: PrivatePostgresServer, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workload = tmp_path / "asked.sql"
     workload.write_text(
@@ -147,7 +147,7 @@ def test_the_session_can_only_read(url: str) -> None:
 
 
 def test_what_is_wrong_is_told_in_one_line(
-    server: Server, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: PrivatePostgresServer, url: str, addresses: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with server.connect() as connection:
         connection.execute('CREATE VIEW "Far away".seen AS SELECT 1 AS a; CREATE ROLE reader LOGIN')
@@ -181,9 +181,9 @@ def test_parts_of_a_question(addresses: Path) -> None:
     where = "AGE > 3 AND (city IN ('city 3') AND zip IS NULL) AND age < 5 AND (age = 3 OR weekday > 1)"
     asked = question(where, estimator.schema)
     assert asked.parts == {
-        "age": Part("AGE > 3 AND age < 5", False),
-        "city": Part("city IN ('city 3')", True),
-        "Zip": Part("zip IS NULL", True),
+        "age": ColumnFilter("AGE > 3 AND age < 5", False),
+        "city": ColumnFilter("city IN ('city 3')", True),
+        "Zip": ColumnFilter("zip IS NULL", True),
     }
     assert asked.about(["city", "age"]) == "(AGE > 3 AND age < 5) AND (city IN ('city 3'))"
     drawn = random_questions(estimator, 30, 1)
@@ -197,9 +197,9 @@ def test_parts_of_a_question(addresses: Path) -> None:
 
 
 def test_the_best_set_is_chosen_first_and_each_column_served_once() -> None:
-    parts = {name: Part(f"{name} = 1", True) for name in "abc"}
-    ranges = {name: Part(f"{name} > 1", False) for name in "cd"}
-    judged = [Judged(Question("abc", parts), 1.0, 100.0), Judged(Question("cd", ranges), 10.0, 500.0)]
+    parts = {name: ColumnFilter(f"{name} = 1", True) for name in "abc"}
+    ranges = {name: ColumnFilter(f"{name} > 1", False) for name in "cd"}
+    judged = [Judged(PlannerQuestion("abc", parts), 1.0, 100.0), Judged(PlannerQuestion("cd", ranges), 10.0, 500.0)]
     joint = {"(a = 1) AND (b = 1)": 90.0, "(c > 1) AND (d > 1)": 500.0}
 
     def chosen(combinations: int) -> list[tuple[str, ...]]:
@@ -223,7 +223,7 @@ def test_combinations_are_rather_too_many_than_too_few() -> None:
     assert expected_combinations([[1, 1], [1, 1]], [20_000, 2], 10**6, rng) >= 20_000
 
 
-def test_statistics_that_do_not_help_are_left_out(server: Server, url: str) -> None:
+def test_statistics_that_do_not_help_are_left_out(server: PrivatePostgresServer, url: str) -> None:
     with Planner(url, None, writing=True) as planner:
         clauses = ["\"Zip\" = 3 AND city = 'city 7'", "weekday = 2 AND age = 3"]
         findings = tuple(

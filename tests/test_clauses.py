@@ -15,7 +15,7 @@ from countless.data.encoding.table import Table
 from countless.data.sources.source import Source
 from countless.errors import DataError, QueryError, QuerySyntaxError, UnknownColumnError
 from countless.options import EncodeOptions
-from countless.workload import Asked, Query, asked_columns, read_clauses, template_clauses
+from countless.workload import Query, WorkloadColumns, asked_columns, read_clauses, template_clauses
 from countless.workload.clauses import _statements
 
 
@@ -166,7 +166,7 @@ def test_a_clause_of_a_list_that_does_not_fit(table: Table) -> None:
     ],
 )
 def test_which_columns_are_asked(clauses: list[Any], expected: dict[tuple[int, ...], float], table: Table) -> None:
-    assert asked_columns(table.schema, read_clauses(clauses)) == Asked(len(clauses), 0, expected)
+    assert asked_columns(table.schema, read_clauses(clauses)) == WorkloadColumns(len(clauses), 0, expected)
 
 
 def test_what_filters_no_column_is_passed_over() -> None:
@@ -174,7 +174,7 @@ def test_what_filters_no_column_is_passed_over() -> None:
     schema = Table.encode(frame, EncodeOptions()).schema
     assert [column.name for column in schema.texts] == ["url"]
     clauses = read_clauses(["url LIKE '%1%'", "url LIKE '%1%' AND a = 1", "TRUE", "a = 1 AND a = 2"])
-    assert asked_columns(schema, clauses) == Asked(1, 3, {(0,): 1.0})
+    assert asked_columns(schema, clauses) == WorkloadColumns(1, 3, {(0,): 1.0})
 
 
 def test_queries_of_templates_ask_about_their_columns(people: Path, table: Table) -> None:

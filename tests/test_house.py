@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
 import re
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -116,3 +118,13 @@ def test_the_changelog_and_the_citation_know_this_version() -> None:
 def test_no_source_file_is_about_everything() -> None:
     large = [path.name for path in (ROOT / "src").rglob("*.py") if path.stat().st_size > 20_000]
     assert large == []
+
+
+def test_every_public_class_name_occurs_once() -> None:
+    names = Counter(
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -1,4 +1,4 @@
-"""Countless: count rows without counting them.
+"""Countless: approximate COUNT(*) and other query answers from a learned model of a table.
 
 >>> import countless
 >>> est = countless.fit("adult.parquet", epochs=20)          # doctest: +SKIP

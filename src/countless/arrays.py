@@ -1,4 +1,4 @@
-"""Names for the arrays that the rooms pass each other."""
+"""Type aliases for the NumPy arrays that packages pass to each other."""
 
 from __future__ import annotations
 

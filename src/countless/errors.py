@@ -1,4 +1,4 @@
-"""Everything that Countless raises on purpose.
+"""The exceptions that Countless raises.
 
 ::
 

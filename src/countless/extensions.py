@@ -1,4 +1,4 @@
-"""What installed packages bring: commands, data sets and pictures, found by their entry points.
+"""Plugins of installed packages, found by their entry points: commands, data sets and pictures.
 
 Reading the metadata of all packages takes some milliseconds: it is done only for names that are not the product's own.
 """

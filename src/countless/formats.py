@@ -1,4 +1,4 @@
-"""Numbers, times and sizes, written for people."""
+"""Human-readable formatting of numbers, durations and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of each JSON section of a model file: its keys, their types and their bounds. Loading checks a file by this.
+"""Validation of the JSON sections of a model file: their keys, types and bounds.
 
 A *form* describes one JSON value. Keys that a form does not name may hold anything, so that a newer file with more of
 them can still be read. Whether sections fit each other is not said here but where they are read.
@@ -31,7 +31,7 @@ class Form(Protocol):
 
 
 @dataclass(frozen=True)
-class Truth:
+class Boolean:
     """True or false."""
 
     def misfit(self, value: Any, at: str) -> str | None:
@@ -68,7 +68,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Text:
+class String:
     """A string that ``pattern`` matches from begin to end."""
 
     pattern: str = ".*"
@@ -100,7 +100,7 @@ class ListOf:
     def misfit(self, value: Any, at: str) -> str | None:
         if type(value) is not list or not self.least <= len(value) <= self.most:
             return _says(at, value, f"a list of {self.least} to {self.most} items")
-        if self.form == Text() and set(map(type, value)) <= {str}:  # the values of a column, which may be millions
+        if self.form == String() and set(map(type, value)) <= {str}:  # the values of a column, which may be millions
             return None
         misfit, inside = self.form.misfit, f"{at}[]"
         return next((found for item in value if (found := misfit(item, inside)) is not None), None)
@@ -120,7 +120,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Table:
+class MappingOf:
     """An object whose keys are names, with values of one form."""
 
     form: Form
@@ -150,10 +150,10 @@ class Record:
 
 
 ROWS, COUNT, SIZE = Whole(1, MOST_ROWS), Whole(0, MOST_ROWS), Whole(1)
-NAMED = {"name": Text(), "type": Text()}
+NAMED = {"name": String(), "type": String()}
 
-MANIFEST = Record({"format": Whole(), "library": Text(), "sections": Table(Whole())})
-_NAMES = ListOf(Text(r"[\w.-]+"), most=1 << 16)
+MANIFEST = Record({"format": Whole(), "library": String(), "sections": MappingOf(Whole())})
+_NAMES = ListOf(String(r"[\w.-]+"), most=1 << 16)
 SECTION_NAMES = Record({"networks": _NAMES, "summaries": _NAMES, "rows": _NAMES})
 
 GRID = Record(
@@ -166,22 +166,22 @@ GRID = Record(
 COLUMN = Record(
     {
         **NAMED,
-        "has_null": Truth(),
+        "has_null": Boolean(),
         "radices": ListOf(SIZE, least=1, most=8),
-        "values": ListOf(Text()),
+        "values": ListOf(String()),
     },
     {"grid": GRID},
 )
 TEXT_COLUMN = Record(
     {
         **NAMED,
-        "characters": Text(),
+        "characters": String(),
         "frequencies": ListOf(Whole(1, 1 << 62)),
-        "rare": ListOf(Pair(Text(), Whole(1, 1 << 62))),
+        "rare": ListOf(Pair(String(), Whole(1, 1 << 62))),
         "length": SIZE,
-        "has_null": Truth(),
+        "has_null": Boolean(),
         "distinct": COUNT,
-        "estimated": Truth(),
+        "estimated": Boolean(),
         "cut": COUNT,
         "beyond": Number(0, MOST_ROWS),
     }
@@ -191,15 +191,15 @@ SCHEMA = Record(
         "rows": ROWS,
         "columns": ListOf(COLUMN, most=MOST_POSITIONS),
         "texts": ListOf(TEXT_COLUMN),
-        "left_out": ListOf(Record({**NAMED, "reason": Text()})),
-        "uuids": ListOf(Text()),
+        "left_out": ListOf(Record({**NAMED, "reason": String()})),
+        "uuids": ListOf(String()),
     }
 )
 
-NETWORK = Record({"kind": Text()})  # of any kind: what else its spec holds is checked when it is made ready
+NETWORK = Record({"kind": String()})  # of any kind: what else its spec holds is checked when it is made ready
 COLUMNS_NETWORK = Record(
     {
-        "kind": Text(),
+        "kind": String(),
         "sizes": ListOf(Whole(), most=MOST_POSITIONS),
         "hidden": Whole(),
         "blocks": Whole(0, MOST_BLOCKS),
@@ -211,7 +211,7 @@ COLUMNS_NETWORK = Record(
 )
 TEXT_NETWORK = Record(
     {
-        "kind": Text(),
+        "kind": String(),
         "alphabets": ListOf(ListOf(Whole()), least=1, most=MOST_POSITIONS),
         "lengths": ListOf(SIZE, least=1, most=MOST_POSITIONS),
         "width": SIZE,
@@ -222,12 +222,12 @@ TEXT_NETWORK = Record(
         "buckets": SIZE,
         "context": ListOf(SIZE, most=MOST_POSITIONS),
         "context_width": SIZE,
-        "gaps": Truth(),
+        "gaps": Boolean(),
     }
 )
 
 _QUERIES: dict[str, Form] = {
-    "where": Text(),
+    "where": String(),
     "rows": COUNT,
     "estimates": Number(0, MOST_ROWS),
     "filters": Whole(),
@@ -238,28 +238,28 @@ CALIBRATION = Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for
 
 _BITS = OrNull(Number(finite=False))  # of a training that diverged
 _OPTIONS = Record(
-    {}, {"batch": OrNull(SIZE), "learning_rate": OrNull(Number(0, 1e9)), "masking": Text(), "clock": Text()}
+    {}, {"batch": OrNull(SIZE), "learning_rate": OrNull(Number(0, 1e9)), "masking": String(), "clock": String()}
 )
 _TRAINED: dict[str, Form] = {
-    "unit": Text(),
+    "unit": String(),
     "epochs": Number(0),
     "seconds": Number(0, 1e12),
     "train_bits": _BITS,
     "masked_bits": _BITS,
     "unmasked_bits": _BITS,
     "held_out_rows": COUNT,
-    "interrupted": Truth(),
+    "interrupted": Boolean(),
     "options": _OPTIONS,
 }
 _UPDATE = Record(
-    {"when": Text(), "rows": COUNT},
-    {"unit": Text(), "bits_before": Table(_BITS), "bits_after": Table(_BITS), "interrupted": Truth()},
+    {"when": String(), "rows": COUNT},
+    {"unit": String(), "bits_before": MappingOf(_BITS), "bits_after": MappingOf(_BITS), "interrupted": Boolean()},
 )
 REPORT = Record(
     {},
     {
         **_TRAINED,
-        "text": Record({"columns": ListOf(Text())}, _TRAINED),
+        "text": Record({"columns": ListOf(String())}, _TRAINED),
         "workload": Record({"queries": COUNT, "column_sets": COUNT}),
         "updates": ListOf(_UPDATE),
     },

@@ -1,4 +1,4 @@
-"""What a WHERE clause asks of the positions: the type that ``query/`` makes and ``engine/`` reads.
+"""The Region of a WHERE clause: boxes of allowed symbols, which ``query/`` makes and ``engine/`` reads.
 
 A :class:`Region` is a tuple of disjoint boxes. A box holds one :class:`Constraint` per constrained column, and a
 constraint is a small automaton that reads the column's symbols one position at a time. A set of values on a

@@ -1,4 +1,4 @@
-"""A table to be read: it is made once, and shown in Markdown, in HTML and on a terminal."""
+"""A table of results (sheet) that can be rendered as Markdown, as HTML and on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is, without its weights: the one description that training, the engine and the file share."""
+"""Model specifications without weights, which training, the engine and the model file share."""
 
 from __future__ import annotations
 

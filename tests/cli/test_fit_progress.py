@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from countless.cli.fit_progress import FitView, short_training
-from countless.data.progress import Reading
+from countless.data.progress import ScanProgress
 
 
 def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: int = 130) -> Any:
@@ -55,9 +55,9 @@ def test_a_frame_or_a_url_is_not_put_into_a_command() -> None:
 def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     view = FitView(Console(force_terminal=False, width=100))
     view.stage("counting n-grams of path")
-    view.reading(Reading(0.0, None, None))
+    view.reading(ScanProgress(0.0, None, None))
     assert "left" not in capsys.readouterr().out
-    view.reading(Reading(0.5, 1_000.0, 75.0))
+    view.reading(ScanProgress(0.5, 1_000.0, 75.0))
     assert "50%  1,000 rows/s  1m15s left" in capsys.readouterr().out
 
 

@@ -15,7 +15,7 @@ from countless.errors import DataError, SourceError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 from countless.options import Network
 from countless.serve.models import load_models
 from countless.serve.tables import CheckedTable
@@ -51,7 +51,7 @@ def test_fit_from_a_duckdb_file(shop: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_fit_from_postgresql_keeps_no_password(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    server: PrivatePostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "pass word/1"
     url = server.url.replace("countless@", f"countless:{quote(secret, safe='')}@")
@@ -71,7 +71,7 @@ def test_fit_from_postgresql_keeps_no_password(
         assert hidden.encode() not in model.read_bytes()
 
 
-def test_a_listener_hears_of_rows(server: Server) -> None:
+def test_a_listener_hears_of_rows(server: PrivatePostgresServer) -> None:
     class Heard(Listener):
         def __init__(self) -> None:
             self.rows: list[int] = []
@@ -87,7 +87,7 @@ def test_a_listener_hears_of_rows(server: Server) -> None:
     assert estimator.rows == 100
 
 
-def test_true_counts_of_a_service(server: Server, shop: Path, estimator: Estimator, model: Path) -> None:
+def test_true_counts_of_a_service(server: PrivatePostgresServer, shop: Path, estimator: Estimator, model: Path) -> None:
     (counted,) = Source.open(f"{shop}::people").counts(["age > 40"])
     for place in (f"{shop}::people", f"{server.url}::people", f"{shop}::SELECT *, 4 // 2 AS two FROM people"):
         assert CheckedTable(place, estimator.schema).count("age > 40") == counted > 0

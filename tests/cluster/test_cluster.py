@@ -10,13 +10,13 @@ import duckdb
 import pytest
 
 from countless.cluster.encoding import encode_on
-from countless.cluster.rows import Rows, reader
+from countless.cluster.rows import ParquetRows, reader
 from countless.cluster.session import Cluster
 from countless.cluster.training import ClusterTrainer, Workers
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table
-from countless.data.progress import Reading
+from countless.data.progress import ScanProgress
 from countless.data.sources.source import Source, connect
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
@@ -153,7 +153,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_files_in_pieces(files: str) -> None:
     names = Source.open(files).files
-    rows = Rows(names, (2500, 6500))
+    rows = ParquetRows(names, (2500, 6500))
     source = Source.open(reader(rows.between(2400, 4700), ["a", "city"]))
     found = source.rows(f"SELECT a, city FROM {source.table}")
     assert found == connect().execute(f"SELECT a, city FROM '{files}' LIMIT 2300 OFFSET 2400").fetchall()
@@ -163,7 +163,7 @@ def test_files_in_pieces(files: str) -> None:
 def test_codes_are_those_of_one_machine(ray: str, tmp_path: Path, files: str, kind: str) -> None:
     source = Source.open(files if kind == "files" else duckdb.sql(VALUES))
     alone = encode_mapped(source, ENCODE, tmp_path / "alone", LITTLE, seed=3)
-    heard: list[Reading] = []
+    heard: list[ScanProgress] = []
     stages: list[str] = []
     with Cluster() as cluster:
         table = encode_on(

@@ -11,7 +11,7 @@ import pytest
 
 from countless.cluster import domains
 from countless.cluster.domains import Merged, OnCluster, pieces
-from countless.cluster.rows import Rows
+from countless.cluster.rows import ParquetRows
 from countless.data.encoding.table import find_schema, read_schema
 from countless.data.sources.source import Source, connect
 from countless.errors import DataError
@@ -47,7 +47,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def merged(file: str, most: int) -> tuple[Source, Merged]:
     source = Source.open(file)
-    rows = Rows((file,), (source.count(),))
+    rows = ParquetRows((file,), (source.count(),))
     assert pieces(rows) == 6
     return source, Merged(source.columns(), OnCluster(rows, here), most)
 
@@ -87,7 +87,7 @@ def test_values_with_the_same_hash_are_counted_apart(tmp_path: Path, monkeypatch
     order = "'Order ' || range % 250 || ' of customer ' || range // 250"
     connect().execute(f"COPY (SELECT {order} AS item FROM range(60000)) TO '{path}'")
     source = Source.open(path)
-    finder = Merged(source.columns(), OnCluster(Rows((str(path),), (60_000,)), here), 5_000)
+    finder = Merged(source.columns(), OnCluster(ParquetRows((str(path),), (60_000,)), here), 5_000)
     ((distinct, _),) = finder.facts(["item"])[1]
     assert distinct == pytest.approx(60_000, rel=0.06)
 

@@ -11,7 +11,7 @@ import pytest
 
 from countless.cli.main import main
 from countless.cluster.backend import own_folder
-from countless.cluster.session import Cluster, Machine
+from countless.cluster.session import Cluster, ClusterNode
 from countless.cluster.shared import require_shared, sees
 from countless.cluster.training import Workers
 from countless.errors import ClusterError, CountlessError, MissingExtraError, OptionError
@@ -87,9 +87,9 @@ class Elsewhere:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
-    def everywhere(self, function: Any, mark: str, token: str) -> list[tuple[Machine, Any]]:
+    def everywhere(self, function: Any, mark: str, token: str) -> list[tuple[ClusterNode, Any]]:
         path = Path(mark) if self.folder is None else self.folder / Path(mark).name
-        return [(Machine("1", "far", 1, 0), function(str(path), token))]
+        return [(ClusterNode("1", "far", 1, 0), function(str(path), token))]
 
 
 class TestSharedFolder:
@@ -115,13 +115,13 @@ class TestSharedFolder:
 
 
 class TestWorkers:
-    MACHINES = (Machine("1", "a", 8, 0), Machine("2", "b", 3, 0))
+    MACHINES = (ClusterNode("1", "a", 8, 0), ClusterNode("2", "b", 3, 0))
 
     def test_one_for_each_machine(self) -> None:
         assert Workers.on(list(self.MACHINES), None, 1) == Workers(2, 1, False)
 
     def test_one_for_each_gpu(self) -> None:
-        assert Workers.on([Machine("1", "a", 8, 4)], None, 2) == Workers(4, 2, True)
+        assert Workers.on([ClusterNode("1", "a", 8, 4)], None, 2) == Workers(4, 2, True)
 
     def test_no_room(self) -> None:
         assert Workers.on(list(self.MACHINES), 5, 2) == Workers(5, 2, False)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from countless.data.encoding.table import Table
 from countless.data.sources.source import Source, connect
 from countless.errors import MissingExtraError, SourceError
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 
 TYPES = """
 CREATE TYPE odd.mood AS ENUM ('sad', 'ok');
@@ -82,7 +82,7 @@ POSTGRES = {"DOUBLE": "float8", "VARCHAR": "text", "DECIMAL(20,4)": "numeric(20,
 
 
 @pytest.fixture(scope="module", autouse=True)
-def odd(server: Server) -> Iterator[None]:
+def odd(server: PrivatePostgresServer) -> Iterator[None]:
     """A schema of odd things, and a role that needs a password."""
     with server.connect() as connection:
         connection.execute("CREATE SCHEMA odd; CREATE SEQUENCE odd.counter")
@@ -96,7 +96,7 @@ def odd(server: Server) -> Iterator[None]:
         connection.execute(f"DROP SCHEMA odd CASCADE; DROP ROLE {LOCKED}")
 
 
-def test_the_same_codes_as_from_parquet(server: Server, people: Path) -> None:
+def test_the_same_codes_as_from_parquet(server: PrivatePostgresServer, people: Path) -> None:
     from_file = Table.encode(people)
     for source in (
         Source.open(server.url, table="people"),
@@ -106,7 +106,7 @@ def test_the_same_codes_as_from_parquet(server: Server, people: Path) -> None:
         assert Table.encode(source).fingerprint == from_file.fingerprint
 
 
-def test_every_kind_of_column(server: Server) -> None:
+def test_every_kind_of_column(server: PrivatePostgresServer) -> None:
     source = Source.open(server.url, table="odd.kinds")
     values = source.rows(f"SELECT columns(*)::VARCHAR FROM {source.table}")[0]
     found = [(name, kind, value) for (name, kind), value in zip(source.columns(), values, strict=True)]
@@ -114,19 +114,19 @@ def test_every_kind_of_column(server: Server) -> None:
     assert {column.name for column in Table.encode(source).schema.left_out} == {"j", "k", "m", "n", 'Odd "name'}
 
 
-def test_names_that_occur_twice(server: Server) -> None:
+def test_names_that_occur_twice(server: PrivatePostgresServer) -> None:
     source = Source.open(server.url, query='SELECT 1, 2, 3 AS "A", 4 AS a -- the last')
     assert [name for name, _ in source.columns()] == ["?column?", "?column?_1", "A", "a_1"]
     assert source.rows(f"FROM {source.table}") == [(1, 2, 3, 4)]
 
 
-def test_no_rows(server: Server) -> None:
+def test_no_rows(server: PrivatePostgresServer) -> None:
     assert Source.open(server.url, query="SELECT * FROM people WHERE false").count() == 0
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(*VALUES.values()), min_size=1, max_size=8))
-def test_values_are_those_that_duckdb_has(server: Server, rows: list[tuple[object, ...]]) -> None:
+def test_values_are_those_that_duckdb_has(server: PrivatePostgresServer, rows: list[tuple[object, ...]]) -> None:
     with server.connect() as connection:
         names = [f"c{place}" for place in range(len(VALUES))]
         columns = ", ".join(f"{name} {POSTGRES.get(kind, kind)}" for name, kind in zip(names, VALUES, strict=True))
@@ -143,20 +143,20 @@ def test_values_are_those_that_duckdb_has(server: Server, rows: list[tuple[objec
 
 
 def test_what_does_not_fit_goes_to_the_folder_for_temporary_files(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: PrivatePostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     source = Source.open(server.url, table="people")
     assert source.rows("SELECT current_setting('temp_directory')") == [(str(tmp_path / source.name),)]
 
 
-def test_how_far_it_is(server: Server) -> None:
+def test_how_far_it_is(server: PrivatePostgresServer) -> None:
     heard: list[tuple[int, int | None]] = []
     Source.open(server.url, table="people", loading=lambda done, expected: heard.append((done, expected)))
     assert heard == [(0, 3000), (3000, 3000)]
 
 
-def test_the_database_is_only_read_in_one_snapshot(server: Server) -> None:
+def test_the_database_is_only_read_in_one_snapshot(server: PrivatePostgresServer) -> None:
     source = Source.open(
         server.url,
         query="SELECT current_setting('transaction_read_only') a, current_setting('transaction_isolation') b",
@@ -172,7 +172,7 @@ def failing(message: str, source: str, **options: Any) -> None:
         assert secret not in "".join(traceback.format_exception(caught.value, chain=True))
 
 
-def test_errors_name_the_remedy(server: Server) -> None:
+def test_errors_name_the_remedy(server: PrivatePostgresServer) -> None:
     url = server.url
     for message, options in (
         (r"has \d tables: choose one by --table, or after ::; the tables are odd\..*, public\.people", {}),
@@ -194,7 +194,7 @@ def test_errors_name_the_remedy(server: Server) -> None:
     failing("is a server running here", "postgresql:///shop?host=/nonexistent")
 
 
-def test_passwords_open_but_are_not_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_open_but_are_not_told(server: PrivatePostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PGPASSWORD", raising=False)
     monkeypatch.setenv("PGPASSFILE", os.devnull)
     bare = server.url.replace("countless@", f"{LOCKED}@")
@@ -209,18 +209,18 @@ def test_passwords_open_but_are_not_told(server: Server, monkeypatch: pytest.Mon
     assert Source.open(bare, query="SELECT 1 AS a").count() == 1
 
 
-def test_a_server_that_goes_away(server: Server) -> None:
+def test_a_server_that_goes_away(server: PrivatePostgresServer) -> None:
     ended = "SELECT pg_terminate_backend(pg_backend_pid()), x FROM generate_series(1, 10) x"
     failing("went away while it was read", server.url, query=ended)
 
 
-def test_the_driver_may_be_missing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_may_be_missing(server: PrivatePostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "adbc_driver_postgresql", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'countless\[postgres\]'"):
         Source.open(server.url, table="people")
 
 
-def test_ctrl_c_stops_a_query_that_takes_long(server: Server) -> None:
+def test_ctrl_c_stops_a_query_that_takes_long(server: PrivatePostgresServer) -> None:
     def running() -> int:
         with server.connect() as connection:
             asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY%pg_sleep(1000)%'"
@@ -244,7 +244,7 @@ def test_ctrl_c_stops_a_query_that_takes_long(server: Server) -> None:
     assert running() == 0
 
 
-def test_decimals_are_exact(server: Server) -> None:
+def test_decimals_are_exact(server: PrivatePostgresServer) -> None:
     source = Source.open(
         server.url, query="SELECT 12345678901234567890.12::numeric(22, 2) AS a, date '2020-02-29' AS b"
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from countless.data.progress import Meter, Reading
+from countless.data.progress import Meter, ScanProgress
 
 
-def readings(*steps: tuple[float, float], begun: float = 0.0) -> list[Reading]:
+def readings(*steps: tuple[float, float], begun: float = 0.0) -> list[ScanProgress]:
     """What a meter of a million rows tells at these times and fractions."""
     now = [0.0]
-    told: list[Reading] = []
+    told: list[ScanProgress] = []
     meter = Meter(told.append, 1_000_000, begun, clock=lambda: now[0])
     for seconds, fraction in steps:
         now[0] = seconds

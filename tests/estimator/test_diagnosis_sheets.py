@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from countless.evaluation.diagnosis import Answered, Blame, Blamed, Diagnosis, Effort, Question, Settled, Suspect
+from countless.evaluation.diagnosis import (
+    AnsweredQuery,
+    Blame,
+    Blamed,
+    ConvergenceLimits,
+    DiagnosedQuery,
+    Diagnosis,
+    Settled,
+    Suspect,
+)
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
-from countless.query.conjuncts import Part
+from countless.query.conjuncts import Conjunct
 
-FILTERS = (Part("a = 1", ("a",)), Part('"b|$x$" = 2', ("b|$x$",)), Part("年 = 3", ("年",)))
+FILTERS = (Conjunct("a = 1", ("a",)), Conjunct('"b|$x$" = 2', ("b|$x$",)), Conjunct("年 = 3", ("年",)))
 
 
-def answered(truth: int, estimate: float, own: float, how: str = "exact") -> Answered:
+def answered(truth: int, estimate: float, own: float, how: str = "exact") -> AnsweredQuery:
     where = " AND ".join(part.sql for part in FILTERS)
-    return Answered(Question(where, FILTERS, truth), estimate, Settled(own, how))
+    return AnsweredQuery(DiagnosedQuery(where, FILTERS, truth), estimate, Settled(own, how))
 
 
 MODELS = answered(10, 100, 98)
@@ -28,10 +37,10 @@ FOUND = Diagnosis(
         Blamed(SAMPLERS, None),
         Blamed(MOVING, Blame(("a = 1",), ("a",), 5, 6, 1.0, whole=True)),
     ),
-    effort=Effort(),
+    effort=ConvergenceLimits(),
     passed_over=1,
 )
-NOTHING = Diagnosis((answered(7, 7, 7),), (), (), (), Effort())
+NOTHING = Diagnosis((answered(7, 7, 7),), (), (), (), ConvergenceLimits())
 
 
 def test_findings() -> None:

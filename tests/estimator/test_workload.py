@@ -12,7 +12,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
 from countless.options import Network, TextNetwork
-from countless.workload import Asked
+from countless.workload import WorkloadColumns
 
 SMALL = Network(hidden=16, blocks=1, embedding=8)
 
@@ -22,12 +22,12 @@ class Heard(Listener):
 
     def __init__(self) -> None:
         self.stages: list[str] = []
-        self.asked: list[Asked] = []
+        self.asked: list[WorkloadColumns] = []
 
     def stage(self, name: str) -> None:
         self.stages.append(name)
 
-    def workload(self, asked: Asked) -> None:
+    def workload(self, asked: WorkloadColumns) -> None:
         self.asked.append(asked)
 
 
@@ -36,7 +36,7 @@ def test_the_report_tells_what_was_asked(people: Path, tmp_path: Path) -> None:
     queries.write_text("age > 30 AND city = 'Oslo';\nSELECT * FROM p\nWHERE married;\nage = 20 AND city = 'Rome'")
     heard = Heard()
     found = fit(people, exclude="id", epochs=1, network=SMALL, workload=queries, calibrate=False, listener=heard)
-    assert heard.asked == [Asked(3, 0, {(0, 1): 2.0, (2,): 1.0})]
+    assert heard.asked == [WorkloadColumns(3, 0, {(0, 1): 2.0, (2,): 1.0})]
     expected = {"queries": 3, "column_sets": 2}
     assert found.report["workload"] == expected
     assert Estimator.load(found.save(tmp_path / "m")).info()["training"]["workload"] == expected

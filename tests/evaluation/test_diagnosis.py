@@ -15,12 +15,19 @@ import pytest
 from countless import DataError, Estimate, Estimator, Network
 from countless.data.sources.source import Source, connect
 from countless.estimator.fitting.fit import fit
-from countless.evaluation.diagnosis import Answered, Diagnosis, Effort, Question, Settled, diagnose
+from countless.evaluation.diagnosis import (
+    AnsweredQuery,
+    ConvergenceLimits,
+    DiagnosedQuery,
+    Diagnosis,
+    Settled,
+    diagnose,
+)
 from countless.evaluation.diagnosis.groups import by_direction, by_filters, by_truth
 from countless.evaluation.diagnosis.questions import filters_of, usual_filters
 from countless.evaluation.diagnosis.settling import SEEDS, settle
 from countless.evaluation.diagnosis.suspects import suspect_columns, suspect_pairs
-from countless.query.conjuncts import Part
+from countless.query.conjuncts import Conjunct
 from countless.workload import Query
 from tests.texts import URL, random_estimator
 
@@ -178,14 +185,14 @@ class TestSettling:
 
     @staticmethod
     def settled(scripted: Scripted, first: Estimate) -> list[Settled]:
-        question = Question("a = 1", (), 100)
+        question = DiagnosedQuery("a = 1", (), 100)
         estimator = cast(Estimator, scripted)
-        return settle(estimator, [question], [first], Effort(), None, lambda stage, done, total: None)
+        return settle(estimator, [question], [first], ConvergenceLimits(), None, lambda stage, done, total: None)
 
 
-def answered(truth: int, estimate: float, *columns: str) -> Answered:
-    filters = tuple(Part(f"{name} = 1", (name,)) for name in columns)
-    return Answered(Question("", filters, truth), estimate, Settled(estimate, "exact"))
+def answered(truth: int, estimate: float, *columns: str) -> AnsweredQuery:
+    filters = tuple(Conjunct(f"{name} = 1", (name,)) for name in columns)
+    return AnsweredQuery(DiagnosedQuery("", filters, truth), estimate, Settled(estimate, "exact"))
 
 
 class TestGroups:

@@ -10,7 +10,7 @@ import pytest
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.evaluation.rules import Finding, measure
+from countless.evaluation.rules import RuleViolations, measure
 from countless.evaluation.rules.cases import Drawing
 from countless.evaluation.rules.measure import RULES
 
@@ -38,7 +38,9 @@ class Counter:
         ]
 
 
-def findings(estimator: Estimator, people: Path, change: Change = lambda where, rows: rows) -> dict[str, Finding]:
+def findings(
+    estimator: Estimator, people: Path, change: Change = lambda where, rows: rows
+) -> dict[str, RuleViolations]:
     counter = Counter(people, change)
     found = measure(counter, Counter(people), estimator.schema, people, COUNT, 9)
     return {finding.rule: finding for finding in found}

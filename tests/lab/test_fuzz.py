@@ -12,7 +12,7 @@ import pytest
 from countless.errors import DataError
 from countless_lab.cli.bench.fuzz import tables as command
 from countless_lab.fuzz import fitting
-from countless_lab.fuzz.child import Children, Limits
+from countless_lab.fuzz.child import ChildProcesses, Limits
 from countless_lab.fuzz.fitting import check_fit
 from countless_lab.fuzz.run import Case, Findings, fuzz_tables
 from countless_lab.fuzz.tables import draw_table, every_feature
@@ -68,22 +68,22 @@ class TestChildren:
     """A case in a process of its own."""
 
     def test_a_crash(self) -> None:
-        result, ended = Children().run(os.kill, os.getpid(), 0)
+        result, ended = ChildProcesses().run(os.kill, os.getpid(), 0)
         assert (result, ended) == (None, None)
-        _, ended = Children().run(os._exit, 3)
+        _, ended = ChildProcesses().run(os._exit, 3)
         assert ended == "crashed, with exit code 3"
-        _, ended = Children().run(os.abort)
+        _, ended = ChildProcesses().run(os.abort)
         assert ended is not None
         assert "crashed, by SIGABRT" in ended
 
     def test_a_hang(self) -> None:
         started = time.monotonic()
-        _, ended = Children(Limits(seconds=1.0)).run(time.sleep, 60)
+        _, ended = ChildProcesses(Limits(seconds=1.0)).run(time.sleep, 60)
         assert ended == "hangs: it was ended after 1 s"
         assert time.monotonic() - started < 50
 
     def test_memory(self) -> None:
-        _, ended = Children(Limits(memory=2 * 1024**3)).run(bytearray, 3 * 1024**3)
+        _, ended = ChildProcesses(Limits(memory=2 * 1024**3)).run(bytearray, 3 * 1024**3)
         assert ended is not None
         assert "MemoryError" in ended
 
@@ -110,7 +110,7 @@ class TestCommand:
         def stopped(
             seed: int, cases: int | None, seconds: float, output: Path | None, findings: Findings, watch: object
         ) -> None:
-            findings.add(Case(seed, "a table", fitting.Outcome(fitting.MODEL), 1.0))
+            findings.add(Case(seed, "a table", fitting.FitOutcome(fitting.MODEL), 1.0))
             raise KeyboardInterrupt
 
         monkeypatch.setattr(command, "fuzz_tables", stopped)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from countless.serve.app import Options, Service
+from countless.serve.app import Service, ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import listen, make_server
 from tests.serve.browsers import started
@@ -67,7 +67,7 @@ class Client:
 
 
 @contextmanager
-def running(models: dict[str, Served], options: Options) -> Iterator[Client]:
+def running(models: dict[str, Served], options: ServiceOptions) -> Iterator[Client]:
     """A service in a thread, which is stopped at the end."""
     listening = listen("127.0.0.1", 0)
     service = Service(models, options)
@@ -93,7 +93,7 @@ def served(model: Path, people: Path) -> dict[str, Served]:
 @pytest.fixture(scope="session")
 def client(served: dict[str, Served]) -> Iterator[Client]:
     """A service with its defaults, that all tests share."""
-    with running(served, Options()) as found:
+    with running(served, ServiceOptions()) as found:
         yield found
 
 
@@ -101,7 +101,7 @@ def client(served: dict[str, Served]) -> Iterator[Client]:
 def start(served: dict[str, Served]) -> Iterator[Callable[..., Client]]:
     """Starts a service of one's own."""
     with ExitStack() as stack:
-        yield lambda models=served, **options: stack.enter_context(running(models, Options(**options)))
+        yield lambda models=served, **options: stack.enter_context(running(models, ServiceOptions(**options)))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from countless.serve.app import Options
+from countless.serve.app import ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import address, leave, listen, run
 
@@ -34,7 +34,7 @@ def main() -> None:
         sys.stderr.flush()
 
     slow: Any = Slow(served.estimator, float(seconds))
-    options = Options(seconds=float(timeout))
+    options = ServiceOptions(seconds=float(timeout))
     sys.exit(leave(run({"people": Served("people", slow, None)}, listening, options, ready)))
 
 

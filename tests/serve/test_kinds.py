@@ -9,7 +9,7 @@ import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
 from countless.serve import replies
-from countless.serve.app import Options
+from countless.serve.app import ServiceOptions
 from countless.serve.models import Served
 from tests.serve.conftest import Client, running
 
@@ -35,7 +35,7 @@ def pages() -> Estimator:
 
 @pytest.fixture(scope="module")
 def client(pages: Estimator) -> Iterator[Client]:
-    with running({"people": Served("people", pages, None)}, Options()) as found:
+    with running({"people": Served("people", pages, None)}, ServiceOptions()) as found:
         yield found
 
 

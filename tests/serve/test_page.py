@@ -18,7 +18,7 @@ import pytest
 from countless import Network, TextNetwork
 from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
-from countless.serve.app import Options
+from countless.serve.app import ServiceOptions
 from countless.serve.models import Served, load_models
 from tests.estimator.test_mixed import pages
 from tests.serve.conftest import Client, running
@@ -146,7 +146,7 @@ def service(model: Path, people: Path, tmp_path_factory: pytest.TempPathFactory)
     made = fit(Source.open(frame), text="url", epochs=2, network=table, text_network=text)
     path = made.save(tmp_path_factory.mktemp("pages") / "pages.countless")
     models: dict[str, Served] = load_models([str(model), str(path)], [f"people={people}"])
-    with running(models, Options()) as found:
+    with running(models, ServiceOptions()) as found:
         yield found
 
 

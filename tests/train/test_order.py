@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countless.train.order import Order, order_of
+from countless.train.order import RowOrder, order_of
 from countless.train.task import stream
 
 
-def epoch(order: Order, number: int) -> list[list[int]]:
+def epoch(order: RowOrder, number: int) -> list[list[int]]:
     order.start(stream(7, number))
     return [order.batch(step).tolist() for step in range(order.steps)]
 

@@ -14,7 +14,7 @@ from countless.errors import TrainingError
 from countless.spec import SharedTextSpec
 from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
-from countless.train.strings import IGNORED, WINDOW, Batch, ColumnStrings
+from countless.train.strings import IGNORED, WINDOW, ColumnStrings, StringBatch
 from countless.train.task import stream
 from countless.train.text import DEFAULT_EPOCHS, TextTask
 from tests.train.test_loop import Stop, same
@@ -44,7 +44,7 @@ def padded(values: list[int], size: int, padding: int = IGNORED) -> list[int]:
     return (values + [padding] * size)[:size]
 
 
-def items(batch: Batch) -> list[tuple[list[int], list[int], list[int]]]:
+def items(batch: StringBatch) -> list[tuple[list[int], list[int], list[int]]]:
     """Tokens, positions and targets of each string of a batch."""
     return list(zip(batch.tokens.tolist(), batch.positions.tolist(), batch.targets.tolist(), strict=True))
 

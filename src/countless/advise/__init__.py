@@ -1,4 +1,4 @@
-"""Where PostgreSQL's planner errs, by a model's lights, and the extended statistics that would help it."""
+"""Advice on PostgreSQL's extended statistics: where its planner misestimates, and which statistics would help."""
 
 from countless.advise.advice import advise
 from countless.advise.findings import Advised

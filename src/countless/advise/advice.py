@@ -1,4 +1,4 @@
-"""Advice for a table of PostgreSQL's: where its planner errs most, and which statistics would help."""
+"""Advice for a PostgreSQL table: the queries its planner misestimates most, and the statistics that would help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from countless.advise.combinations import combinations_of
 from countless.advise.findings import Advised, Finding, Suggestion, quantiles
 from countless.advise.planner import Planner
-from countless.advise.questions import Question
+from countless.advise.questions import PlannerQuestion
 from countless.advise.ranking import Candidate, Judged, Ranking
 from countless.advise.statements import Statistics, target_for
 from countless.advise.trial import tried
@@ -22,7 +22,7 @@ SEED = 0  # of the rows by which combinations of values are counted
 def advise(
     planner: Planner,
     estimator: Estimator,
-    questions: Sequence[Question],
+    questions: Sequence[PlannerQuestion],
     *,
     most: int = 5,
     worst: int = 10,
@@ -74,7 +74,7 @@ def advise(
 def _ranked(
     planner: Planner,
     estimator: Estimator,
-    questions: Sequence[Question],
+    questions: Sequence[PlannerQuestion],
     combinations: Callable[[tuple[str, ...]], int],
 ) -> tuple[list[Judged], Ranking]:
     """The questions that PostgreSQL can read, with both answers, and the ranking that asks both for more."""

@@ -1,4 +1,4 @@
-"""How many combinations of values several columns have, by rows that a model draws."""
+"""The number of distinct value combinations of several columns, estimated from rows that a model samples."""
 
 from __future__ import annotations
 

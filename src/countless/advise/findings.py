@@ -1,4 +1,4 @@
-"""What advice says: questions that the planner misjudges, statistics that would help, and what they did when tried."""
+"""The results of advice: misestimated queries, suggested statistics, and the planner's estimates with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planner of someone's PostgreSQL: asked what it expects, and given statistics only if told so."""
+"""The user's PostgreSQL planner: reads its row estimates, and creates statistics only on request."""
 
 from __future__ import annotations
 

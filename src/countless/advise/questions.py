@@ -1,4 +1,4 @@
-"""Questions as the planner sees them: conjunctions, each part a filter on one column."""
+"""Queries as the planner sees them: conjunctions of filters on single columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EQUALITIES = (exp.EQ, exp.In, exp.Is, exp.Column)  # IS NULL, and a column of tr
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnFilter:
     """What a question asks of one column; ``equality`` if only for values that are named."""
 
     where: str
@@ -29,24 +29,24 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Question:
+class PlannerQuestion:
     """A clause, and its parts by the columns' names as the model has them."""
 
     where: str
-    parts: dict[str, Part]
+    parts: dict[str, ColumnFilter]
 
     def about(self, columns: Iterable[str]) -> str:
         """What it asks of some of its columns."""
         return " AND ".join(f"({self.parts[name].where})" for name in sorted(columns))
 
 
-def read_questions(workload: Workload, schema: Schema) -> tuple[list[Question], list[QueryError]]:
+def read_questions(workload: Workload, schema: Schema) -> tuple[list[PlannerQuestion], list[QueryError]]:
     """The questions of a workload, and for those that do not fit the table what is wrong, which names their place.
 
     If none fits it is an error.
     """
     compiler = Compiler(schema)
-    questions: list[Question] = []
+    questions: list[PlannerQuestion] = []
     wrong: list[QueryError] = []
     for clause in read_clauses(workload):
         try:
@@ -58,23 +58,23 @@ def read_questions(workload: Workload, schema: Schema) -> tuple[list[Question], 
     return questions, wrong
 
 
-def random_questions(estimator: Estimator, count: int, seed: int) -> list[Question]:
+def random_questions(estimator: Estimator, count: int, seed: int) -> list[PlannerQuestion]:
     """Conjunctions of two to four filters, with the values of rows that the model draws."""
     rows = Source.open(estimator.sample(count, seed=seed).to_arrow())
     drawn = paper_filters(estimator.schema, rows, count, seed, FILTERS)
     return [question(" AND ".join(filters), estimator.schema) for filters in dict.fromkeys(map(tuple, drawn))]
 
 
-def question(where: str, schema: Schema) -> Question:
+def question(where: str, schema: Schema) -> PlannerQuestion:
     """The question of a clause: parts about several columns, or none, are in the clause alone.
 
     >>> from countless.data.columns.schema import Column
     >>> schema = Schema(9, (Column("a", "INTEGER", ("1",), False), Column("b", "INTEGER", ("1",), False)))
     >>> question("A > 1 AND (a < 5 AND b = 3)", schema).parts
-    {'a': Part(where='A > 1 AND a < 5', equality=False), 'b': Part(where='b = 3', equality=True)}
+    {'a': ColumnFilter(where='A > 1 AND a < 5', equality=False), 'b': ColumnFilter(where='b = 3', equality=True)}
     """
     names = {name.casefold(): name for name in schema.names}
-    parts: dict[str, Part] = {}
+    parts: dict[str, ColumnFilter] = {}
     for node in _conjuncts(parse(where, schema)):
         columns = {names.get(column.name.casefold()) for column in node.find_all(exp.Column)}
         name = columns.pop() if len(columns) == 1 else None
@@ -83,8 +83,8 @@ def question(where: str, schema: Schema) -> Question:
         text, equality = written(node), isinstance(node, EQUALITIES)
         if name in parts:
             text, equality = f"{parts[name].where} AND {text}", parts[name].equality and equality
-        parts[name] = Part(text, equality)
-    return Question(where, parts)
+        parts[name] = ColumnFilter(text, equality)
+    return PlannerQuestion(where, parts)
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:

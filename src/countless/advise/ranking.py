@@ -1,4 +1,4 @@
-"""Which columns' joint statistics would explain most of the planner's error."""
+"""Ranking of column groups by how much of the planner's error their joint statistics would explain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from countless.advise.questions import Question
+from countless.advise.questions import PlannerQuestion
 
 Rows = Callable[[str], float | None]
 
@@ -22,7 +22,7 @@ SHORTLIST = 8  # pairs of which larger sets are made
 class Judged:
     """A question, what planner and model expect, and the columns for which the planner has been put right."""
 
-    question: Question
+    question: PlannerQuestion
     planner: float
     model: float
     settled: set[str] = field(default_factory=set)

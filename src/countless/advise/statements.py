@@ -1,4 +1,4 @@
-"""CREATE STATISTICS, with names that are the same every time."""
+"""CREATE STATISTICS statements with deterministic names."""
 
 from __future__ import annotations
 

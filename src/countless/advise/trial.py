@@ -1,4 +1,4 @@
-"""Statistics put to the test: created one by one where they can be undone, and the planner asked again."""
+"""A trial of suggested statistics: create them one by one, revertibly, and read the planner's estimates again."""
 
 from __future__ import annotations
 

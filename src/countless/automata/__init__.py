@@ -1,1 +1,1 @@
-"""Sets of strings: automata over the letters of a text column, and their algebra."""
+"""Sets of strings as finite automata over the characters of a text column, and their set operations."""

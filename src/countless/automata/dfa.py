@@ -1,4 +1,4 @@
-"""Tables of deterministic machines: explored from a start, merged letter by letter, made minimal."""
+"""Transition tables of deterministic finite automata: exploration, merging and minimization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of strings, as automata over the letters of a text column."""
+"""Languages: sets of strings as finite automata over the characters of a text column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Letters:
     stop: float
 
 
-class Reading(NamedTuple):
+class SymbolTransitions(NamedTuple):
     """How an automaton reads symbols: letters of one symbol that lead to the same states are one column."""
 
     symbols: IntArray  # (columns,)
@@ -187,10 +187,10 @@ class Automaton:
         weights[self.dead], weights[self.full] = 0.0, 1.0
         return weights
 
-    def reading(self) -> Reading:
+    def reading(self) -> SymbolTransitions:
         """The tables in terms of the model's symbols."""
         first, kind = same_columns(self.letters.symbols[None], self.next)
-        return Reading(
+        return SymbolTransitions(
             self.letters.symbols[first], np.bincount(kind, self.letters.shares).astype(np.float64), self.next[:, first]
         )
 

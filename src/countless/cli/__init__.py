@@ -1,1 +1,1 @@
-"""The command line: parse, call, print. Nothing here computes."""
+"""The command line: it parses arguments, calls the library and prints results, and computes nothing itself."""

@@ -1,4 +1,4 @@
-"""``countless advise``."""
+"""The ``countless advise`` command: find misestimates of PostgreSQL's planner and suggest extended statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``countless anomalies``."""
+"""The ``countless anomalies`` command: list the rows that a model finds least likely."""
 
 from __future__ import annotations
 

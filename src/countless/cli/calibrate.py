@@ -1,4 +1,4 @@
-"""``countless calibrate``."""
+"""The ``countless calibrate`` command: compute new error bars for a model."""
 
 from __future__ import annotations
 

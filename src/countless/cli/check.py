@@ -1,4 +1,4 @@
-"""``countless check``."""
+"""The ``countless check`` command: check whether a model still fits its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``countless complete``."""
+"""The ``countless complete`` command: fill in missing values of rows."""
 
 from __future__ import annotations
 

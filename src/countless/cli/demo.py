@@ -1,4 +1,4 @@
-"""``countless demo``: the whole of it on the embedded table."""
+"""The ``countless demo`` command: fit, estimate and compare on the embedded tables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RANDOM_SEED = 2020
 
 
 @dataclass(frozen=True)
-class Contender:
+class DemoContender:
     """A column of the demo's tables."""
 
     name: str
@@ -88,9 +88,9 @@ def demo(model: Path, refit: bool) -> int:
         return 130
     table = Table.encode(adult())
     contenders = (
-        Contender("Countless", estimator.estimate),
-        Contender("independence", Independence(table).estimate),
-        Contender("1% sample", RowSample(table).estimate),
+        DemoContender("Countless", estimator.estimate),
+        DemoContender("independence", Independence(table).estimate),
+        DemoContender("1% sample", RowSample(table).estimate),
     )
     source = Source.open(adult())
     console.print("\nhow many of 48,842 people?", style="bold")
@@ -98,9 +98,9 @@ def demo(model: Path, refit: bool) -> int:
         console.print(line, soft_wrap=True)
     console.print(f"\nhow many of {urls.rows:,} URLs, without the URLs?", style="bold")
     readers = (
-        Contender("Countless", urls.estimate),
-        Contender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate),
-        Contender("1% sample", SampleScan(npm_urls()).estimate),
+        DemoContender("Countless", urls.estimate),
+        DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate),
+        DemoContender("1% sample", SampleScan(npm_urls()).estimate),
     )
     for line in _beside_the_truth(PATTERNS, readers, Source.open(npm_urls()).counts(PATTERNS)):
         console.print(line, soft_wrap=True)
@@ -139,7 +139,7 @@ def _fitted(model: Path, console: Console, refit: bool, table: Path, **options: 
         raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
 
 
-def _beside_the_truth(queries: Sequence[str], contenders: tuple[Contender, ...], truths: list[int]) -> list[str]:
+def _beside_the_truth(queries: Sequence[str], contenders: tuple[DemoContender, ...], truths: list[int]) -> list[str]:
     """Two lines a query: the clause, and the numbers below their headings."""
     layout = "{:>10} {:>10} {:>17} {:>8} {:>6} {:>24} {:>20}"
     headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
@@ -158,7 +158,7 @@ def _beside_the_truth(queries: Sequence[str], contenders: tuple[Contender, ...],
     return lines
 
 
-def _random(estimator: Estimator, contenders: tuple[Contender, ...], source: Source) -> TextTable:
+def _random(estimator: Estimator, contenders: tuple[DemoContender, ...], source: Source) -> TextTable:
     queries = random_workload(estimator.schema, source, RANDOM_QUERIES, RANDOM_SEED)
     table = TextTable(title=f"q-error over {RANDOM_QUERIES} random queries", title_justify="left")
     table.add_column("method")

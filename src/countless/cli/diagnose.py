@@ -1,4 +1,4 @@
-"""``countless diagnose``."""
+"""The ``countless diagnose`` command: find the queries and columns where a model errs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from countless.cli.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.errors import MissingExtraError
 from countless.estimator.estimator import Estimator
-from countless.evaluation.diagnosis import Diagnosis, Effort
+from countless.evaluation.diagnosis import ConvergenceLimits, Diagnosis
 from countless.evaluation.diagnosis import diagnose as find_out
 from countless.evaluation.diagnosis.settling import FIRST, MOST
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
@@ -112,7 +112,7 @@ def diagnose(
             filters=filters,
             workload=asked,
             particles=particles,
-            effort=Effort(most=most_particles),
+            effort=ConvergenceLimits(most=most_particles),
             tell=stages.tell,
         )
     if output is not None and draw is not None:

@@ -1,4 +1,4 @@
-"""How things look: one console for results, one for progress.
+"""Consoles and styles of the command line: one console for results, one for progress.
 
 Neither reads markup: names of columns and files are shown as they are.
 """

@@ -1,4 +1,4 @@
-"""``countless distribution``."""
+"""The ``countless distribution`` command: show the distribution of columns, optionally under a condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``countless estimate``."""
+"""The ``countless estimate`` command: estimate the row counts of conditions."""
 
 from __future__ import annotations
 

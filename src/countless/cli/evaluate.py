@@ -1,4 +1,4 @@
-"""``countless evaluate``."""
+"""The ``countless evaluate`` command: measure a model's errors on random queries or on a workload."""
 
 from __future__ import annotations
 

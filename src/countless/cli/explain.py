@@ -1,4 +1,4 @@
-"""``countless explain``."""
+"""The ``countless explain`` command: show how an estimate was computed."""
 
 from __future__ import annotations
 

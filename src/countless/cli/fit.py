@@ -1,4 +1,4 @@
-"""``countless fit``."""
+"""The ``countless fit`` command: fit a model of a table."""
 
 from __future__ import annotations
 

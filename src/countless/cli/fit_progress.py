@@ -1,4 +1,4 @@
-"""A fit as a person sees it: stages, live progress, and a summary. Used by ``fit`` and ``demo``."""
+"""Terminal display of a fit, for ``fit`` and ``demo``: stages, live progress and a summary."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from countless.data.columns.schema import Schema
 from countless.data.encoding.available_memory import peak_memory
 from countless.data.encoding.code_files import PARTIAL, is_codes, remove, remove_spills
 from countless.data.encoding.table import EXCLUDED
-from countless.data.progress import Reading
+from countless.data.progress import ScanProgress
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
 from countless.options import FitOptions
 from countless.store import is_model
-from countless.workload import Asked
+from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
@@ -124,7 +124,7 @@ class FitView(Listener):
     def notice(self, message: str) -> None:
         self.console.print(message, style="yellow", soft_wrap=True)
 
-    def workload(self, asked: Asked) -> None:
+    def workload(self, asked: WorkloadColumns) -> None:
         self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
         if asked.passed_over:
             passed_over = plural(asked.passed_over, "clause")
@@ -141,7 +141,7 @@ class FitView(Listener):
         )
         self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
 
-    def reading(self, reading: Reading) -> None:
+    def reading(self, reading: ScanProgress) -> None:
         speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
         text = "" if reading.seconds_left is None else f"{speed}{duration(reading.seconds_left)} left"
         self._show(reading.fraction, text, f"{100 * reading.fraction:3.0f}%  {text}" if text else None)

@@ -1,4 +1,4 @@
-"""What a fit was asked to do, kept beside the model file as long as the fit is not finished.
+"""The record of an unfinished fit's options, kept beside the model file so that the fit can be resumed.
 
 A fit that goes on (``--resume``) must have the options of the one that was stopped, and a model that is finished must
 be of the same table. Both are told from this record, before the table is read.

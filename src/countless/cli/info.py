@@ -1,4 +1,4 @@
-"""``countless info``."""
+"""The ``countless info`` command: show what a model file contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of commands, each in a module of its own that is loaded when it is run, and those that packages bring."""
+"""A command group that imports each command's module only when it runs, and finds the commands of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One command at a time writes a model file and what lies beside it."""
+"""A lock on a model file, so that only one command at a time writes it and the files beside it."""
 
 from __future__ import annotations
 

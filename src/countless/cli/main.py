@@ -1,4 +1,4 @@
-"""The ``countless`` command."""
+"""The ``countless`` command and its subcommands."""
 
 from __future__ import annotations
 

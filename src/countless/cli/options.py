@@ -1,4 +1,4 @@
-"""Options that several commands share, and types of their own."""
+"""Command-line options and parameter types that several commands share."""
 
 from __future__ import annotations
 

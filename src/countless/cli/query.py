@@ -1,4 +1,4 @@
-"""``countless query``."""
+"""The ``countless query`` command: answer a SELECT with aggregates."""
 
 from __future__ import annotations
 

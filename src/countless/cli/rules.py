@@ -1,4 +1,4 @@
-"""How ``countless evaluate --rules`` asks, and what it shows."""
+"""The ``--rules`` option of ``countless evaluate``: measure consistency rules and print the violations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rich.table import Table as TextTable
 from countless.cli import display as show
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
-from countless.evaluation.rules import Finding, measure
+from countless.evaluation.rules import RuleViolations, measure
 from countless.evaluation.rules.measure import HALF_A_ROW, NO_MORE, SPLIT
 
 
-class Asked:
+class ConfiguredEstimator:
     """An estimator with a method and a number of particles."""
 
     def __init__(self, estimator: Estimator, method: str, particles: int | None) -> None:
@@ -38,7 +38,7 @@ def measure_rules(
 ) -> None:
     """Measure how often the model breaks each rule, and show it."""
     estimator = Estimator.load(model)
-    asked, fresh = (Asked(one, method, particles) for one in (estimator, Estimator.load(model)))
+    asked, fresh = (ConfiguredEstimator(one, method, particles) for one in (estimator, Estimator.load(model)))
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("drawing cases", total=None)
@@ -53,7 +53,7 @@ def measure_rules(
         _show(found, method)
 
 
-def _show(found: Sequence[Finding], method: str) -> None:
+def _show(found: Sequence[RuleViolations], method: str) -> None:
     console = show.results()
     table = TextTable("rule", box=None, pad_edge=False, header_style="bold")
     for name in ("cases", "broken", "share", "median by", "worst by"):

@@ -1,4 +1,4 @@
-"""``countless sample``."""
+"""The ``countless sample`` command: draw synthetic rows from a model."""
 
 from __future__ import annotations
 

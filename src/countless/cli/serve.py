@@ -1,4 +1,4 @@
-"""``countless serve``."""
+"""The ``countless serve`` command: answer queries over HTTP."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _served(
     timeout: float,
 ) -> int:
     try:
-        from countless.serve.app import Options
+        from countless.serve.app import ServiceOptions
         from countless.serve.models import NamingError, load_models
         from countless.serve.server import address, is_loopback, leave, listen, run
     except ModuleNotFoundError as error:
@@ -103,7 +103,7 @@ def _served(
     except NamingError as error:
         raise click.UsageError(str(error)) from None
     listening = listen(host, port)
-    options = Options(token, is_loopback(host) and not no_auth, timeout, cors=tuple(cors), access_log=access_log)
+    options = ServiceOptions(token, is_loopback(host) and not no_auth, timeout, cors=tuple(cors), access_log=access_log)
 
     def ready() -> None:
         for model in served.values():

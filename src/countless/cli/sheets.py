@@ -1,4 +1,4 @@
-"""Tables of the paper on a terminal."""
+"""Result tables (sheets) rendered on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``countless update``."""
+"""The ``countless update`` command: train a model on new rows of its table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One fit on many machines: a Ray cluster that is there already. Only this package imports Ray, and only when asked."""
+"""Fitting on an existing Ray cluster; only this package imports Ray, and only when a cluster is requested."""

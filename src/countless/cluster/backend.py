@@ -1,4 +1,4 @@
-"""A Ray cluster as the back end of a fit."""
+"""The Ray back end of a fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The domain pass on a cluster: what each piece of a table tells of its columns, and all of them together.
+"""The domain pass on a cluster: each task summarizes a part of the table, and the summaries are merged.
 
 A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
 follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from countless.cluster.rows import Rows, reader
+from countless.cluster.rows import ParquetRows, reader
 from countless.data.columns.alphabet import POINTS, Tally, length_of
 from countless.data.columns.discovery import Few
 from countless.data.columns.grid_knots import ROWS_PER_CELL, cut_into_cells
@@ -63,12 +63,12 @@ class Passes(Protocol):
         ...
 
 
-def pieces(rows: Rows) -> int:
+def pieces(rows: ParquetRows) -> int:
     """How many pieces there are."""
     return -(-rows.total // PIECE_ROWS)
 
 
-def summarize(rows: Rows, types: dict[str, str], most: int, index: int) -> Any:
+def summarize(rows: ParquetRows, types: dict[str, str], most: int, index: int) -> Any:
     """What a piece tells of its columns, given their types by name: an Arrow table of the columns of TOLD."""
     connection = connect()
     connection.register("piece", reader(_piece(rows, index), list(types)))
@@ -86,7 +86,7 @@ def summarize(rows: Rows, types: dict[str, str], most: int, index: int) -> Any:
     return connection.sql("SELECT * FROM told").to_arrow_table()
 
 
-def tally(rows: Rows, name: str, length: int, index: int) -> Any:
+def tally(rows: ParquetRows, name: str, length: int, index: int) -> Any:
     """The characters of a piece's strings: code points and their counts, then how many are cut, and what is beyond."""
     import pyarrow as pa
 
@@ -216,7 +216,7 @@ class Merged:
 class OnCluster:
     """Passes of a cluster over the pieces of ``rows``."""
 
-    def __init__(self, rows: Rows, on_all: Callable[[Callable[[int], Any], list[int]], Iterator[Any]]) -> None:
+    def __init__(self, rows: ParquetRows, on_all: Callable[[Callable[[int], Any], list[int]], Iterator[Any]]) -> None:
         self._rows, self._on_all = rows, on_all
 
     def summaries(self, types: dict[str, str], most: int) -> Iterator[Any]:
@@ -230,7 +230,7 @@ def _numbered(types: dict[str, str]) -> list[tuple[int, tuple[str, str]]]:
     return list(enumerate(types.items()))
 
 
-def _piece(rows: Rows, index: int) -> list[tuple[str, int, int]]:
+def _piece(rows: ParquetRows, index: int) -> list[tuple[str, int, int]]:
     return rows.between(index * PIECE_ROWS, (index + 1) * PIECE_ROWS)
 
 

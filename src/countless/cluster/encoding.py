@@ -1,4 +1,4 @@
-"""A table's codes, written by all machines of a cluster into one folder.
+"""Encoding on a cluster: all machines write a table's codes into one shared folder.
 
 The same pieces of the table are read as on one machine, and the same codes are written, byte for byte: each machine
 takes the next chunk that is missing. Ray Data hands them out, and again those of a machine that is lost.
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from countless.cluster.domains import Merged, OnCluster
-from countless.cluster.rows import Rows, reader, rows_of
+from countless.cluster.rows import ParquetRows, reader, rows_of
 from countless.cluster.session import Cluster
 from countless.data.encoding.code_files import CodesFolder, is_empty, require_replaceable
 from countless.data.encoding.encoder import CHANGED, Encoder
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import codes_fingerprint, fill_records, mapped_table
 from countless.data.encoding.table import Table, find_schema, with_advice
-from countless.data.progress import Meter, Reading
+from countless.data.progress import Meter, ScanProgress
 from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
@@ -41,7 +41,7 @@ def encode_on(
     seed: int = 0,
     resume: bool = False,
     on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[Reading], None] = lambda reading: None,
+    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``, which all machines see.
 
@@ -80,7 +80,7 @@ def encode_on(
     return mapped_table(folder, memory)
 
 
-def write_chunk(path: str, rows: Rows, index: int) -> None:
+def write_chunk(path: str, rows: ParquetRows, index: int) -> None:
     """Encode a chunk, on whatever machine this is."""
     folder = CodesFolder.open(Path(path))
     first = index * folder.chunk_rows
@@ -106,7 +106,7 @@ class _Pass:
 
     cluster: Cluster
     rows: int
-    on_reading: Callable[[Reading], None]
+    on_reading: Callable[[ScanProgress], None]
 
     def run(self, function: Callable[[int], None], indexes: list[int], total: int) -> None:
         """Call the function for some of ``total`` indexes, the last that are missing."""

@@ -1,4 +1,4 @@
-"""What the workers of a run and the process that started it tell each other: small files in a shared folder."""
+"""Messages between the workers of a training run and the driver process: small files in a shared folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from countless.train.loop import Progress, Trained
 REPORT = "countless_report"
 
 
-class Letters:
+class RunFolder:
     """The folder of one training run. Every file is written whole, so nobody reads half of one."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A worker of a training run: the same loop as on one machine, in a team."""
+"""A worker of a distributed training run: the same training loop as on one machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from countless.cluster.letters import Letters
+from countless.cluster.letters import RunFolder
 from countless.data.encoding.code_files import CodesFolder
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import mapped_table
@@ -20,7 +20,7 @@ TOLD_EVERY = 1.0  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkerInstructions:
     """What every worker of a run is told."""
 
     recipe: Recipe
@@ -33,13 +33,13 @@ class Order:
     save_every: float
 
 
-def work(config: dict[str, Order]) -> None:
+def work(config: dict[str, WorkerInstructions]) -> None:
     """Train as one of the team, whose process group Ray has started: once, and again whenever a worker was lost."""
     from ray.train.torch import get_device
 
     order = config["order"]
     team, interrupt = ProcessGroup(order.threads), Interrupt()
-    letters = Letters(order.letters)
+    letters = RunFolder(order.letters)
     teller = _Teller(letters, interrupt)
     try:
         table = mapped_table(CodesFolder.open(order.codes), order.memory).sampled(order.rows, 0)
@@ -63,7 +63,7 @@ def work(config: dict[str, Order]) -> None:
 class _Teller:
     """Tells how training goes on, now and then, and hears whether to end it."""
 
-    def __init__(self, letters: Letters, interrupt: Interrupt) -> None:
+    def __init__(self, letters: RunFolder, interrupt: Interrupt) -> None:
         self._letters, self._interrupt = letters, interrupt
         self._last = 0.0
 

@@ -1,4 +1,4 @@
-"""The rows of a source as Parquet files that every machine of a cluster sees, read in any pieces."""
+"""The rows of a source as Parquet files in the shared folder, which workers read in arbitrary ranges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has none of this length: they
 
 
 @dataclass(frozen=True)
-class Rows:
+class ParquetRows:
     """Parquet files, and how many rows each has; all have the same columns."""
 
     files: tuple[str, ...]
@@ -31,7 +31,7 @@ class Rows:
     def between(self, first: int, end: int) -> list[tuple[str, int, int]]:
         """The files that the rows from ``first`` to ``end`` are in: of each, its rows from one place to another.
 
-        >>> Rows(("a", "b"), (10, 10)).between(8, 12)
+        >>> ParquetRows(("a", "b"), (10, 10)).between(8, 12)
         [('a', 8, 10), ('b', 0, 2)]
         """
         found, begin = [], 0
@@ -43,7 +43,7 @@ class Rows:
         return found
 
 
-def rows_of(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[str], None]) -> Rows:
+def rows_of(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[str], None]) -> ParquetRows:
     """The files of ``source``, if they are Parquet and all machines see them; else its rows are written to ``copy``.
 
     DuckDB renames columns whose names differ in case only: they are not found in the files, and are copied too.
@@ -61,7 +61,7 @@ def rows_of(cluster: Cluster, source: Source, copy: Path, on_stage: Callable[[st
         .fetchall()
     )
     counts = {name: int(count) for name, count in counted}
-    return Rows(files, tuple(counts[file] for file in files))
+    return ParquetRows(files, tuple(counts[file] for file in files))
 
 
 def reader(pieces: Sequence[tuple[str, int, int]], columns: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: found, quiet, and given up in the end."""
+"""A connection to a Ray cluster: connect, run tasks, disconnect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ray_module() -> Any:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ClusterNode:
     """A machine of the cluster, and what of it Ray may use."""
 
     key: str  # Ray's name of it
@@ -66,17 +66,17 @@ class Cluster:
             self.ray.shutdown()
             self._ours = False
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[ClusterNode]:
         """The machines on which something can run."""
         found = []
         for node in self.ray.nodes():
             resources = node["Resources"]
             if node["Alive"] and resources.get("CPU"):
                 cpus, gpus = int(resources["CPU"]), int(resources.get("GPU", 0))
-                found.append(Machine(node["NodeID"], node["NodeManagerHostname"], cpus, gpus))
+                found.append(ClusterNode(node["NodeID"], node["NodeManagerHostname"], cpus, gpus))
         return found
 
-    def everywhere(self, function: Any, *arguments: Any) -> list[tuple[Machine, Any]]:
+    def everywhere(self, function: Any, *arguments: Any) -> list[tuple[ClusterNode, Any]]:
         """What a function of a module returns on every machine."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

@@ -1,4 +1,4 @@
-"""The folder that every machine of a cluster sees."""
+"""A check that every machine of a cluster can read and write the shared folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training on a cluster, with Ray Train: workers that share every batch, replaced when they are lost."""
+"""Training on a cluster with Ray Train: workers split every batch, and lost workers are replaced."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.cluster.letters import Letters
-from countless.cluster.member import Order, work
-from countless.cluster.session import Cluster, Machine
+from countless.cluster.letters import RunFolder
+from countless.cluster.member import WorkerInstructions, work
+from countless.cluster.session import Cluster, ClusterNode
 from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import CHECKPOINT_SECONDS, Progress, Trained
-from countless.train.recipe import Encoded, Recipe, train_here
+from countless.train.recipe import Recipe, TrainingTable, train_here
 
 MOST_FAILURES = 20  # of a run, until it is given up
 TURN = 0.25  # seconds after which news and a Ctrl-C are noticed
@@ -32,7 +32,7 @@ class Workers:
     gpus: bool = False
 
     @classmethod
-    def on(cls, machines: list[Machine], count: int | None, threads: int) -> Workers:
+    def on(cls, machines: list[ClusterNode], count: int | None, threads: int) -> Workers:
         """So many on these machines; by default one for each GPU, or for each machine."""
         cpus, gpus = (sum(number) for number in zip(*((each.cpus, each.gpus) for each in machines), strict=True))
         count = count or gpus or len(machines)
@@ -62,7 +62,7 @@ class ClusterTrainer:
     def __call__(
         self,
         recipe: Recipe,
-        table: Encoded,
+        table: TrainingTable,
         *,
         checkpoint: Path | None,
         resume: bool,
@@ -75,10 +75,10 @@ class ClusterTrainer:
             return train_here(recipe, table, checkpoint=place, resume=resume, stopped=True, on_progress=on_progress)
         if not resume:
             place.unlink(missing_ok=True)
-        letters = Letters(self.folder / "run")
+        letters = RunFolder(self.folder / "run")
         shutil.rmtree(letters.folder, ignore_errors=True)
         letters.folder.mkdir(parents=True)
-        order = Order(
+        order = WorkerInstructions(
             recipe,
             self.codes,
             _rows(table),
@@ -91,7 +91,9 @@ class ClusterTrainer:
         self._run(order, letters, on_progress, place)
         return letters.result()
 
-    def _run(self, order: Order, letters: Letters, on_progress: Callable[[Progress], None], place: Path) -> None:
+    def _run(
+        self, order: WorkerInstructions, letters: RunFolder, on_progress: Callable[[Progress], None], place: Path
+    ) -> None:
         """Let Ray train, in a thread of its own, and hear how it goes; Ctrl-C is passed on."""
         failures: list[BaseException] = []
 
@@ -117,7 +119,7 @@ class ClusterTrainer:
             reason = (str(failures[0]).strip().splitlines() or [type(failures[0]).__name__])[-1]
             raise ClusterError(f"training on the cluster failed: {reason}; --resume goes on from {place}") from None
 
-    def _trainer(self, order: Order, letters: Letters) -> Any:
+    def _trainer(self, order: WorkerInstructions, letters: RunFolder) -> Any:
         from ray.train import FailureConfig, RunConfig, ScalingConfig
         from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -139,6 +141,6 @@ class ClusterTrainer:
         )
 
 
-def _rows(table: Encoded) -> int:
+def _rows(table: TrainingTable) -> int:
     """How many rows of the folder a table has: some are left out if it is a sample."""
     return len(table.matrix()) if table.schema.coded else len(table.strings[0].symbols)

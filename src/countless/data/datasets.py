@@ -1,4 +1,4 @@
-"""Tables that are known by name: two that ship with the package, and those that installed packages bring."""
+"""Named data sets: two that ship with the package, and those of installed plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small table of results: named columns, each of one of DuckDB's types."""
+"""A result frame: a small table with named columns of DuckDB types."""
 
 from __future__ import annotations
 

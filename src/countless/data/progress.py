@@ -1,4 +1,4 @@
-"""How far a pass over a table is."""
+"""Progress of a scan over a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_SECONDS, LEAST_DONE = 0.5, 0.002  # of a pass, before its speed is told
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScanProgress:
     """Where a pass over the rows stands.
 
     The rows a second are not known before the table's are counted, and the time left not before some of it is done.
@@ -31,7 +31,7 @@ class Events(Protocol):
         """A stage begins."""
         ...
 
-    def reading(self, reading: Reading) -> None:
+    def reading(self, reading: ScanProgress) -> None:
         """A pass over the table has gone on."""
         ...
 
@@ -45,7 +45,7 @@ class Meter:
 
     def __init__(
         self,
-        heard: Callable[[Reading], None],
+        heard: Callable[[ScanProgress], None],
         rows: int | None = None,
         begun: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
@@ -59,10 +59,10 @@ class Meter:
         seconds = self._clock() - self._started
         done = fraction - self._begun
         if seconds < LEAST_SECONDS or done < LEAST_DONE:  # from so little nothing can be told
-            self._heard(Reading(fraction, None, None))
+            self._heard(ScanProgress(fraction, None, None))
             return
         speed = None if self._rows is None else done * self._rows / seconds
-        self._heard(Reading(fraction, speed, seconds * (1.0 - fraction) / done))
+        self._heard(ScanProgress(fraction, speed, seconds * (1.0 - fraction) / done))
 
 
 class Watch:

@@ -1,4 +1,4 @@
-"""Arrays and a Region to a density: model runtimes, and the methods that walk them.
+"""The inference engine: model runtimes in NumPy and C, and the sampling methods that compute a Region's density.
 
 The engine knows symbols, positions and weights. It sees neither PyTorch nor SQL.
 

@@ -1,4 +1,4 @@
-"""What a method returns for one box, and what a walk does that keeps its particles."""
+"""The result of a sampling method for one box, and of a walk that keeps its particles."""
 
 from __future__ import annotations
 

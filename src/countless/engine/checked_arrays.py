@@ -1,4 +1,4 @@
-"""Arrays from a model file, which may be damaged."""
+"""Validation of arrays from a model file, which may be damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's door: the densities of regions, by a named method."""
+"""Densities of regions by a named method: the entry point of the engine."""
 
 from __future__ import annotations
 

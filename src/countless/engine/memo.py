@@ -1,4 +1,4 @@
-"""Results that are made once and kept, also when several threads ask for one at the same time."""
+"""A thread-safe memo: each result is computed once, even if several threads request it at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods by name: how each answers boxes from a model of columns, which may know several orders, and text.
+"""The registry of sampling methods: each answers boxes from a column model of one or several orders, and text.
 
 One more entry of :data:`METHODS` is one more method, everywhere: docs/extending.md.
 """

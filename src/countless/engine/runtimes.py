@@ -1,4 +1,4 @@
-"""All models of a table together."""
+"""The runtimes of all models of a table."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The hall, where the rooms meet: fit, load, estimate, calibrate, explain, evaluate, diagnose."""
+"""The estimator, which joins all packages: fit, load, estimate, calibrate, explain, evaluate, diagnose."""

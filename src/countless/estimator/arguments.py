@@ -1,4 +1,4 @@
-"""What somebody asks for, checked before any work: whole numbers and names of columns."""
+"""Validation of arguments before any work: integers and column names."""
 
 from __future__ import annotations
 

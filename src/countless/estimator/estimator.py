@@ -1,4 +1,4 @@
-"""A fitted model that answers questions."""
+"""The Estimator: a fitted model that answers questions about its table."""
 
 from __future__ import annotations
 
@@ -316,10 +316,10 @@ class Estimator:
         any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
         fit's time. Ctrl-C ends training early and keeps the best so far.
         """
-        from countless.estimator.updating.relearning import Effort
+        from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update
 
-        effort = Effort(epochs, budget, learning_rate, seed)
+        effort = RelearningOptions(epochs, budget, learning_rate, seed)
         return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:

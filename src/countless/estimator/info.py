@@ -1,4 +1,4 @@
-"""What a model holds, as plain data."""
+"""A description of a model's contents as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of a model file made ready to be asked, and held to the schema."""
+"""Loading of a model file's sections, and checks that they match the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of yours that bring kinds of models or methods along: docs/extending.md."""
+"""User modules that register model kinds or methods: docs/extending.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A condition that is compiled once and counted once, whatever is asked about the rows that it keeps."""
+"""A prepared question: a condition that is compiled and counted once, for several requests about its rows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How good is it: q-errors, rules, diagnosis, and the baselines that a model must beat."""
+"""Evaluation of a model: q-errors, consistency rules, diagnosis, and baselines to compare with."""

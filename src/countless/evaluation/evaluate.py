@@ -1,4 +1,4 @@
-"""How good are the answers? Random queries, their true counts from DuckDB, and what the estimates made of them."""
+"""Evaluation on random queries: the estimates against the true counts from DuckDB."""
 
 from __future__ import annotations
 

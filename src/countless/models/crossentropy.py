@@ -1,4 +1,4 @@
-"""Logits, their cross entropy and its gradients at once, so that no logits outlive their use.
+"""Logits, cross entropy and gradients fused, so that logits are freed at once.
 
 Both forms take the logits ``x @ weight.T + bias``, return the nats of the targets, each times its count, and add the
 gradients to what ``grads`` holds. They differ in which way the logits lie.

@@ -17,7 +17,7 @@ TABLE_ROWS = 8_192  # most rows that exist at a time, unless one position alone 
 
 
 @dataclass(frozen=True)
-class Slot:
+class InputSlot:
     """Where one position's numbers lie, and the first unit that may see it."""
 
     position: int
@@ -31,12 +31,12 @@ class Slot:
 class Stack:
     """The tables of positions of neighbouring ranks, one above the other. Units before ``start`` see none of them."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[InputSlot, ...]
     positions: Tensor  # (k,)
     offsets: Tensor  # (k,) the first row of each position
 
     @classmethod
-    def of(cls, slots: list[Slot]) -> Stack:
+    def of(cls, slots: list[InputSlot]) -> Stack:
         positions = torch.tensor([slot.position for slot in slots])
         return cls(tuple(slots), positions, torch.tensor([slot.rows.start for slot in slots]))
 
@@ -53,7 +53,7 @@ def plan_stacks(spec: ModelSpec, order: int = 0) -> tuple[Stack, ...]:
     """Share the positions out, in the order of their ranks under one of the spec's orders."""
     firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
     stacks: list[Stack] = []
-    slots: list[Slot] = []
+    slots: list[InputSlot] = []
     for rank, position in enumerate(spec.orders[order]):
         symbols = slice(firsts[position], firsts[position + 1])
         inputs = slice(position * spec.embedding, (position + 1) * spec.embedding)
@@ -63,7 +63,7 @@ def plan_stacks(spec: ModelSpec, order: int = 0) -> tuple[Stack, ...]:
             stacks.append(Stack.of(slots))
             slots, used = [], 0
         start = int(np.searchsorted(spec.degrees, rank))
-        slots.append(Slot(position, symbols, inputs, slice(used, used + size), start))
+        slots.append(InputSlot(position, symbols, inputs, slice(used, used + size), start))
     return (*stacks, Stack.of(slots))
 
 

@@ -1,4 +1,4 @@
-"""What a network must be to learn columns."""
+"""The protocol of a network that models columns."""
 
 from __future__ import annotations
 

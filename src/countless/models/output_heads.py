@@ -1,4 +1,4 @@
-"""How the positions share the output layer: which of them have their logits computed together, and how."""
+"""Output heads: which positions have their logits computed together, and how."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDED_SYMBOLS = 128  # most symbols of one folded head
 
 
 @dataclass(frozen=True)
-class Slot:
+class OutputSlot:
     """Where one position's numbers lie: in the embedding, in the output layer, and in its head's logits."""
 
     position: int
@@ -28,12 +28,12 @@ class Slot:
 class FoldedHead:
     """Positions of few symbols. Output layer and embedding are multiplied out: one matrix from units to logits."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[OutputSlot, ...]
     positions: Tensor  # (k,)
     offsets: Tensor  # (k, 1) the first logit of each position
 
     @classmethod
-    def of(cls, slots: list[Slot]) -> FoldedHead:
+    def of(cls, slots: list[OutputSlot]) -> FoldedHead:
         positions = torch.tensor([slot.position for slot in slots])
         return cls(tuple(slots), positions, torch.tensor([[slot.logits.start] for slot in slots]))
 
@@ -55,27 +55,27 @@ class Heads:
     """Every position is either in one of the folded heads, or wide and on its own."""
 
     folded: tuple[FoldedHead, ...]
-    wide: tuple[Slot, ...]
+    wide: tuple[OutputSlot, ...]
 
 
 def plan_heads(spec: ModelSpec, order: int = 0) -> Heads:
     """Share the positions out by their ranks under one of the orders: those of a head see about the same units."""
     firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
     folded: list[FoldedHead] = []
-    wide: list[Slot] = []
-    slots: list[Slot] = []
+    wide: list[OutputSlot] = []
+    slots: list[OutputSlot] = []
     for position, cut in zip(spec.orders[order], spec.cuts.tolist(), strict=True):
         size = spec.sizes[position]
         symbols = slice(firsts[position], firsts[position] + size)
         features = slice(position * spec.embedding, (position + 1) * spec.embedding)
         if size > FOLDED_SYMBOLS or not _folding_pays(size, cut, spec.embedding):
-            wide.append(Slot(position, symbols, features, slice(0, size), cut))
+            wide.append(OutputSlot(position, symbols, features, slice(0, size), cut))
             continue
         used = slots[-1].logits.stop if slots else 0
         if used + size > FOLDED_SYMBOLS:
             folded.append(FoldedHead.of(slots))
             slots, used = [], 0
-        slots.append(Slot(position, symbols, features, slice(used, used + size), cut))
+        slots.append(OutputSlot(position, symbols, features, slice(used, used + size), cut))
     if slots:
         folded.append(FoldedHead.of(slots))
     return Heads(tuple(folded), tuple(wide))

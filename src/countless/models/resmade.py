@@ -70,7 +70,7 @@ class OrderedLinear(nn.Module):
         return F.linear(x, self.weight * self.masks[order], self.bias_under(order))
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """``h + W2 relu(W1 relu(h))``, both masked so that a unit sees units of at most its own degree."""
 
     def __init__(self, mask: Tensor) -> None:
@@ -124,7 +124,7 @@ class ResMADE(ColumnsNetwork):
             degrees[None, :, None] >= features[:, None, :], degrees[None, :, None] >= ranks[:, None, :]
         )
         hidden_mask = (degrees[:, None] >= degrees[None, :]).float()  # (H, H)
-        self.blocks = nn.ModuleList(Block(hidden_mask) for _ in range(spec.blocks))
+        self.blocks = nn.ModuleList(ResidualBlock(hidden_mask) for _ in range(spec.blocks))
         every_degree = torch.arange(len(spec.sizes) - 1)
         self.out = OrderedLinear(  # (n*E, H)
             degrees[None, None, :] < features[:, :, None], every_degree[None, None, :] < features[:, :, None]

@@ -1,4 +1,4 @@
-"""The output layer with its tied embeddings and the loss, in one function with hand-written gradients."""
+"""The output layer with tied embeddings and the loss, as one function with hand-written gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from countless.models.crossentropy import Gradients, narrow_cross_entropy, wide_cross_entropy
-from countless.models.output_heads import FoldedHead, Heads, Slot
+from countless.models.output_heads import FoldedHead, Heads, OutputSlot
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _folded(head: FoldedHead, given: Tensors, targets: Tensor, counts: Tensor, g
     return nats
 
 
-def _wide(slot: Slot, given: Tensors, targets: Tensor, counts: Tensor, grads: Tensors | None) -> Tensor:
+def _wide(slot: OutputSlot, given: Tensors, targets: Tensor, counts: Tensor, grads: Tensors | None) -> Tensor:
     """Logits from the position's features, as the plain form has them."""
     x, weight = given.h[:, : slot.cut], given.weight[slot.features, : slot.cut]
     symbols, bias = given.embedding[slot.symbols], given.bias[slot.symbols]

@@ -1,4 +1,4 @@
-"""The training loss, from the parameters of a ResMADE, in far fewer operations than its plain form takes."""
+"""A fast training loss of a ResMADE, in far fewer operations than the plain forward pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from countless.models.first_layer import FirstLayer, plan_stacks
 from countless.models.output_heads import plan_heads
-from countless.models.resmade import Block, MaskedLinear, ResMADE
+from countless.models.resmade import MaskedLinear, ResidualBlock, ResMADE
 from countless.models.tied_output import TiedLoss
 from countless.models.triangular import TriangularLinear, plan_strips
 
@@ -41,7 +41,7 @@ class FastLoss:
         first_bias, out_bias = model.first.bias_under(order), model.out.bias_under(order)
         h = cast(Tensor, FirstLayer.apply(inputs, stacks, model.embedding, model.first.weight, first_bias))  # type: ignore[no-untyped-call]
         for block in model.blocks:
-            inner, outer = cast(Block, block).inner, cast(Block, block).outer
+            inner, outer = cast(ResidualBlock, block).inner, cast(ResidualBlock, block).outer
             h = h + self._layer(outer, self._layer(inner, h))
         wanted, weights = targets.T.contiguous(), counts.T.to(h.dtype).contiguous()  # (n, B)
         tensors = (F.relu(h), model.out.weight, out_bias, model.embedding, model.bias)

@@ -1,4 +1,4 @@
-"""A causal Transformer over characters, with a MASK token for any number of characters that are not known."""
+"""A causal Transformer over characters, with a MASK token for any number of unknown characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from countless.spec import SharedTextSpec
 HASH_START, HASH_PRIME, HASH_SHIFT = 2166136261, 16777619, 7  # as in the engine
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention to the tokens so far, then two linear layers; each adds to what it reads through a LayerNorm."""
 
     def __init__(self, spec: SharedTextSpec) -> None:
@@ -44,7 +44,7 @@ class Block(nn.Module):
         return mixed.transpose(1, 2).reshape(strings, tokens, width // 3)
 
 
-class Row(nn.Module):
+class RowContextEncoder(nn.Module):
     """What is known of a row, as a vector for each text column that is added to every token of its string: the *shift*.
 
     Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and past it.
@@ -94,8 +94,8 @@ class Transformer(nn.Module):
         self.positions = nn.Parameter(_random_positions(spec))
         self.grams = nn.Parameter(0.05 * torch.randn(len(spec.grams), spec.buckets, spec.width))
         self.bias = nn.Parameter(torch.zeros(self._biases[-1]))
-        self.context = Row(spec) if spec.context else None
-        self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.blocks))
+        self.context = RowContextEncoder(spec) if spec.context else None
+        self.blocks = nn.ModuleList(TransformerBlock(spec) for _ in range(spec.blocks))
         self.final = nn.LayerNorm(spec.width)
 
     def shift(self, rows: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""A masked layer between hidden units in strips: units are sorted by degree, so half of its weights are zero."""
+"""A masked hidden layer computed in strips: its units are sorted by degree, so half of its weights are zero."""
 
 from __future__ import annotations
 

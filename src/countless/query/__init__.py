@@ -1,4 +1,4 @@
-"""WHERE to Region.
+"""The query compiler: from a WHERE clause to a Region.
 
 A clause is parsed (``parse``), perhaps with parameters (``parameters``), or built in Python (``predicate``). Each
 comparison in it is about one column and becomes two sets of that column's codes, where it is true and where it is

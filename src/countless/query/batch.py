@@ -1,4 +1,4 @@
-"""Many clauses at once: filters that several of them share are read once.
+"""Compilation of many clauses at once, which share the compiled filters that they have in common.
 
 A query optimizer asks about every part of a conjunction, so the same few filters come again and again. A clause is
 cut at its outer ANDs where that is plain to see; each piece is compiled once, as a clause of its own; and pieces about
@@ -53,7 +53,7 @@ def conjuncts(clause: str) -> list[str] | None:
     return pieces if depth == 0 and betweens == 0 and all(pieces) else None
 
 
-class Batch:
+class BatchCompiler:
     """Compiles clauses as a :class:`Compiler` does, and remembers their pieces. For one thread."""
 
     def __init__(self, compiler: Compiler) -> None:

@@ -1,4 +1,4 @@
-"""A formula as boxes: as it is written (they may overlap), and cut so that no row is in two."""
+"""Conversion of a formula to boxes: overlapping as written, or disjoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of this room: a clause, or a predicate made in Python, to a Region."""
+"""The query compiler's entry point: from a clause, or a predicate made in Python, to a Region."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import NAMELESS, TextColumn
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.boxes import CodeBox, cover, disjoint
-from countless.query.domain_evaluation import Codes, Dictionary, Truth
+from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.grids.survey import Lines, Survey
@@ -66,7 +66,7 @@ class Compiler:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.dictionary = Dictionary(schema)
+        self.dictionary = DomainTables(schema)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
         self.texts = Texts(self.dictionary)

@@ -1,4 +1,4 @@
-"""A clause taken apart: the filters that its outermost AND joins."""
+"""The conjuncts of a clause: the filters that its outermost AND joins."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from countless.query.sql import written
 
 
 @dataclass(frozen=True)
-class Part:
+class Conjunct:
     """A condition in SQL, and the columns it names, as it spells them."""
 
     sql: str
     columns: tuple[str, ...]
 
 
-def parts(clause: str, schema: Schema | None = None) -> tuple[Part, ...]:
+def parts(clause: str, schema: Schema | None = None) -> tuple[Conjunct, ...]:
     """The filters of ``clause``, in turn; TRUE is none. Names lose their table, but not a struct of the ``schema``.
 
     >>> for part in parts("a = 'x AND y' AND (t.b BETWEEN 1 AND 2 AND (c OR NOT d)) AND TRUE"):
@@ -39,11 +39,11 @@ def parts(clause: str, schema: Schema | None = None) -> tuple[Part, ...]:
             continue
         columns = tuple(dict.fromkeys(column.name for column in node.find_all(exp.Column)))
         sql = written(node)
-        found.append(Part(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
+        found.append(Conjunct(f"({sql})" if isinstance(node, exp.Or) else sql, columns))
     return tuple(found)
 
 
-def together(found: Iterable[Part]) -> str:
+def together(found: Iterable[Conjunct]) -> str:
     """The clause that asks for all of them.
 
     >>> together(parts("a = 1 AND b")), together(())

@@ -1,4 +1,4 @@
-"""A predicate on one column, evaluated on that column's distinct values in DuckDB: what it means.
+"""Evaluation of a predicate on one column's distinct values in DuckDB.
 
 Of a column with a grid it has the knots only.
 """
@@ -44,7 +44,7 @@ class Truth:
     certain: bool = True
 
 
-class Dictionary:
+class DomainTables:
     """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:

@@ -1,6 +1,6 @@
-"""Comparisons with a literal, answered by binary search in the sorted domain.
+"""Comparisons with a literal, evaluated by binary search in the sorted domain.
 
-The fast twin of :class:`.Dictionary` for the most common predicates: ``= <> < <= > >=``,
+The fast twin of :class:`.DomainTables` for the most common predicates: ``= <> < <= > >=``,
 BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here, nor does a
 column with a grid: its domain is not known.
 """

@@ -1,4 +1,4 @@
-"""Fields of structs: ``address.city``, in SQL also the column ``city`` of a table ``address``, as one column.
+"""Struct fields in a clause: ``address.city`` becomes one column.
 
 A model knows a field by one name with dots. A name in a clause may have a table before it, too: ``t.age``. So the
 longest part of the name that the model knows is the column, and what stands before it is the table.

@@ -1,4 +1,4 @@
-"""Sets of codes joined by AND and OR, after NOT and NULL have been pushed down to the sets.
+"""Boolean formulas: sets of codes joined by AND and OR, with NOT and NULL pushed down to the sets.
 
 A row is counted where the clause is TRUE, and SQL's logic has a third value. Whether ``p AND q`` is true, false,
 not true or not false depends only on the same four facts about ``p`` and ``q``, so one descent with the fact that is

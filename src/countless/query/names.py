@@ -1,4 +1,4 @@
-"""The columns that a clause names, and errors for names that a model does not know."""
+"""Resolution of the column names in a clause, and errors for unknown names."""
 
 from __future__ import annotations
 

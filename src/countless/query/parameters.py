@@ -1,4 +1,4 @@
-"""Clauses that are parsed once, and the parameters (``?``, ``$1``, ``$name``) that values are bound to afterwards."""
+"""Prepared clauses: parsed once, with parameters (``?``, ``$1``, ``$name``) that are bound to values later."""
 
 from __future__ import annotations
 

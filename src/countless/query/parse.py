@@ -1,4 +1,4 @@
-"""SQL text to an expression, in DuckDB's dialect, with errors that point at the spot."""
+"""Parsing of SQL in DuckDB's dialect, with errors that point at the position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL text to expressions and back: the only module of this room that calls sqlglot's parser and writer.
+"""SQL text to expressions and back: the only module of this package that calls sqlglot's parser and writer.
 
 sqlglot has errors of its own, and not only of its own classes: here every one of them becomes an error of ours.
 """

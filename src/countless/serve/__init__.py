@@ -1,1 +1,1 @@
-"""The service: questions about model files over HTTP, and the page that asks them. See docs/serve.md."""
+"""The HTTP service: queries to model files, and the web page that sends them; see docs/serve.md."""

@@ -1,4 +1,4 @@
-"""Answers that were given before."""
+"""A cache of answers to earlier requests."""
 
 from __future__ import annotations
 

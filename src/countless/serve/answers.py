@@ -1,4 +1,4 @@
-"""What a model answers to a request, as plain data. All the work is here; the service runs it in threads."""
+"""The answers to requests as plain data, computed in worker threads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from countless.serve.errors import RefusalError, told
 from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import Served, kind_of
 from countless.serve.requests import (
-    Asked,
     CheckRequest,
     DistributionRequest,
     EstimateRequest,
     QueryRequest,
+    RequestBody,
     SampleRequest,
 )
 from countless.serve.worker_threads import note_progress
@@ -90,7 +90,7 @@ def check(served: Served, asked: CheckRequest) -> dict[str, Any]:
     return {"rows": served.table.count(asked.where)}
 
 
-def answered(answer: Answer, served: Served, asked: Asked) -> bytes:
+def answered(answer: Answer, served: Served, asked: RequestBody) -> bytes:
     """The answer as JSON, with the milliseconds that it took."""
     started = time.perf_counter()
     found = answer(served, asked)

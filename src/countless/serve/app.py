@@ -1,4 +1,4 @@
-"""The service as an application: which request gets which answer."""
+"""The web application of the service: its routes and handlers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ WITHOUT_BODY = (401, 403, 408)  # what a request without a body may be refused w
 
 
 @dataclass(frozen=True)
-class Options:
+class ServiceOptions:
     """How the service behaves. ``local`` says that without a token requests must be for this machine by name."""
 
     token: str | None = None
@@ -69,7 +69,7 @@ class Options:
 class Service:
     """Models, and the threads that ask them. Counting in tables has a thread of its own, and is not kept."""
 
-    def __init__(self, models: Mapping[str, Served], options: Options) -> None:
+    def __init__(self, models: Mapping[str, Served], options: ServiceOptions) -> None:
         self.models = dict(models)
         self.kept = Kept(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
         threads = options.threads or os.cpu_count() or 1
@@ -111,7 +111,7 @@ class Service:
             )
         return self.models[name]
 
-    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.Asked) -> Response:
+    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.RequestBody) -> Response:
         """What the model called ``name`` answers, unless who made the ``request`` has gone."""
         served = self.served(name)
         work = self._tables if answer is answers.check else self._engine
@@ -130,7 +130,7 @@ async def _left(request: Request) -> None:
         pass
 
 
-def make_app(service: Service, options: Options) -> Application:
+def make_app(service: Service, options: ServiceOptions) -> Application:
     """The application with all that stands around it."""
 
     @asynccontextmanager
@@ -214,7 +214,7 @@ def _add_facts(router: APIRouter, service: Service) -> None:
         return Response(service.facts(name), media_type=JSON)
 
 
-def _body(kind: type[requests.Asked]) -> Any:
+def _body(kind: type[requests.RequestBody]) -> Any:
     """The body of a question, with its examples in the document."""
     examples = kind.examples()
     return Body(openapi_examples={f"example {number}": {"value": each} for number, each in enumerate(examples, 1)})

@@ -1,4 +1,4 @@
-"""Bodies that are not as they should be, told in plain words."""
+"""Error messages for invalid request bodies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from countless.serve.errors import RefusalError
-from countless.serve.requests import QUESTIONS, Asked
+from countless.serve.requests import QUESTIONS, RequestBody
 
 KIND = "RequestError"
 JSON = "application/json"
@@ -80,7 +80,7 @@ def is_json(content_type: str | None) -> bool:
     return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-def _field(asked: type[Asked], error: Any) -> str:
+def _field(asked: type[RequestBody], error: Any) -> str:
     place = [part for part in error["loc"][1:] if part not in ("clause", "list")]
     name = f'"{place[0]}"' + "".join(f"[{json.dumps(part)}]" for part in place[1:])
     if error["type"] == "extra_forbidden":

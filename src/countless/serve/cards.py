@@ -1,4 +1,4 @@
-"""A column's distribution as a card: the most frequent values and the rest, or bins."""
+"""Cards of the web page: a column's distribution as its most frequent values and the rest, or as bins."""
 
 from __future__ import annotations
 

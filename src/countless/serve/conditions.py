@@ -1,4 +1,4 @@
-"""Which conditions are counted in a table: those whose every step ends soon, since nothing else bounds their memory.
+"""Conditions that may be counted exactly in a table: only those with bounded time and memory.
 
 What a model is asked is computed in a process that can be ended. A table is scanned in this one.
 """

@@ -1,4 +1,4 @@
-"""Requests that get no answer: the status and the words that they get instead."""
+"""HTTP errors: the status and the message of a request that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around the service: every request passes all of it, and so does every answer."""
+"""Middleware of the service: checks around every request and every response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much one request may ask for."""
+"""Limits on the size of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that are served, loaded once, and the tables that belong to them."""
+"""The served models, loaded once, and their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the page, read once: a request names one of them or nothing."""
+"""The static files of the web page, read once at start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered. These describe the answers in the OpenAPI document; tests hold the answers to them."""
+"""Response schemas of the service for its OpenAPI document; tests validate the answers with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked, as it stands in the body of a request."""
+"""Request schemas of the service: the JSON bodies it accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _form(where: Any) -> str:
     return "list" if isinstance(where, list) else "clause"
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """A body: no field that is unknown, and every field of its type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -30,7 +30,7 @@ class Asked(BaseModel):
         return found
 
 
-class EstimateRequest(Asked):
+class EstimateRequest(RequestBody):
     """One clause, or several, each of which gets an answer or an error of its own."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}, {"where": ["TRUE", "NOT TRUE"]}]})
@@ -38,7 +38,7 @@ class EstimateRequest(Asked):
     where: Annotated[Annotated[Clause, Tag("clause")] | Annotated[Clauses, Tag("list")], Discriminator(_form)]
 
 
-class DistributionRequest(Asked):
+class DistributionRequest(RequestBody):
     """Columns, each of which gets a card of its own, all under the same condition."""
 
     model_config = ConfigDict(
@@ -59,7 +59,7 @@ class DistributionRequest(Asked):
     ] = {}
 
 
-class QueryRequest(Asked):
+class QueryRequest(RequestBody):
     """A SELECT with aggregates; the table may have any name."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "SELECT count(*) FROM t", "intervals": False}]})
@@ -68,7 +68,7 @@ class QueryRequest(Asked):
     intervals: Annotated[bool, Field(description="Add columns with the ends of every aggregate's error bar.")] = False
 
 
-class SampleRequest(Asked):
+class SampleRequest(RequestBody):
     """How many rows to draw, and among which."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"count": 20, "where": None, "seed": None}]})
@@ -78,7 +78,7 @@ class SampleRequest(Asked):
     seed: Annotated[int, Field(ge=0, le=limits.SEED, description="Another seed draws other rows.")] | None = None
 
 
-class CheckRequest(Asked):
+class CheckRequest(RequestBody):
     """A clause whose rows are counted in the table."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}]})
@@ -86,7 +86,7 @@ class CheckRequest(Asked):
     where: Clause
 
 
-QUESTIONS: dict[str, type[Asked]] = {
+QUESTIONS: dict[str, type[RequestBody]] = {
     "estimate": EstimateRequest,
     "distribution": DistributionRequest,
     "query": QueryRequest,

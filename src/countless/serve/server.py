@@ -1,4 +1,4 @@
-"""The service as a process that listens, until it is told to stop."""
+"""The server process of the service: it listens until it is stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
-from countless.serve.app import Options, Service, make_app
+from countless.serve.app import Service, ServiceOptions, make_app
 from countless.serve.models import Served
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -66,7 +66,9 @@ class Ended(NamedTuple):
     busy: bool
 
 
-def run(models: Mapping[str, Served], listening: socket.socket, options: Options, ready: Callable[[], None]) -> Ended:
+def run(
+    models: Mapping[str, Served], listening: socket.socket, options: ServiceOptions, ready: Callable[[], None]
+) -> Ended:
     """Serve until SIGTERM or Ctrl-C, and then finish what was asked before.
 
     ``ready`` is called when requests are answered.
@@ -140,7 +142,7 @@ class Impatient(H11Protocol):
             self._alarm = None
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Tells when it is ready."""
 
     ready: Callable[[], None] = staticmethod(lambda: None)
@@ -152,7 +154,7 @@ class Server(uvicorn.Server):
             self.ready()
 
 
-def make_server(service: Service, options: Options) -> Server:
+def make_server(service: Service, options: ServiceOptions) -> HttpServer:
     """The server of a service, which is yet to be run."""
     config = uvicorn.Config(
         make_app(service, options),
@@ -166,4 +168,4 @@ def make_server(service: Service, options: Options) -> Server:
         proxy_headers=False,
         timeout_graceful_shutdown=math.ceil(options.seconds) + 1,
     )
-    return Server(config)
+    return HttpServer(config)

@@ -1,4 +1,4 @@
-"""Tables whose rows are counted, exactly, in a DuckDB that reaches nothing else."""
+"""Exact counts from tables in an isolated DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers are computed in threads, so that the service hears other requests meanwhile."""
+"""Worker threads that compute answers, so that the event loop stays responsive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model file written and read, whole: its manifest, its versions and its members."""
+"""Reading and writing of a model file: its manifest, its versions and its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of a model file: networks, summaries and rows, each of a type of its own, and plain data."""
+"""The sections of a model file: typed networks, summaries and rows, and plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of a network, as a file stores them and as float32: the codec of every storage type.
+"""Storage formats of network weights: encoding to a file and decoding to float32.
 
 ``float32`` stores weights as they are, ``float16`` rounds them. In ``float16`` the *lookups* take a byte for each
 number: embeddings of which single rows are added to other vectors and never multiplied, so that a relative error of a

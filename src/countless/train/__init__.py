@@ -1,4 +1,4 @@
-"""Codes to arrays: masking, the loop, checkpoints.
+"""Training: masking, the training loop and checkpoints.
 
 >>> from countless.train.masking import UniformMasking
 >>> UniformMasking().name

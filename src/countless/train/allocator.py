@@ -1,4 +1,4 @@
-"""How the C library treats the memory that a training step frees."""
+"""Settings of the C memory allocator: a training step reuses the memory that the step before has freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run that can go on after a stop: weights, optimizer and random state in one safetensors file."""
+"""Checkpoints of a training run: weights, optimizer and random state in one safetensors file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's columns as a task: a ResMADE with random input masking, under one order or several in turn."""
+"""The training task of the columns: a ResMADE with random input masking, under one order or several in turn."""
 
 from __future__ import annotations
 

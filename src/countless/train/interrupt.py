@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: finish the current step, keep what was learned, then stop."""
+"""Graceful interruption by Ctrl-C: finish the current step, keep what was learned, then stop."""
 
 from __future__ import annotations
 

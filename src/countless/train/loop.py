@@ -1,4 +1,4 @@
-"""The training loop: Adam, and a held-out split that is only reported on. What is learned is a Task."""
+"""The training loop: Adam, with a held-out split that is only reported on."""
 
 from __future__ import annotations
 

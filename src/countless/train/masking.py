@@ -1,4 +1,4 @@
-"""Which inputs of each training row are replaced by MASK tokens.
+"""Input masking: which inputs of each training row are replaced by MASK tokens.
 
 The paper draws the *number* of masked columns uniformly and then that many columns at random; it compares this with a
 fixed probability per column, and with no masking at all.

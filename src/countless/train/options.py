@@ -1,4 +1,4 @@
-"""How to train one network: the options of a fit, the network's share of the time, and what follows from them."""
+"""Options of the training of one network, derived from the options of the fit and the network's share of the time."""
 
 from __future__ import annotations
 

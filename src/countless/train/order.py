@@ -1,4 +1,4 @@
-"""In which order rows are trained on, and which are held out."""
+"""The order in which training visits rows, and the held-out split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from countless.train.task import stream
 
 
-class Order(Protocol):
+class RowOrder(Protocol):
     """The rows of a table: some are held out, the others are gone through in batches, in another order each epoch."""
 
     held_out: Tensor
@@ -31,7 +31,7 @@ class Order(Protocol):
         ...
 
 
-def order_of(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> Order:
+def order_of(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> RowOrder:
     """The order for rows in memory, or for a file in whose windows of so many rows one should stay for a while."""
     if window is None:
         return Shuffled(rows, held_out, batch, generator)

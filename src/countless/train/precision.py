@@ -1,4 +1,4 @@
-"""Whether matrix products in half precision pay on this machine."""
+"""A test whether half-precision matrix products are faster on this machine."""
 
 from __future__ import annotations
 

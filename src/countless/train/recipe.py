@@ -1,4 +1,4 @@
-"""What is to be learned of a table, told so that any process which has the table can make the task of it."""
+"""Training recipes: descriptions of a training task that any process with the table can carry out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from countless.train.text import TextTask
 CPU = "cpu"
 
 
-class Encoded(Protocol):
+class TrainingTable(Protocol):
     """What training reads of a :class:`~countless.data.encoding.table.Table`."""
 
     @property
@@ -66,7 +66,7 @@ class Recipe(Protocol):
         """How to train it."""
         ...
 
-    def task(self, table: Encoded, device: str = CPU) -> Task:
+    def task(self, table: TrainingTable, device: str = CPU) -> Task:
         """The task, whose model is on ``device`` if it can be."""
         ...
 
@@ -81,7 +81,7 @@ class ColumnsRecipe:
     asked: Mapping[tuple[int, ...], float] | None = None
     counts: list[IntArray] | None = None  # rows of each symbol of each position
 
-    def task(self, table: Encoded, device: str = CPU) -> Task:
+    def task(self, table: TrainingTable, device: str = CPU) -> Task:
         return ColumnsTask(
             table.matrix(),
             self.spec,
@@ -94,7 +94,7 @@ class ColumnsRecipe:
         )
 
 
-def pilot(recipe: ColumnsRecipe, table: Encoded) -> Task:
+def pilot(recipe: ColumnsRecipe, table: TrainingTable) -> Task:
     """The task on a few rows, to find out how fast it is."""
     few = np.array(table.matrix()[:PILOT_ROWS])
     batch = recipe.options.batch_for(len(table.matrix()))
@@ -109,7 +109,7 @@ class TextRecipe:
     options: TrainOptions
     masking: str
 
-    def task(self, table: Encoded, device: str = CPU) -> Task:
+    def task(self, table: TrainingTable, device: str = CPU) -> Task:
         """The task. It stays on the CPU, whatever the device."""
         codes = table.matrix() if table.schema.coded else None
         groups, window = table.schema.groups, table.window
@@ -122,7 +122,7 @@ class Trainer(Protocol):
     def __call__(
         self,
         recipe: Recipe,
-        table: Encoded,
+        table: TrainingTable,
         *,
         checkpoint: Path | None,
         resume: bool,
@@ -135,7 +135,7 @@ class Trainer(Protocol):
 
 def train_here(
     recipe: Recipe,
-    table: Encoded,
+    table: TrainingTable,
     *,
     checkpoint: Path | None,
     resume: bool,

@@ -1,4 +1,4 @@
-"""Training that goes on with old rows and new ones, measured on both before and after."""
+"""Continued training on old and new rows, with the loss of both measured before and after."""
 
 from __future__ import annotations
 

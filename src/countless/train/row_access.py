@@ -1,4 +1,4 @@
-"""The rows of a table where training looks them up: in memory, or window by window from a file."""
+"""Row access for training: from memory, or window by window from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a network trains on this machine, found out by some steps of it."""
+"""Training speed on this machine, measured with a few steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strings of a text column as batches to learn from: whole, in windows after a gap, and with a gap inside."""
+"""Training batches of strings: whole, in windows after a gap, and with a gap inside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Batch:
+class StringBatch:
     """Tokens to read, their positions, and the symbols that follow them (IGNORED where there is none).
 
     ``strings`` says which string of the step each is of.
@@ -47,7 +47,7 @@ class ColumnStrings:
         self._lengths = stored(strings.lengths, window)
         self.after_gaps = _after_gaps(strings, spec)
 
-    def batches(self, rows: Tensor, masking: str, generator: torch.Generator) -> list[Batch]:
+    def batches(self, rows: Tensor, masking: str, generator: torch.Generator) -> list[StringBatch]:
         """The strings of these rows, masked in this way."""
         if masking == "none":
             return [self.whole(rows)]
@@ -59,18 +59,18 @@ class ColumnStrings:
             batches.append(first)
         return [batch for batch in batches if len(batch.tokens)]
 
-    def whole(self, rows: Tensor) -> Batch:
+    def whole(self, rows: Tensor) -> StringBatch:
         """Strings from their beginning."""
         longest = int(self._lengths[rows].max())
         targets = self._targets(rows, torch.arange(longest).expand(len(rows), -1))
         tokens = torch.cat([torch.full((len(rows), 1), self.spec.mask), targets[:, :-1].clamp(min=0)], dim=1)
-        return Batch(tokens, torch.arange(longest).expand(len(rows), -1), targets, torch.arange(len(rows)))
+        return StringBatch(tokens, torch.arange(longest).expand(len(rows), -1), targets, torch.arange(len(rows)))
 
-    def windows(self, rows: Tensor, generator: torch.Generator) -> Batch:
+    def windows(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
         """The strings cut into windows, from a random place of each on. A window begins with a gap."""
         if not len(rows):
             empty = torch.zeros(0, WINDOW + 1, dtype=torch.long)
-            return Batch(empty, empty, empty, empty[:, 0])
+            return StringBatch(empty, empty, empty, empty[:, 0])
         first = torch.randint(WINDOW, (len(rows), 1), generator=generator)
         starts = first + WINDOW * torch.arange(-(-(self.spec.length + 1) // WINDOW))
         string, window = torch.nonzero(starts < self._lengths[rows][:, None], as_tuple=True)
@@ -78,9 +78,9 @@ class ColumnStrings:
         targets = self._targets(rows[string], places)
         tokens = torch.cat([torch.full((len(places), 1), self.spec.mask), targets[:, :-1].clamp(min=0)], dim=1)
         targets[:, 0] = IGNORED  # see TextTask._gap_nats
-        return Batch(tokens, places.clamp(max=self.spec.length), targets, string)
+        return StringBatch(tokens, places.clamp(max=self.spec.length), targets, string)
 
-    def with_gaps(self, rows: Tensor, generator: torch.Generator) -> Batch:
+    def with_gaps(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
         """Strings from their beginning, with one gap inside: its length is drawn without regard to the string's."""
         whole = self.whole(rows)
         shape, room = (len(rows), 1), self.spec.length
@@ -93,14 +93,14 @@ class ColumnStrings:
         targets = torch.where(ended, IGNORED, self._targets(rows, places))
         at_gap = torch.arange(whole.tokens.shape[1]) == before + 1
         targets = torch.where(at_gap & ended, self.spec.end, targets)
-        return Batch(torch.where(at_gap, self.spec.mask, tokens), places.clamp(max=room), targets, whole.strings)
+        return StringBatch(torch.where(at_gap, self.spec.mask, tokens), places.clamp(max=room), targets, whole.strings)
 
-    def gaps(self, rows: Tensor, generator: torch.Generator) -> Batch:
+    def gaps(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
         """What follows a few gaps of any length at once; after a string that has ended by then, END."""
         strings = torch.arange(len(rows)).repeat_interleave(GAPS_PER_STRING)
         places = torch.randint(self.spec.length + 1, (len(strings), 1), generator=generator)
         targets = self._symbols[rows[strings][:, None], places].long()
-        return Batch(torch.full_like(places, self.spec.mask), places, targets, strings)
+        return StringBatch(torch.full_like(places, self.spec.mask), places, targets, strings)
 
     def _targets(self, rows: Tensor, places: Tensor) -> Tensor:
         symbols = self._symbols[rows[:, None], places.clamp(max=self.spec.length)].long()

@@ -1,4 +1,4 @@
-"""What the training loop must know of a model and its data, and no more."""
+"""The training task protocol: what the training loop needs to know of a model and its data."""
 
 from __future__ import annotations
 

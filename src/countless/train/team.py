@@ -1,4 +1,4 @@
-"""Those who train one model together, each on its share of every batch."""
+"""Data-parallel training: each worker computes the gradient of its share of every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text columns of a table as a task: one causal Transformer that learns whole strings, and what follows a gap."""
+"""The training task of text columns: one causal Transformer that learns whole strings, and what follows a gap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
 from countless.train.precision import half_precision_pays
 from countless.train.row_access import stored
-from countless.train.strings import IGNORED, Batch, ColumnStrings
+from countless.train.strings import IGNORED, ColumnStrings, StringBatch
 from countless.train.task import BITS, Inputs, start_from
 
 DEFAULT_SYMBOLS_SEEN = 20_000_000  # for each column
@@ -73,7 +73,7 @@ class TextTask:
         if options.epochs is None and options.budget is None:
             fewest, many = DEFAULT_EPOCHS
             self.epochs = min(many, max(fewest, round(len(strings) * DEFAULT_SYMBOLS_SEEN / symbols)))
-        self._row = Rows(spec, codes, groups, self.rows, window) if spec.context else None
+        self._row = RowContexts(spec, codes, groups, self.rows, window) if spec.context else None
         self.identity = {"spec": spec.to_json(), "text_masking": masking, "groups": list(groups)}
         self.columns = [ColumnStrings(each, spec.column(index), window) for index, each in enumerate(strings)]
         self._half = half_precision_pays()
@@ -127,7 +127,7 @@ class TextTask:
         codes = self._row.whole(rows) if inputs == "unmasked" else self._row.masked(rows, generator)
         return self._model.shift(codes)
 
-    def _nats(self, index: int, batch: Batch, shift: Tensor | None) -> Tensor:
+    def _nats(self, index: int, batch: StringBatch, shift: Tensor | None) -> Tensor:
         """Nats of a batch of the text column at ``index``; ``shift`` is (rows, columns, width)."""
         own = None if shift is None else shift[batch.strings, index]
         logits = self._logits(index, batch.tokens, batch.positions, own)
@@ -146,7 +146,7 @@ class TextTask:
         return logits.float()
 
 
-class Rows:
+class RowContexts:
     """The codes of every row, of which some are seen."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Random questions with literals from real rows, those that someone wrote down, and the files that keep them."""
+"""Workloads: random queries with literals from real rows, queries that a user provides, and files of both."""
 
-from countless.workload.clauses import Asked, Clause, Workload, asked_columns, read_clauses
+from countless.workload.clauses import Workload, WorkloadClause, WorkloadColumns, asked_columns, read_clauses
 from countless.workload.columns import (
     accepted,
     both_clauses,
@@ -18,10 +18,10 @@ from countless.workload.questions import questions_by_kind
 from countless.workload.text import contains_clauses, every_pattern, pattern_clauses
 
 __all__ = [
-    "Asked",
-    "Clause",
     "Query",
     "Workload",
+    "WorkloadClause",
+    "WorkloadColumns",
     "accepted",
     "asked_columns",
     "both_clauses",

@@ -1,4 +1,4 @@
-"""Filters on parts of a date: the year, the weekday, the hour."""
+"""Random filters on parts of a date: the year, the weekday, the hour."""
 
 from __future__ import annotations
 

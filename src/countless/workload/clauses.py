@@ -1,4 +1,4 @@
-"""The questions that a table will likely be asked, as someone wrote them down, and which columns they filter."""
+"""Workload files: the clauses that a user expects to ask, and the columns that they filter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from countless.data.columns.schema import Schema
 from countless.data.sources.regular_files import read_text
 from countless.errors import DataError, QueryError, QuerySyntaxError
-from countless.query.batch import Batch
+from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler
 from countless.query.predicate import DIALECT, Where
 from countless.region import FREE, Region
@@ -25,7 +25,7 @@ Workload = str | os.PathLike[str] | Sequence[Where]
 
 
 @dataclass(frozen=True)
-class Clause:
+class WorkloadClause:
     """A question, and where it stands: from which line of a file on, or at which place in a list (the first is 1)."""
 
     where: Where
@@ -40,7 +40,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WorkloadColumns:
     """Which columns the queries of a workload filter together.
 
     ``sets`` has the indexes of the columns that are filtered together and how many queries do so. A query that is a
@@ -52,7 +52,7 @@ class Asked:
     sets: dict[tuple[int, ...], float]
 
 
-def read_clauses(workload: Workload) -> list[Clause]:
+def read_clauses(workload: Workload) -> list[WorkloadClause]:
     """The clauses of a file, or of a list.
 
     A file holds a WHERE clause or a whole SELECT a line, or several lines each with a semicolon after it; or JSON lines
@@ -61,7 +61,7 @@ def read_clauses(workload: Workload) -> list[Clause]:
     if not isinstance(workload, str | os.PathLike):
         if not workload:
             raise DataError("the workload holds no queries: give the WHERE clauses that you expect")
-        return [Clause(where, number) for number, where in enumerate(workload, 1)]
+        return [WorkloadClause(where, number) for number, where in enumerate(workload, 1)]
     path = Path(workload)
     try:
         text = read_text(path)
@@ -73,9 +73,9 @@ def read_clauses(workload: Workload) -> list[Clause]:
     return found
 
 
-def asked_columns(schema: Schema, clauses: Iterable[Clause]) -> Asked:
+def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> WorkloadColumns:
     """Which columns the clauses filter. One that does not fit the table is an error that names its place."""
-    batch = Batch(Compiler(schema))
+    batch = BatchCompiler(Compiler(schema))
     queries, passed_over = 0, 0
     sets: dict[tuple[int, ...], float] = defaultdict(float)
     for clause in clauses:
@@ -87,7 +87,7 @@ def asked_columns(schema: Schema, clauses: Iterable[Clause]) -> Asked:
         queries, passed_over = queries + bool(filtered), passed_over + (not filtered)
         for columns in filtered:
             sets[columns] += 1 / len(filtered)
-    return Asked(queries, passed_over, dict(sorted(sets.items())))
+    return WorkloadColumns(queries, passed_over, dict(sorted(sets.items())))
 
 
 def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
@@ -99,18 +99,18 @@ def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
     return [columns for columns in boxes if columns]
 
 
-def _objects(text: str, path: Path) -> Iterator[Clause]:
+def _objects(text: str, path: Path) -> Iterator[WorkloadClause]:
     """The clauses of JSON lines."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
-            yield Clause(str(json.loads(line)["where"]), number, path)
+            yield WorkloadClause(str(json.loads(line)["where"]), number, path)
         except (ValueError, KeyError, TypeError):
             raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
 
 
-def _statements(text: str, path: Path) -> Iterator[Clause]:
+def _statements(text: str, path: Path) -> Iterator[WorkloadClause]:
     """The statements of SQL: up to each semicolon, or, if there is none, of each line."""
     tokens = _tokens(text, path)
     by_line = not any(token.token_type is TokenType.SEMICOLON for token in tokens)
@@ -126,9 +126,9 @@ def _statements(text: str, path: Path) -> Iterator[Clause]:
         yield _clause(statement, text, path)
 
 
-def _clause(statement: list[Token], text: str, path: Path) -> Clause:
+def _clause(statement: list[Token], text: str, path: Path) -> WorkloadClause:
     first, last = statement[0], statement[-1]
-    return Clause(text[first.start : last.end + 1], _first_line(first, text), path)
+    return WorkloadClause(text[first.start : last.end + 1], _first_line(first, text), path)
 
 
 def _first_line(token: Token, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Random queries about columns, with literals from real rows."""
+"""Random queries on columns, with literals from real rows."""
 
 from __future__ import annotations
 

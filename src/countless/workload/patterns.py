@@ -1,4 +1,4 @@
-"""Patterns that people would look for in strings, made of pieces of real ones."""
+"""Random search patterns for strings, made of pieces of real strings."""
 
 from __future__ import annotations
 

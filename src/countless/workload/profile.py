@@ -1,4 +1,4 @@
-"""What a table's columns look like, as far as one needs to know it to ask about them."""
+"""Column profiles for random queries: the type, the number of distinct values and the string lengths of a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries with their true counts, and the files that keep them."""
+"""Queries with their true counts, and the files that store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions as people ask them, by kind, drawn from a table alone.
+"""Realistic random queries by kind, generated from a table alone.
 
 They have one to five filters. Most literals come from one random row, so that something matches; thresholds come from
 other rows and are often round numbers; pieces of strings are words, directories and endings.

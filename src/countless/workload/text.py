@@ -1,4 +1,4 @@
-"""Random questions about a text column, with pieces of real strings."""
+"""Random queries on a text column, with pieces of real strings."""
 
 from __future__ import annotations
 

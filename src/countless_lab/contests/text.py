@@ -15,7 +15,7 @@ import numpy as np
 
 from countless.data.sources.source import Source
 from countless.engine.paper.text import draw, naive
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import DataError
 from countless.estimator.estimator import Estimator
@@ -99,7 +99,7 @@ def per_sample(runtime: TextRuntime, seed: int, samples: int = 256, fewer: int =
     Without a cache every string so far is read again, whole, for each character: fewer strings, but as many at once as
     the machine likes best.
     """
-    every = Machine.of_every_string(runtime.spec)
+    every = SymbolAutomaton.of_every_string(runtime.spec)
     cached, plain = [], []
     for _ in range(REPEATS):
         started = time.perf_counter()

@@ -33,7 +33,7 @@ class Limits:
     memory: int = 6 * 1024**3
 
 
-class Children:
+class ChildProcesses:
     """Starts processes from one that has loaded the product already, so that a case does not wait for imports."""
 
     def __init__(self, limits: Limits | None = None) -> None:

@@ -32,7 +32,7 @@ IGNORED_WARNING = "invalid value encountered in matmul"  # BLAS may leave the fl
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FitOutcome:
     """How a case ended: with a model or refused; ``message`` is the first error; ``defects`` are sentences."""
 
     result: str
@@ -70,7 +70,7 @@ class _Case:
         return dict(Source.open(self.source).columns())
 
 
-def check_fit(table: RandomTable, folder: Path) -> Outcome:
+def check_fit(table: RandomTable, folder: Path) -> FitOutcome:
     """Fit the table, follow the remedies of errors, and ask the model. Files are written to ``folder``."""
     case = _Case(table, given(table, folder), folder)
     with _strict_warnings():
@@ -78,10 +78,10 @@ def check_fit(table: RandomTable, folder: Path) -> Outcome:
             model = _model_after_remedies(case)
             defects = [] if model is None else _model_defects(case, model)
         except _Defect as defect:
-            return Outcome(REFUSED, case.messages[0] if case.messages else "", (str(defect),))
+            return FitOutcome(REFUSED, case.messages[0] if case.messages else "", (str(defect),))
         except Exception as error:
-            return Outcome(REFUSED, "", (_unexpected(error),))
-    return Outcome(REFUSED if model is None else MODEL, (case.messages or [""])[0], tuple(defects))
+            return FitOutcome(REFUSED, "", (_unexpected(error),))
+    return FitOutcome(REFUSED if model is None else MODEL, (case.messages or [""])[0], tuple(defects))
 
 
 class _Defect(Exception):  # noqa: N818 - what is found, not what went wrong

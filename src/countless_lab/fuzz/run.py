@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from countless_lab.fuzz.child import Children, Limits
-from countless_lab.fuzz.fitting import MODEL, Outcome, check_fit
+from countless_lab.fuzz.child import ChildProcesses, Limits
+from countless_lab.fuzz.fitting import MODEL, FitOutcome, check_fit
 from countless_lab.fuzz.tables import draw_table
 
 CRASHED = "crashed"
@@ -24,7 +24,7 @@ class Case:
 
     seed: int
     about: str
-    outcome: Outcome
+    outcome: FitOutcome
     seconds: float
 
 
@@ -70,7 +70,7 @@ def fuzz_tables(
         watch: is called after every case.
         limits: of each case.
     """
-    children, began, number = Children(limits), time.monotonic(), 0
+    children, began, number = ChildProcesses(limits), time.monotonic(), 0
     while (cases is None or number < cases) and time.monotonic() - began < seconds:
         case = _run_case(children, seed + number, output)
         findings.add(case)
@@ -78,19 +78,19 @@ def fuzz_tables(
         number += 1
 
 
-def _run_case(children: Children, seed: int, output: Path | None) -> Case:
+def _run_case(children: ChildProcesses, seed: int, output: Path | None) -> Case:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
         outcome, ended = children.run(fit_table, seed, folder)
         if ended is not None:
-            outcome = Outcome(CRASHED, "", (ended,))
+            outcome = FitOutcome(CRASHED, "", (ended,))
         case = Case(seed, str(draw_table(seed)), outcome, time.monotonic() - started)
         if outcome.defects and output is not None:
             _keep(case, Path(folder), output)
     return case
 
 
-def fit_table(seed: int, folder: str) -> Outcome:
+def fit_table(seed: int, folder: str) -> FitOutcome:
     """A case, in its own process."""
     return check_fit(draw_table(seed), Path(folder))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from countless.cluster.rows import Rows, reader
+from countless.cluster.rows import ParquetRows, reader
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import codes_fingerprint, encode_mapped
 from countless.data.encoding.recoding import Recoded, opened
@@ -217,7 +217,7 @@ def test_machines_of_a_cluster_read_the_same(columns: list[str], tmp_path: Path)
     path = tmp_path / "t.parquet"
     rows = arrow(tmp_path)
     pq.write_table(rows, path, row_group_size=70)
-    found = reader(Rows((str(path),), (300,)).between(60, 200), columns).read_all()
+    found = reader(ParquetRows((str(path),), (300,)).between(60, 200), columns).read_all()
     source = Source.open(rows)
     selected = ", ".join(f'"{name}"' for name in columns)
     truth = source.rows(f"SELECT {selected} FROM {source.table} LIMIT 140 OFFSET 60")

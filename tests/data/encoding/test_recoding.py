@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import TextColumn
-from countless.data.encoding.recoding import MISSING, UNSEEN, Recoded, Rows, opened
+from countless.data.encoding.recoding import MISSING, UNSEEN, Recoded, RecodedRows, opened
 from countless.data.encoding.table import Table
 from countless.data.sources.source import connect
 from countless.errors import DataError
@@ -39,7 +39,7 @@ SCHEMA = Schema(
 )
 
 
-def recode(rows: Any, schema: Schema = SCHEMA, size: int = 4_096, holes: bool = False) -> list[Rows]:
+def recode(rows: Any, schema: Schema = SCHEMA, size: int = 4_096, holes: bool = False) -> list[RecodedRows]:
     with Recoded(opened(rows, schema, holes), schema) as recoded:
         found = list(recoded.chunks(size))
         assert sum(map(len, found)) == recoded.rows

@@ -16,7 +16,7 @@ from countless.data.summaries.counting import count_pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.particles import particles
 from countless.engine.density import densities
-from countless.engine.fusion.pair_bounds import TRUSTED, Counts, Known, Part
+from countless.engine.fusion.pair_bounds import TRUSTED, Counts, FilterDensity, Known
 from countless.engine.fusion.pair_filters import Crossed, Sums
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
@@ -115,7 +115,7 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
-    parts = (Part((0,), Box(), 0.1), Part((0, 1), Box(), 0.2), Part((1, 2), Box(), 0.01))
+    parts = (FilterDensity((0,), Box(), 0.1), FilterDensity((0, 1), Box(), 0.2), FilterDensity((1, 2), Box(), 0.01))
     known = Known(Box(), 1000, 0.001, 0.03, (0, 1), parts=parts)
     model = [Answer(0.1, True, 1, (), 1)] * 3
     found = known.improve(Answer(0.01, True, 1, (), 1), model)
@@ -145,7 +145,7 @@ def test_only_answers_of_few_rows_are_checked() -> None:
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
-    parts = (Part((0,), Box(), 0.12), Part((1,), Box(), 0.01))
+    parts = (FilterDensity((0,), Box(), 0.12), FilterDensity((1,), Box(), 0.01))
     known = Known(Box(), 1000, 0.0, 1.0, (0,), parts=parts)
     found = known.improve(Answer(0.02, True, 1, (), 1), [Answer(0.1, True, 1, (), 1)] * 2)
     assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)

@@ -13,12 +13,12 @@ from sqlglot import exp
 from countless.automata.language import Automaton, Language, Letters
 from countless.data.columns.schema import Column, Schema
 from countless.engine.methods import for_text
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.density import FEWER, text_density
 from countless.engine.text.methods import TextMethod
-from countless.engine.text.tree_search import Plan
+from countless.engine.text.tree_search import StringSearchPlan
 from countless.errors import QueryTooLargeError
-from countless.query.domain_evaluation import Dictionary
+from countless.query.domain_evaluation import DomainTables
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import full_match, search
 from countless.query.text.string_sets import compared, like, one_of
@@ -27,7 +27,7 @@ from tests.engine.text.table import TableRuntime, letters_of, script_of
 SEEDS = 120
 TEXT_METHODS = for_text()
 PARTICLES, EXACT = TEXT_METHODS["particles"], TEXT_METHODS["exact"]
-MEMBERS = Dictionary(Schema(1, (Column("n", "INTEGER", ("1",), False),))).members
+MEMBERS = DomainTables(Schema(1, (Column("n", "INTEGER", ("1",), False),))).members
 ENOUGH = 100_000  # particles, with which nothing is thinned
 SAMPLERS = [("naive", 6), ("progressive", 4), ("skipping", 6), ("particles", 2), ("particles", 4)]
 
@@ -182,7 +182,7 @@ def test_any_left_ideal(data: st.DataObject, model: str) -> None:
     ideal = anywhere(inside)
     truth = runtime.truth(ideal)
     if ideal.any() and not ideal.all():
-        assert Plan(runtime, ideal).skips
+        assert StringSearchPlan(runtime, ideal).skips
         for method in ("exact", "particles"):
             assert ask(method, runtime, ideal, ENOUGH) == pytest.approx(truth, abs=1e-6)
 
@@ -279,14 +279,14 @@ class TestPlan:
     )
     def test_skips_to_where_a_match_may_begin(self, pattern: str) -> None:
         runtime = MODELS["rare"]
-        plan = Plan(runtime, PATTERNS[pattern](runtime.letters))
+        plan = StringSearchPlan(runtime, PATTERNS[pattern](runtime.letters))
         assert plan.skips
         assert plan.starts.nodes.tolist() == list(range(runtime.spec.length))
 
     @pytest.mark.parametrize("pattern", ["ab%", "=", "a%b", "NOT %ab%", "<", "IN", "length = 3", "(ab)*", "^[^b]*$"])
     def test_reads_from_the_start_what_must_begin_there(self, pattern: str) -> None:
         runtime = MODELS["rare"]
-        plan = Plan(runtime, PATTERNS[pattern](runtime.letters))
+        plan = StringSearchPlan(runtime, PATTERNS[pattern](runtime.letters))
         assert not plan.skips
         assert plan.starts.nodes.tolist() == [0]
         assert plan.beyond.tolist() == [0.0]
@@ -303,14 +303,14 @@ class TestPlan:
 
     def test_a_match_beyond_the_cut_counts(self) -> None:
         runtime = MODELS["one character"]
-        plan = Plan(runtime, like(script_of(runtime.letters), "%b%"))
+        plan = StringSearchPlan(runtime, like(script_of(runtime.letters), "%b%"))
         assert 0 < plan.beyond[0] < 1
 
 
 class TestMachine:
-    def machine(self, pattern: Pattern, stop: float = 0.0) -> Machine:
+    def machine(self, pattern: Pattern, stop: float = 0.0) -> SymbolAutomaton:
         runtime = TableRuntime(0, stop=stop)
-        return Machine(pattern(runtime.letters), runtime.spec)
+        return SymbolAutomaton(pattern(runtime.letters), runtime.spec)
 
     def test_what_is_forced_is_spelled(self) -> None:
         machine = self.machine(likes("abba%"))
@@ -402,13 +402,13 @@ def test_two_pieces_are_found_by_what_has_read_a_part_of_them(
         return float(np.std(found))
 
     hinted = spread()
-    monkeypatch.setattr(Machine, "hints", property(lambda machine: np.ones(len(machine.next))))
+    monkeypatch.setattr(SymbolAutomaton, "hints", property(lambda machine: np.ones(len(machine.next))))
     assert hinted < 0.8 * spread()
 
 
 def test_a_prefix_is_worth_more_the_more_it_has_read_of_what_is_looked_for() -> None:
     runtime = TableRuntime(0, length=5)
-    machine = Machine(likes("%abba%")(runtime.letters), runtime.spec)
+    machine = SymbolAutomaton(likes("%abba%")(runtime.letters), runtime.spec)
     state, hints = 0, [machine.hints[0]]
     for letter in "abba":
         column = int(np.flatnonzero(machine.symbols == "ab".index(letter))[0])
@@ -461,4 +461,4 @@ def test_a_model_that_has_learned_gaps_skips_after_a_beginning(method: str, patt
         strings = like(script_of(runtime.letters), pattern)
         found = text_density(runtime, Language(strings, False, runtime.has_null), TEXT_METHODS[method], ENOUGH, 0)
         assert found.density == pytest.approx(runtime.truth(strings), abs=1e-6)
-        assert Plan(runtime, strings).skips == (pattern in ("a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%"))
+        assert StringSearchPlan(runtime, strings).skips == (pattern in ("a%b%", "ab%a%", "a%b", "b%ab%", "a%aa%"))

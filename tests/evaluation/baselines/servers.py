@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from countless.errors import MissingExtraError, ServerError
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 
 
 def need_postgres() -> None:
@@ -20,7 +20,7 @@ def need_postgres() -> None:
 @cache
 def _missing() -> str | None:
     try:
-        Server().close()
+        PrivatePostgresServer().close()
     except (ServerError, MissingExtraError) as error:
         return str(error)
     return None

@@ -24,7 +24,7 @@ from countless.evaluation.baselines.postgres import server as servers
 from countless.evaluation.baselines.postgres.dialect import translate
 from countless.evaluation.baselines.postgres.groups import related_groups
 from countless.evaluation.baselines.postgres.planner import LoadedTable, Postgres, PostgresExtended
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 from tests.evaluation.baselines.servers import need_postgres
 
 # b follows from a, and d nearly from c; the rest are types, NULLs and odd names.
@@ -191,7 +191,7 @@ class TestPlanner:
 class TestServer:
     def test_it_goes_away(self) -> None:
         need_postgres()
-        with Server() as server:
+        with PrivatePostgresServer() as server:
             assert server.directory.exists()
             with server.connect() as connection:
                 assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
@@ -202,12 +202,12 @@ class TestServer:
         need_postgres()
         monkeypatch.setattr(servers, "time", SimpleNamespace(monotonic=_interrupt))  # not everybody's clock
         with pytest.raises(KeyboardInterrupt):
-            Server()
+            PrivatePostgresServer()
         assert [directory.exists() for directory in made][-1:] == [False]
 
     def test_it_goes_away_when_nobody_holds_it(self) -> None:
         need_postgres()
-        server = Server()
+        server = PrivatePostgresServer()
         directory = server.directory
         del server
         gc.collect()  # the driver's errors while it was not yet up know of it
@@ -216,8 +216,8 @@ class TestServer:
     def test_it_goes_away_when_its_process_is_killed(self) -> None:
         need_postgres()
         program = (
-            "from countless.evaluation.baselines.postgres.server import Server\n"
-            "server = Server()\n"
+            "from countless.evaluation.baselines.postgres.server import PrivatePostgresServer\n"
+            "server = PrivatePostgresServer()\n"
             "connection = server.connect()\n"
             "pid = connection.execute('SELECT pg_backend_pid()').fetchone()[0]\n"
             "print(server.directory, pid, flush=True)\n"
@@ -241,7 +241,7 @@ class TestServer:
         monkeypatch.setattr(servers, "INSTALLED", tmp_path)
         monkeypatch.setattr("shutil.which", lambda name: None)
         with pytest.raises(ServerError, match="apt-get install postgresql"):
-            Server()
+            PrivatePostgresServer()
 
     def test_the_newest_version_is_taken(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         for version in ("9.6", "15", "13"):
@@ -259,7 +259,7 @@ class TestServer:
         monkeypatch.setattr(servers, "INSTALLED", directory)
         try:
             with pytest.raises(ServerError, match=r"did not start .*no space left.*apt-get install postgresql"):
-                Server()
+                PrivatePostgresServer()
         finally:
             shutil.rmtree(directory)
         assert [directory.exists() for directory in made] == [False]
@@ -267,7 +267,7 @@ class TestServer:
     def test_without_the_driver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "psycopg", None)
         with pytest.raises(MissingExtraError, match=r"pip install 'countless\[postgres\]'"):
-            Server()
+            PrivatePostgresServer()
 
 
 def test_related_columns_are_grouped() -> None:

@@ -1,1 +1,1 @@
-"""What a column is: its type, its domain or grid or alphabet, its digits; and the schema of all columns."""
+"""Columns: types, domains, grids, alphabets, digits, and the schema of a table."""

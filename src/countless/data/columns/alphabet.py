@@ -1,4 +1,4 @@
-"""Reading a text column: its alphabet, and where its strings are cut."""
+"""Discovery of a text column's alphabet and of the length at which its strings are cut."""
 
 from __future__ import annotations
 

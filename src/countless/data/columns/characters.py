@@ -1,4 +1,4 @@
-"""The characters of many strings at once."""
+"""Vectorized access to the characters of many strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large code as a few digits, so that no position has more than two thousand symbols.
+"""Large codes split into digits, so that no position of the model has more than about two thousand symbols.
 
 The factorization is lossless: digits, leading digit first, determine the code and keep its order.
 """

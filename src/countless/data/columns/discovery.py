@@ -1,4 +1,4 @@
-"""What a schema has to know of a table's columns, and how a scan of the table finds it out."""
+"""Schema discovery: scans of a table that find the types, domains, grids and alphabets of its columns."""
 
 from __future__ import annotations
 

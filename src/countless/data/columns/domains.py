@@ -1,4 +1,4 @@
-"""The distinct values of columns."""
+"""Domains: the distinct values of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column with too many values for a code each, as cells of neighbouring values that hold about as many rows each."""
+"""A grid for a column with many distinct values: cells of neighbouring values with about equal row counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a column's grid, in DuckDB: its values never all come into Python.
+"""Grid construction in DuckDB, without loading a column's values into Python.
 
 Cells hold about the same number of rows. A value with more rows than that is a cell of its own, and so is one that
 has no place on a line, such as infinity or NaN; what lies between two of these is cut into pieces of equal mass.

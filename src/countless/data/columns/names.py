@@ -1,4 +1,4 @@
-"""Names of columns as options of the command line have them: between commas, in quotes where that is needed."""
+"""Lists of column names in command-line options: separated by commas, quoted where necessary."""
 
 from __future__ import annotations
 

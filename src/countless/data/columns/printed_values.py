@@ -1,4 +1,4 @@
-"""Whether texts are values of a type, as DuckDB prints them: so that every one can be cast back."""
+"""A check whether texts are values of a type as DuckDB prints them, so that every one can be cast back."""
 
 from __future__ import annotations
 

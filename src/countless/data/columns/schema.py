@@ -1,4 +1,4 @@
-"""The columns of a table, their domains, and the positions they occupy in a model."""
+"""The schema: a table's columns, their domains, and the positions they occupy in a model."""
 
 from __future__ import annotations
 

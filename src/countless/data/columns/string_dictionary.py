@@ -1,4 +1,4 @@
-"""Strings numbered inside DuckDB, which looks them up by comparing the strings themselves.
+"""A string dictionary inside DuckDB: each distinct string gets a number, found by exact comparison.
 
 A hash would be a smaller key, but DuckDB's ``hash`` gives ordinary strings the same number, such as
 ``Order 159 of customer 10`` and ``Order 179 of customer 12``. No two strings have the same place in a dictionary.
@@ -14,14 +14,14 @@ from countless.data.sources.source import Source, new_name
 from countless.errors import DataError
 
 
-class Dictionary:
+class StringDictionary:
     """Numbers ``texts``, which all differ, from 0 on, for the statements of ``source`` inside a ``with`` block.
 
     It is an ENUM type of DuckDB's. Unlike a join with the texts, a cast keeps the rows in their order.
 
     >>> import duckdb
     >>> source = Source.open(duckdb.sql("SELECT unnest(['b', 'a', 'other', NULL]) AS letter"))
-    >>> with Dictionary(source, ["a", "b"]) as letters:
+    >>> with StringDictionary(source, ["a", "b"]) as letters:
     ...     source.rows(f"SELECT {letters.place('letter')} FROM {source.table}")
     [(1,), (0,), (None,), (None,)]
     """
@@ -30,7 +30,7 @@ class Dictionary:
         self._source, self._texts = source, texts
         self._type = quote_identifier(new_name())
 
-    def __enter__(self) -> Dictionary:
+    def __enter__(self) -> StringDictionary:
         numbered = f"unnest({sql_texts(self._texts)}) WITH ORDINALITY AS numbered(text, place)"
         self._source.run(f"CREATE TEMP TYPE {self._type} AS ENUM (SELECT text FROM {numbered} ORDER BY place)")
         return self

@@ -1,4 +1,4 @@
-"""Struct columns as plain columns: ``address STRUCT(city VARCHAR, zip INTEGER)`` has ``address.city``, ``address.zip``.
+"""Struct columns flattened: ``address STRUCT(city VARCHAR, zip INTEGER)`` has ``address.city``, ``address.zip``.
 
 The fields take the place of the struct. A NULL struct has NULL fields. Names are compared without regard to case, as
 DuckDB does it. A struct is left as it is if a field would be called like another column.

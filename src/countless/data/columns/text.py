@@ -1,4 +1,4 @@
-"""Text columns: the alphabet their strings are written in, and the symbols of every row."""
+"""Text columns: their alphabet, and the symbols of every row's string."""
 
 from __future__ import annotations
 

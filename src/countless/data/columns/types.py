@@ -1,4 +1,4 @@
-"""Which DuckDB types a column may have, and how their values are written as SQL literals."""
+"""Supported DuckDB column types, and how their values are written as SQL literals."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rows to codes: the encoded table, in memory or in a folder, and codes for rows that come later."""
+"""Encoding of rows as codes: the encoded table, in memory or on disk, and codes for new rows."""

@@ -1,4 +1,4 @@
-"""Memory of this machine: what a process can still take, and the most that it has taken."""
+"""Available memory of this machine, and the peak memory use of this process."""
 
 from __future__ import annotations
 

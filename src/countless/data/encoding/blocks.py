@@ -1,4 +1,4 @@
-"""Arrays gone through some rows at a time, whether they are in memory or in a file."""
+"""Iteration over arrays in blocks of rows, whether they are in memory or memory-mapped."""
 
 from __future__ import annotations
 

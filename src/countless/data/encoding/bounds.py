@@ -1,4 +1,4 @@
-"""How much memory a fit may use, and where it keeps what does not fit."""
+"""The memory limit of a fit, and the folder for data that exceeds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's codes in a folder: for tables that are larger than memory, and for several who write or read at once.
+"""A table's codes as files in a folder: for tables larger than memory, and for parallel writers and readers.
 
 Rows come in *chunks*, in the source's order. A chunk's rows are scattered over the *parts* at random, and then each
 part is shuffled and put into its place. So the rows of the finished files are in random order, all through, and no more

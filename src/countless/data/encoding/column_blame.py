@@ -1,4 +1,4 @@
-"""Which column is to blame if DuckDB cannot read a table."""
+"""Finding the column that is the reason why DuckDB cannot read a table."""
 
 from __future__ import annotations
 

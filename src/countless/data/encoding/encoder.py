@@ -1,4 +1,4 @@
-"""The codes of a table's rows, given its schema: one scan, a batch at a time."""
+"""The encoder: one scan of a source that turns its rows into codes of a schema, batch by batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from countless.data.columns.digits import to_digits
 from countless.data.columns.grid_knots import cell_code
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.string_dictionary import Dictionary
+from countless.data.columns.string_dictionary import StringDictionary
 from countless.data.columns.text import Alphabet, Strings
 from countless.data.columns.types import DECIMAL, TEXT, quote_identifier, sql_texts, sql_value
 from countless.data.encoding.sorted_lookup import Lookup, ordered
@@ -32,7 +32,7 @@ CHANGED = "the table changed while it was read: fit again when nothing writes to
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
+class EncodedRows:
     """Some rows: the codes of every position, and the symbols of each text column."""
 
     codes: tuple[NDArray[Any], ...]
@@ -52,7 +52,7 @@ class Encoder:
         self._at_once = rows_at_once(8 * len(schema.sizes) + symbols)
         self._selected = ", ".join([*(coder.selected for coder in self._coders), *texts])
 
-    def batches(self, first: int = 0) -> Generator[Encoded]:
+    def batches(self, first: int = 0) -> Generator[EncodedRows]:
         """The rows from the one at ``first`` on, in the source's order."""
         rows = f"(SELECT * FROM {self.source.table} OFFSET {first})" if first else self.source.table
         with ExitStack() as opened:
@@ -63,7 +63,7 @@ class Encoder:
             for batch in opened.enter_context(closing(read)):  # closed before the dictionaries, which it uses
                 yield self._encoded(batch)
 
-    def _encoded(self, batch: list[Vector]) -> Encoded:
+    def _encoded(self, batch: list[Vector]) -> EncodedRows:
         columns, texts = batch[: len(self._coders)], batch[len(self._coders) :]
         codes = tuple(
             digit for coder, vector in zip(self._coders, columns, strict=True) for digit in coder.digits(vector)
@@ -71,7 +71,7 @@ class Encoder:
         strings = tuple(
             alphabet.encode(Characters.of(vector)) for alphabet, vector in zip(self._alphabets, texts, strict=True)
         )
-        return Encoded(codes, strings, len(batch[0]))
+        return EncodedRows(codes, strings, len(batch[0]))
 
 
 class _Coder(ABC):
@@ -80,7 +80,7 @@ class _Coder(ABC):
     A :attr:`dictionary` that the expression uses must be open while the rows are read.
     """
 
-    dictionary: Dictionary | None = None
+    dictionary: StringDictionary | None = None
 
     def __init__(self, column: Column, selected: str) -> None:
         self.column, self.selected = column, selected
@@ -112,7 +112,7 @@ class _OnlyNull(_Coder):
 class _ByDuckDB(_Coder):
     """A column whose codes DuckDB finds; a value that the schema lacks has none, or too high a one."""
 
-    def __init__(self, column: Column, code: str, dictionary: Dictionary | None = None) -> None:
+    def __init__(self, column: Column, code: str, dictionary: StringDictionary | None = None) -> None:
         super().__init__(column, code)
         self.dictionary = dictionary
 
@@ -162,7 +162,7 @@ def _coder(source: Source, column: Column) -> _Coder:
         return _ByNumber(source, column, value if kind == column.type else f"CAST({value} AS {kind})", kind)
     if column.grid is not None:
         return _ByDuckDB(column, f"CAST({cell_code(column, value)} AS INTEGER)")
-    dictionary = Dictionary(source, column.values)
+    dictionary = StringDictionary(source, column.values)
     code = dictionary.place(value if column.type == TEXT else f"CAST({value} AS VARCHAR)")
     if column.has_null:
         code = f"CASE WHEN {value} IS NULL THEN {column.null} ELSE CAST({code} AS INTEGER) END"

@@ -1,4 +1,4 @@
-"""How much memory a fit may take, and how it is shared out."""
+"""The memory budget of a fit, and how it is divided among its steps."""
 
 from __future__ import annotations
 

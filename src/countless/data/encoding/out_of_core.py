@@ -1,4 +1,4 @@
-"""Tables larger than memory: their codes go to a folder, in random order, and are read from there."""
+"""Out-of-core encoding: codes of tables larger than memory are shuffled into a folder and read from there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from countless._version import __version__
 from countless.data.columns.schema import Schema
 from countless.data.encoding.code_files import CodesFolder, is_empty, require_replaceable
-from countless.data.encoding.encoder import CHANGED, Encoded, Encoder
+from countless.data.encoding.encoder import CHANGED, EncodedRows, Encoder
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.table import Mapped, Table, read_schema, with_advice
-from countless.data.progress import Meter, Reading
+from countless.data.progress import Meter, ScanProgress
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
@@ -36,7 +36,7 @@ def encode_mapped(
     seed: int = 0,
     resume: bool = False,
     on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[Reading], None] = lambda reading: None,
+    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
 
@@ -73,7 +73,7 @@ def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
 
 
 def _write_chunks(
-    source: Source, folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]
+    source: Source, folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[ScanProgress], None]
 ) -> None:
     """Encode the rows from the first chunk that is missing on."""
     missing = folder.missing_chunks()
@@ -102,7 +102,7 @@ def _write_chunks(
         raise DataError(CHANGED)
 
 
-def fill_records(records: NDArray[Any], batch: Encoded, first: int) -> None:
+def fill_records(records: NDArray[Any], batch: EncodedRows, first: int) -> None:
     """Put the rows of a batch from the one at ``first`` on into records."""
     chosen = slice(first, first + len(records))
     for position, codes in enumerate(batch.codes):
@@ -112,7 +112,9 @@ def fill_records(records: NDArray[Any], batch: Encoded, first: int) -> None:
         records[f"length{place}"] = strings.lengths[chosen]
 
 
-def _write_parts(folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[Reading], None]) -> None:
+def _write_parts(
+    folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[ScanProgress], None]
+) -> None:
     """Shuffle the parts that are missing."""
     missing = [index for index in range(folder.parts) if not folder.has_part(index)]
     if missing:

@@ -1,4 +1,4 @@
-"""Rows that somebody hands in, as codes of a schema that is there already.
+"""Encoding of rows that a user passes in, with the schema of an existing model.
 
 What :mod:`.domains` does with the values of a table itself, this does with the values that a model holds.
 """
@@ -42,7 +42,7 @@ NAMED = 8  # columns in a message
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RecodedRows:
     """Some rows of a source, from the row at ``first`` on, as codes (rows, columns) of a schema, MISSING or UNSEEN.
 
     ``nulls`` (rows, columns) tells where a missing value is NULL; elsewhere the source lacks the column. ``texts`` has
@@ -117,7 +117,7 @@ class Recoded:
     def __exit__(self, *_: object) -> None:
         self.source.run(f"DROP TABLE IF EXISTS {self._table}")
 
-    def chunks(self, size: int = CHUNK) -> Iterator[Rows]:
+    def chunks(self, size: int = CHUNK) -> Iterator[RecodedRows]:
         """All rows, in the source's order, some at a time."""
         present = np.isin(np.arange(len(self.schema.coded)), list(self.columns))
         for first in range(0, self.rows, size):
@@ -131,7 +131,7 @@ class Recoded:
                     texts[self.schema.text_index(index)] = _strings(found[f"t{index}"])
                 else:
                     codes[:, index] = np.ma.getdata(found[f"c{index}"])
-            yield Rows(first, codes, (codes == MISSING) & present, tuple(texts))
+            yield RecodedRows(first, codes, (codes == MISSING) & present, tuple(texts))
 
     def _codes(self) -> str:
         """SQL for the place of every row, a code of each column, and each text."""

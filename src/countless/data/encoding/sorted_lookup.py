@@ -1,4 +1,4 @@
-"""Where many numbers lie among sorted keys: a table of the keys' range, and a search where that is too coarse."""
+"""Fast lookup of many numbers in a sorted array: a direct-address table, then binary search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a source to codes: the encoded table that training and calibration read."""
+"""The encoded table: the codes of all rows, which training and calibration read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from countless.data.columns.types import TEXT, sql_value, stored_type
 from countless.data.datasets import Advice
 from countless.data.encoding.blocks import BLOCK_ROWS, blocks
 from countless.data.encoding.encoder import CHANGED, Encoder
-from countless.data.progress import Meter, Reading
+from countless.data.progress import Meter, ScanProgress
 from countless.data.sources.source import Source
 from countless.errors import DataError, EmptyTableError, OptionError
 from countless.options import EncodeOptions
@@ -139,7 +139,7 @@ class Table:
         source: Any,
         options: EncodeOptions | None = None,
         on_stage: Callable[[str], None] = lambda stage: None,
-        on_reading: Callable[[Reading], None] = lambda reading: None,
+        on_reading: Callable[[ScanProgress], None] = lambda reading: None,
     ) -> Table:
         """Read ``source`` and replace every value by its code; the rows keep its order.
 
@@ -156,7 +156,7 @@ class Table:
         source: Source,
         schema: Schema,
         on_stage: Callable[[str], None] = lambda stage: None,
-        on_reading: Callable[[Reading], None] = lambda reading: None,
+        on_reading: Callable[[ScanProgress], None] = lambda reading: None,
     ) -> Table:
         """The rows of ``source``, whose ``schema`` was read before."""
         on_stage("encoding rows")
@@ -218,7 +218,7 @@ def read_schema(
     source: Source,
     options: EncodeOptions | None = None,
     on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[Reading], None] = lambda reading: None,
+    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
 ) -> Schema:
     """The columns of ``source`` with their domains, grids and alphabets."""
 

@@ -1,4 +1,4 @@
-"""A text column that grows with its table: the alphabet and the length stay, and the counts follow."""
+"""Text columns with new rows: the alphabet and the length stay the same, and the counts are updated."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where rows come from: files, frames, DuckDB and PostgreSQL, read as batches of rows."""
+"""Sources of rows: files, data frames, DuckDB and PostgreSQL, read as batches."""

@@ -1,4 +1,4 @@
-"""The rows of a relation, a batch at a time, as NumPy arrays that look at Arrow's memory.
+"""Batches of a DuckDB relation as NumPy arrays that share Arrow's memory.
 
 DuckDB fills the next batch while one is looked at, and no more of the table is in memory than a few of them.
 """

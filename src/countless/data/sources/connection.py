@@ -1,4 +1,4 @@
-"""DuckDB, as every part of the house opens it."""
+"""DuckDB connections with the settings that the whole package uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DuckDB database file, which is read where it is and never changed."""
+"""A DuckDB database file as a source, opened read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How DuckDB reads a file: the table function for its ending."""
+"""File formats: the DuckDB table function for each file extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table is still the same, told without reading it."""
+"""Fingerprints of tables: detect that a table changed, without reading it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generator that works in a thread of its own, so that Ctrl-C is heard however long it waits for others."""
+"""A generator that runs in its own thread, so that Ctrl-C works while it waits for I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which database, and which table of it: what stands before and after ``::``."""
+"""Locations of tables: the database before ``::`` and the table after it."""
 
 from __future__ import annotations
 

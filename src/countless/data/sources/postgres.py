@@ -1,4 +1,4 @@
-"""Rows from PostgreSQL: one read, in one snapshot, into a table of DuckDB's."""
+"""PostgreSQL as a source: one read, in one snapshot, into a DuckDB table."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ORDER BY 1, 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class CopyPlan:
     """What is read: columns that PostgreSQL sends and DuckDB keeps, and the statement for them."""
 
     names: tuple[str, ...]
@@ -58,11 +58,11 @@ def load_table(
     """Make ``name`` a temporary table of ``connection`` with the rows that ``location`` says."""
     tell = loading or (lambda done, expected: None)
     read = _Read(location)
-    plan: Plan | None = None
+    plan: CopyPlan | None = None
     done = 0
     with ahead(read.items, read.cancel) as items:
         for item in items:
-            if isinstance(item, Plan):
+            if isinstance(item, CopyPlan):
                 plan = item
                 _create(connection, name, plan)
             else:
@@ -139,7 +139,7 @@ def patient(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}connect_timeout={PATIENCE}"
 
 
-def _plan(cursor: Any, location: Location) -> Plan:
+def _plan(cursor: Any, location: Location) -> CopyPlan:
     """Ask for no rows, to learn the columns, and then write the statement whose columns DuckDB understands."""
     if location.query is None:
         schema, table = resolve(cursor, location)
@@ -158,7 +158,7 @@ def _plan(cursor: Any, location: Location) -> Plan:
     own = [f"c{place}" for place in range(len(fields))]
     sent = ", ".join(f"{way.sent.format(name)} AS {name}" for name, way in zip(own, passages, strict=True))
     statement = f"SELECT {sent} FROM ({rows}\n) AS read ({', '.join(own)})"
-    return Plan(_distinct([field.name for field in fields]), tuple(passages), statement)
+    return CopyPlan(_distinct([field.name for field in fields]), tuple(passages), statement)
 
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -186,14 +186,14 @@ def _expected(cursor: Any, statement: str) -> int | None:
     return int(json.loads(row[0])[0]["Plan"]["Plan Rows"]) or None
 
 
-def _create(connection: duckdb.DuckDBPyConnection, name: str, plan: Plan) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan) -> None:
     columns = ", ".join(
         f"{quote_identifier(column)} {way.kept}" for column, way in zip(plan.names, plan.passages, strict=True)
     )
     connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} ({columns})")
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, name: str, plan: Plan, batch: Any) -> None:
+def _insert(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan, batch: Any) -> None:
     import pyarrow
 
     arrived = new_name()

@@ -1,4 +1,4 @@
-"""What PostgreSQL and its drivers say, in one line with a remedy, and without any password."""
+"""Errors of PostgreSQL and its drivers as one line with a remedy and without passwords."""
 
 from __future__ import annotations
 

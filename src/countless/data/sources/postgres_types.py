@@ -1,4 +1,4 @@
-"""How values of PostgreSQL's types come to DuckDB: what is sent, what is taken, and as what it is kept."""
+"""Conversion of PostgreSQL types to DuckDB types: the SELECT expression, the transfer type and the stored type."""
 
 from __future__ import annotations
 

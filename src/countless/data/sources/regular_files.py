@@ -1,4 +1,4 @@
-"""Files that are read: regular ones, and not more of them than can be meant.
+"""Safe reading of input files: regular files only, up to a maximum size.
 
 A pipe that nobody writes to would be waited for without a word, and a device such as /dev/zero has no end.
 """

@@ -1,4 +1,4 @@
-"""Where rows come from: files that DuckDB scans, databases, frames it reads in place, or one of its relations."""
+"""A source of rows: files, databases, data frames or DuckDB relations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact counts that follow a table: those of new rows are added to those that are there."""
+"""Incremental updates of exact counts: the counts of new rows are added to the stored ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a table counted by column and by pairs of columns."""
+"""Counting of a table's rows by column value and by pairs of column values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole numbers in few bytes: a plane for each byte of theirs, compressed. For the model file."""
+"""Compact storage of integer arrays in the model file: one compressed plane per byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows of a text column contain each frequent n-gram of its characters: a summary that is exact.
+"""N-gram counts: how many rows of a text column contain each frequent n-gram, exactly.
 
 An n-gram has no more rows than any part of it. So whatever falls below the threshold falls with all that contains it;
 and in the file an n-gram is the number of its beginning and one more character, and its rows are what is missing to

@@ -1,4 +1,4 @@
-"""How many rows have each value of a column, and each pair of values of two columns: a summary that is exact.
+"""Value and pair counts: how many rows have each value of a column, and each pair of values of two columns.
 
 A column with many codes takes part in pairs by *buckets*: neighbouring codes with about as many rows together, a
 frequent code or NULL alone (:mod:`.counting`). Of two columns the counts are a table, with a row for each

@@ -1,4 +1,4 @@
-"""N-grams counted within a given time: of all rows if there is enough of it, else of a random sample, scaled up."""
+"""N-gram counts within a time limit: of all rows if time permits, else of a random sample, scaled up."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The model of the columns: its runtime, the particle walk and its definition by enumeration."""
+"""Inference with the model of the columns: its runtime, the particle walk, and exact enumeration."""

@@ -1,4 +1,4 @@
-"""Enumeration of every allowed combination: the definition that the other methods are held to."""
+"""Exact enumeration of every allowed combination: the reference for the other methods."""
 
 from __future__ import annotations
 

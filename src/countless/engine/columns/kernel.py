@@ -68,9 +68,9 @@ class Kernel:
             [position.packed() for position in positions],
         )
 
-    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> Plan:
+    def plan(self, boxes: Sequence[Box], hinted: bool = False) -> CompiledBoxes:
         """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
-        return Plan(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
+        return CompiledBoxes(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
 
     def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
         """What :func:`countless.engine.columns.trace.trace` finds."""
@@ -96,7 +96,7 @@ class Kernel:
         return Traced(unrolled(read, len(found), self._sizes), found, exact, int(rows))
 
 
-class Plan:
+class CompiledBoxes:
     """Boxes that are ready to be walked."""
 
     def __init__(self, module: ModuleType, model: object, trees: Forest, count: int) -> None:

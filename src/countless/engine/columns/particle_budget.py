@@ -1,4 +1,4 @@
-"""How many particles a box gets: as many as it asks for.
+"""The particle budget of a box: as many particles as bring its sampling error down to the target.
 
 A first walk with a few particles answers most boxes exactly, because nothing needed thinning. For the others, a pilot
 of a few small independent populations tells how far apart their answers lie, and from that how many particles bring

@@ -1,4 +1,4 @@
-"""Unique weighted prefixes instead of independent samples: the default method."""
+"""The particle walk, the default method: unique weighted prefixes instead of independent samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constrained positions of a box, in the order in which a model visits them."""
+"""The plan of a box: its constrained positions, in the order in which a model visits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several boxes as one forest of steps: boxes that begin alike share those steps."""
+"""A forest of plans: boxes that start with the same steps share them."""
 
 from __future__ import annotations
 

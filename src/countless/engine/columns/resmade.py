@@ -1,4 +1,4 @@
-"""ResMADE in NumPy, evaluated incrementally.
+"""The ResMADE runtime in NumPy, evaluated incrementally.
 
 A hidden unit of degree ``d`` depends only on positions of rank at most ``d``. Units are sorted by degree, so once
 those positions are fixed its activation never changes, and what the next position needs is the next slice of
@@ -22,7 +22,7 @@ from countless.spec import ModelSpec
 
 
 @dataclass
-class State:
+class ResMadeState:
     """``K`` particles: the first layer's sums, and the activations of the units computed so far.
 
     ``first`` (K, H) is complete for every position fixed so far, with MASK at all others. ``layers[l]`` (K, H) is
@@ -126,17 +126,17 @@ class ResMadeRuntime:
         logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]
         return logits
 
-    def start(self) -> State:
+    def start(self) -> ResMadeState:
         return self._all_mask
 
-    def logits(self, state: State, position: int) -> Logits:
+    def logits(self, state: ResMadeState, position: int) -> Logits:
         cut, own = int(self._cuts[self._ranks[position]]), self._matrices
         self._extend(state, cut)
         features = state.layers[-1][:, :cut] @ own.outs[position][:, :cut].T + own.out_biases[position]  # (K, E)
         logits: Logits = features @ own.embeddings[position][:-1].T + own.biases[position]  # (K, size)
         return logits
 
-    def advance(self, state: State, parents: IntArray, position: int, symbols: IntArray) -> State:
+    def advance(self, state: ResMadeState, parents: IntArray, position: int, symbols: IntArray) -> ResMadeState:
         valid = min(state.done, int(self._cuts[self._ranks[position]]))
         layers = []
         for layer in [state.stream, *state.layers]:
@@ -144,15 +144,15 @@ class ResMadeRuntime:
             gathered[:, :valid] = layer[parents, :valid]
             layers.append(gathered)
         first = state.first[parents] + self._steps[position][symbols]
-        return State(first, layers[0], layers[1:], valid)
+        return ResMadeState(first, layers[0], layers[1:], valid)
 
-    def follow(self, state: State, position: int, symbols: IntArray) -> State:
+    def follow(self, state: ResMadeState, position: int, symbols: IntArray) -> ResMadeState:
         valid = min(state.done, int(self._cuts[self._ranks[position]]))
         state.first += self._steps[position][symbols]
         state.done = valid
         return state
 
-    def _extend(self, state: State, cut: int) -> None:
+    def _extend(self, state: ResMadeState, cut: int) -> None:
         """Compute units ``done`` to ``cut`` of every layer."""
         new = slice(state.done, cut)
         if state.done >= cut:
@@ -182,10 +182,10 @@ class ResMadeRuntime:
         units = np.concatenate(start.layers)  # (layers + 1, H)
         return Kernel(module, self.order, start.first[0], units, own.hidden, positions)
 
-    def _evaluate_all_mask(self, first: Weights) -> State:
+    def _evaluate_all_mask(self, first: Weights) -> ResMadeState:
         """The one particle every query starts from, with all its units computed once."""
         empty = [np.empty((1, self.spec.hidden), dtype=np.float32) for _ in range(2 * self.spec.blocks + 2)]
-        state = State(first.reshape(1, -1).astype(np.float32), empty[0], empty[1:], 0)
+        state = ResMadeState(first.reshape(1, -1).astype(np.float32), empty[0], empty[1:], 0)
         self._extend(state, self.spec.hidden)
         return state
 

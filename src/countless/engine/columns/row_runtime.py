@@ -1,4 +1,4 @@
-"""The simplest runtime: whole rows of symbols, and a whole forward pass whenever something is asked."""
+"""The simplest runtime: it stores whole rows of symbols and runs a full forward pass for every request."""
 
 from __future__ import annotations
 

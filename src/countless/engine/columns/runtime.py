@@ -1,4 +1,4 @@
-"""What a method may ask of a model."""
+"""The runtime protocol: what a sampling method may ask of a model."""
 
 from __future__ import annotations
 

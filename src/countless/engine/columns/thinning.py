@@ -1,4 +1,4 @@
-"""Fewer particles without bias."""
+"""Unbiased thinning: reduces the number of weighted particles."""
 
 from __future__ import annotations
 

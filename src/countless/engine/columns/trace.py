@@ -1,4 +1,4 @@
-"""The particle walk that keeps its particles: weighted rows instead of one number.
+"""A particle walk that keeps its particles: it returns weighted rows instead of one density.
 
 A count needs only the mass that is left at the end. Other questions need to know whose mass it is: how it is spread
 over the values of a column, which rows a text model should hear of, which rows to draw.

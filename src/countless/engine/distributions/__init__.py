@@ -1,1 +1,1 @@
-"""What a model of columns says beyond counts: distributions, samples, likelihoods, completions."""
+"""Distributions, samples, likelihoods and completions from the model of the columns."""

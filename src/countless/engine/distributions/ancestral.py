@@ -1,4 +1,4 @@
-"""Many whole rows that the model of the columns would write, position by position: each row costs one forward pass."""
+"""Ancestral sampling: many whole rows, position by position, with one forward pass per row."""
 
 from __future__ import annotations
 

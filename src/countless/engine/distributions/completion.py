@@ -1,4 +1,4 @@
-"""What a column of some rows may be, as candidates and their probabilities."""
+"""Completion: candidate values for a missing column of each row, with their probabilities."""
 
 from __future__ import annotations
 

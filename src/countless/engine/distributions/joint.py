@@ -1,4 +1,4 @@
-"""How a region's mass is spread over the values of some columns: one walk a box, whatever the number of values.
+"""Joint distributions: the mass of a region for every combination of some columns' values, with one walk a box.
 
 The columns become filters that allow everything but are read all the same. A column after all evidence in the order is
 expanded at the end; one before it needs its values carried along, and particles of different values are thinned apart.
@@ -49,7 +49,7 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class JointDistribution:
     """Combinations of codes (combinations, axes), rising, and the mass of each; ``counted`` if these are the table's.
 
     ``exact`` says that nothing was sampled.
@@ -61,7 +61,7 @@ class Spread:
     counted: bool = False
 
 
-def spread(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int, seed: int) -> Spread:
+def spread(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int, seed: int) -> JointDistribution:
     """The mass of every combination of the axes' codes in ``region``.
 
     The values of the first ``groups`` axes are carried along apart from each other; those of the others within each.
@@ -78,7 +78,7 @@ def part(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: 
     return runtimes.once(key, lambda: counted(runtimes, box, axes) or _walked(runtimes, box, axes, groups, seed))
 
 
-def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> Spread:
+def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> JointDistribution:
     """All boxes together, which are disjoint."""
     names = np.concatenate([np.empty(0, dtype=np.int64), *(each[0] for each in parts)])
     masses = np.concatenate([np.empty(0), *(each[1] for each in parts)])
@@ -86,7 +86,7 @@ def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> Spread:
     sums: FloatArray = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
     found = np.flatnonzero(sums)
     codes = np.stack(np.unravel_index(combinations[found], [axis.size for axis in axes]), axis=1)
-    return Spread(codes, sums[found], all(each[2] for each in parts), all(each[3] for each in parts))
+    return JointDistribution(codes, sums[found], all(each[2] for each in parts), all(each[3] for each in parts))
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:

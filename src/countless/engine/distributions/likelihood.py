@@ -1,4 +1,4 @@
-"""What a model of columns says of given rows: how likely each is, and what a column of it may be given all others.
+"""Likelihoods of given rows, and the conditional distribution of one column given all others.
 
 A row is a symbol for each position, MASK (symbol ``sizes[p]``) where nothing is known. A model has no conditional of a
 column on what comes *after* it in the order, so that is found by Bayes' rule: each code that the column may have, a
@@ -18,7 +18,7 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.engine.columns.runtime import Runtime
 from countless.engine.distributions.completion import Completions, Scored, mixture
-from countless.engine.distributions.row_reader import Reading, pieces, present
+from countless.engine.distributions.row_reader import RowReader, pieces, present
 
 ROWS = 256  # rows that are read together: their units should fit a cache
 PARTICLES = 512  # candidates that are read together
@@ -36,7 +36,7 @@ def log_probabilities(runtime: Runtime[Any], symbols: IntArray) -> FloatArray:
     found = np.zeros(symbols.shape)
     for some in pieces(len(symbols), ROWS):
         rows = symbols[some]
-        reading = Reading.of(runtime, len(rows))
+        reading = RowReader.of(runtime, len(rows))
         for position in present(runtime, rows):
             found[some, position] = reading.log_probabilities(position, rows[:, position])
             reading.read(position, rows[:, position])
@@ -95,7 +95,7 @@ class _Column:
 
     def scored(self, weighed: bool) -> Scored:
         """The candidates of every row; if ``weighed``, what comes before the column counts too."""
-        reading = Reading.of(self.runtime, len(self.symbols))
+        reading = RowReader.of(self.runtime, len(self.symbols))
         constants = np.zeros(len(self.symbols))
         for position in self.before:
             if weighed:
@@ -139,7 +139,7 @@ class _Column:
         kept *= np.bincount(rows, (masses * chosen).sum(axis=1), minlength=len(kept)) / everything
         return chosen
 
-    def _later(self, reading: Reading, rows: IntArray) -> FloatArray:
+    def _later(self, reading: RowReader, rows: IntArray) -> FloatArray:
         """The log-probability of what each candidate's row has after the column."""
         found = np.zeros(len(rows))
         for position in self.after:

@@ -1,4 +1,4 @@
-"""How a region's mass is spread over several columns, each alone, with one walk for all that come after the evidence.
+"""Marginal distributions of several columns in a region; columns after all filters share one walk.
 
 A column after every filter in the order has its conditional in reach of the walk's last particles. These are the same
 whichever column is asked for, so one walk and one pass over its particles answer for all such columns together.
@@ -19,20 +19,20 @@ from countless.cancellation import propagate
 from countless.engine.answer import Trace, Traced
 from countless.engine.columns.runtime import Runtime, softmax
 from countless.engine.columns.trace import traced
-from countless.engine.distributions.joint import LEAST, Axis, Part, Spread, counted, part, summed, with_axes
-from countless.engine.distributions.row_reader import Reading, present
+from countless.engine.distributions.joint import LEAST, Axis, JointDistribution, Part, counted, part, summed, with_axes
+from countless.engine.distributions.row_reader import RowReader, present
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Region
 
 
-def spreads(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[Spread]:
+def spreads(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[JointDistribution]:
     """What :func:`.spread` finds for each of the axes alone. All cores take part."""
     shared: list[dict[int, Part]] = []
     for box in region.boxes:
         together = _together(runtimes, box, axes)
         shared.append(_shared(runtimes, box, together, seed) if len(together) > 1 else {})
 
-    def one(axis: Axis) -> Spread:
+    def one(axis: Axis) -> JointDistribution:
         parts = [
             known[axis.column] if axis.column in known else part(runtimes, box, [axis], 1, seed)
             for box, known in zip(region.boxes, shared, strict=True)
@@ -89,7 +89,7 @@ def _conditionals(
     runtime: Runtime[Any], symbols: IntArray, masses: FloatArray, axes: Sequence[Axis]
 ) -> list[tuple[int, FloatArray]]:
     """For each axis its column, and the mass of each of its symbols among rows that have read what they will."""
-    reading = Reading.of(runtime, len(symbols))
+    reading = RowReader.of(runtime, len(symbols))
     for position in present(runtime, symbols):
         reading.read(position, symbols[:, position])
     found = []

@@ -1,4 +1,4 @@
-"""Rows that a model reads, each with symbols of its own, position by position."""
+"""A row reader: a model reads many rows, each with its own symbols, position by position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.engine.columns.runtime import Logits, Runtime
 
 
-class Reading:
+class RowReader:
     """Rows as far as they were read. ``owners`` has the particle of each: rows that begin alike may share one."""
 
     def __init__(self, runtime: Runtime[Any], owners: IntArray, state: Any) -> None:
@@ -18,7 +18,7 @@ class Reading:
         self._alone = False  # whether each row has a particle to itself, in order, that nobody else reads
 
     @classmethod
-    def of(cls, runtime: Runtime[Any], rows: int) -> Reading:
+    def of(cls, runtime: Runtime[Any], rows: int) -> RowReader:
         """So many rows of which nothing has been read."""
         return cls(runtime, np.zeros(rows, dtype=np.int64), runtime.start())
 
@@ -45,9 +45,9 @@ class Reading:
             self.state = self.runtime.advance(self.state, self.owners, position, symbols)
             self.owners, self._alone = np.arange(len(symbols)), True
 
-    def branched(self, parents: IntArray) -> Reading:
+    def branched(self, parents: IntArray) -> RowReader:
         """Rows that go on from where the rows ``parents`` are. These must not read on."""
-        return Reading(self.runtime, self.owners[parents], self.state)
+        return RowReader(self.runtime, self.owners[parents], self.state)
 
 
 def log_sums(logits: Logits) -> FloatArray:

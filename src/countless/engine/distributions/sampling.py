@@ -1,4 +1,4 @@
-"""Rows that the model of the columns would write, among those of a box.
+"""Samples of rows from the model of the columns, restricted to a box.
 
 A walk reads every column, those that the box asks about as it asks, and its particles at the end are rows with weights:
 without a condition nearly equal ones. Rows are drawn from these by weight.

@@ -1,1 +1,1 @@
-"""What exact counts and text add to the walk of the columns."""
+"""Fusion of the column model's estimates with exact counts and with text models."""

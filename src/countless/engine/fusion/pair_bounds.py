@@ -1,4 +1,4 @@
-"""What exact counts of columns and of pairs of columns say of a box, and what they make of a model's answer.
+"""Bounds and corrections of a box's estimate from exact counts of columns and of pairs of columns.
 
 No box has more rows than any pair of its columns, nor fewer than all its filters leave over; where the two meet, no
 model is asked. Counts also tell where among the values of one filter the others hold, which guides the sampler. And
@@ -29,7 +29,7 @@ LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
 
 
 @dataclass(frozen=True)
-class Part:
+class FilterDensity:
     """Some filters of a box, one or two, and the density that they have in the table, or about."""
 
     columns: tuple[int, ...]
@@ -50,7 +50,7 @@ class Known:
     most: float
     columns: tuple[int, ...]
     answer: Answer | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilterDensity, ...] = ()
 
     def improve(self, answer: Answer, parts: Sequence[Answer]) -> Answer:
         """The model's answer, corrected by its answers of the parts, and within the bounds."""
@@ -137,7 +137,7 @@ class Counts:
         return Known(replace(box, hints=crossed), rows, least / rows, most / rows, columns, answer, parts)
 
 
-def _parts(box: Box, crossed: Crossed) -> list[Part]:
+def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
     """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
     size = len(box.filters)
     counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
@@ -150,7 +150,7 @@ def _parts(box: Box, crossed: Crossed) -> list[Part]:
     places: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
     places += [pair for pair in strongest if bonds[pair] >= 0]
     return [
-        Part(
+        FilterDensity(
             tuple(crossed.columns[place] for place in part),
             Box(tuple(box.filters[place] for place in part)),
             float(counts[part[0], part[-1]]) / crossed.rows,

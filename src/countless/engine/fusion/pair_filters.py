@@ -1,4 +1,4 @@
-"""The filters of a box among the counts of a table: the rows that each keeps, and that each two keep together."""
+"""The filters of a box applied to exact counts: the rows that each filter keeps, and each pair of filters."""
 
 from __future__ import annotations
 

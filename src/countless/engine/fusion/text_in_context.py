@@ -1,4 +1,4 @@
-"""Columns and text in one box: the rows of its columns are the contexts in which its texts are read.
+"""Boxes with text filters: rows sampled from the columns are the contexts for the text model.
 
 A text model knows what else is known of a row, so that the density of a box is that of its columns times the mean
 chance of its texts over the columns' rows. These are the particles of a walk, thinned to a handful. Columns that no

@@ -1,1 +1,1 @@
-"""The paper's samplers, as published. Benchmarks compare with them."""
+"""The paper's samplers, as published, for comparison in benchmarks."""

@@ -1,4 +1,4 @@
-"""The paper's samplers: independent paths, each a product of in-range probabilities.
+"""The paper's samplers: progressive sampling over independent paths, each a product of in-range probabilities.
 
 A *plain* one is as the paper has it, a whole forward pass for each position, and the definition. The others walk: they
 re-use what earlier positions have computed, and come to the same answers but for rounding, much sooner.

@@ -1,18 +1,18 @@
-"""The paper's ways to count strings, and the plainest one: independent samples of whole strings."""
+"""The paper's samplers for text, and the naive one: independent samples of whole strings."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.runtime import Tree
 from countless.engine.text.walk import Starts
 
 PART = 256  # samples that are walked together, once they differ
 
 
-def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) -> tuple[float, int]:
+def naive(tree: Tree, machine: SymbolAutomaton, samples: int, rng: np.random.Generator) -> tuple[float, int]:
     """Draw whole strings from the model, without regard to the pattern, and see how many it accepts.
 
     Strings that begin alike share what is computed of them. Where they part, they go on in groups that fit the
@@ -44,7 +44,7 @@ def naive(tree: Tree, machine: Machine, samples: int, rng: np.random.Generator) 
 
 
 def progressive(
-    tree: Tree, machine: Machine, starts: Starts, samples: int, rng: np.random.Generator
+    tree: Tree, machine: SymbolAutomaton, starts: Starts, samples: int, rng: np.random.Generator
 ) -> tuple[float, int]:
     """Progressive sampling: every step draws among the symbols that the pattern still allows, and remembers their mass.
 
@@ -61,7 +61,7 @@ def progressive(
     return found, rows
 
 
-def _found(tree: Tree, machine: Machine, samples: Starts, rng: np.random.Generator) -> tuple[float, int]:
+def _found(tree: Tree, machine: SymbolAutomaton, samples: Starts, rng: np.random.Generator) -> tuple[float, int]:
     """The mass that the samples find, and the rows that were computed."""
     nodes, masses, following = samples.nodes, samples.masses, samples.following
     positions = tree.positions[nodes]
@@ -105,7 +105,7 @@ def draw(chances: Weights | FloatArray, rng: np.random.Generator) -> IntArray:
 class _Letters:
     """Which column of a machine reads a symbol; of one that has several, any of them by its share."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: SymbolAutomaton) -> None:
         self.known = np.zeros(machine.spec.symbols, dtype=bool)
         self.known[machine.symbols] = True
         self._first = np.zeros(machine.spec.symbols, dtype=np.int64)

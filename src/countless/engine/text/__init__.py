@@ -1,1 +1,1 @@
-"""Text models: a causal Transformer over characters, and how many strings an automaton accepts under it."""
+"""Text models: a causal Transformer over characters, and the probability that an automaton accepts a string."""

@@ -1,4 +1,4 @@
-"""An automaton as the walks read it: in terms of the model's symbols."""
+"""An automaton in terms of the model's symbols, as the text walks read it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Spelling(NamedTuple):
     state: int
 
 
-class Machine:
+class SymbolAutomaton:
     """The tables of an automaton. A row per state; a column per symbol, or part of one that is treated alike."""
 
     def __init__(self, automaton: Automaton, spec: TextSpec, lengths: FloatArray | None = None) -> None:
@@ -64,7 +64,7 @@ class Machine:
         return surviving
 
     @classmethod
-    def of_every_string(cls, spec: TextSpec) -> Machine:
+    def of_every_string(cls, spec: TextSpec) -> SymbolAutomaton:
         """The machine that accepts whatever the model says, with a letter for each of its characters."""
         count = spec.characters + 1
         letters = Letters("\0" * count, np.arange(count), np.ones(count), np.ones(count), 0.0)

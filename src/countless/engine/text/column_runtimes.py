@@ -1,4 +1,4 @@
-"""One network for several text columns, taken apart: a runtime for each column, on the same arrays."""
+"""Text runtimes per column that share the arrays of one network."""
 
 from __future__ import annotations
 

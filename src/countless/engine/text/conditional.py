@@ -1,4 +1,4 @@
-"""Text given what is known of the row: the probability of a language in several contexts, and that of whole strings.
+"""Text conditioned on its row: the probability of a language, or of whole strings, in several contexts.
 
 A *context* has a symbol for each position of the columns' model, or MASK where nothing is known. A model that was
 learned without (``spec.context`` is empty) says the same in all of them.
@@ -24,7 +24,7 @@ from countless.engine.text.density import (
 )
 from countless.engine.text.methods import PARTICLES, TextMethod, Walk
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.tree_search import Plan, Walked
+from countless.engine.text.tree_search import StringSearchPlan, Walked
 
 AT_ONCE = 16_384  # nodes of a tree, roots included, that reads whole strings; about
 LEAST_MISSING = 1e-9  # of a mean, below which it is not made up for
@@ -112,7 +112,7 @@ def _together(
     elif rewrites and lengths is None and (others := _others(runtime, strings, *asked)):
         found = others
     else:
-        found = walk(Plan(runtime, strings, lengths, contexts, weights), budget, seed)
+        found = walk(StringSearchPlan(runtime, strings, lengths, contexts, weights), budget, seed)
     chances = _bounded(found.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
     return Given(chances, found.exact, found.particles, found.rows)
 
@@ -129,7 +129,7 @@ def _others(
     """What the other strings leave, if these are better asked for, and fewer; else None."""
     if not by_the_others(strings):
         return None
-    others = walk(Plan(runtime, ~strings, None, contexts, weights), budget, seed)
+    others = walk(StringSearchPlan(runtime, ~strings, None, contexts, weights), budget, seed)
     if others.masses.sum() > FEWER * weights.sum():
         return None
     there = weights * (1.0 - runtime.tree(contexts).starts[:, runtime.spec.null])

@@ -1,4 +1,4 @@
-"""The door of the text engine: the probability that a string is in a language, by a method."""
+"""The probability that a string is in a language, by a named method: the entry point of the text engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every string that a pattern accepts: what the other methods estimate."""
+"""Exact enumeration of every string that a pattern accepts: the reference for the other methods."""
 
 from __future__ import annotations
 

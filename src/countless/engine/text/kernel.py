@@ -1,4 +1,4 @@
-"""Trees of tokens in the compiled module: :mod:`countless.engine.text.tree` in C.
+"""Token trees in the compiled module: :mod:`countless.engine.text.tree` in C.
 
 It reads the same arrays, laid out anew. The scale and shift of a normalisation go into the linear map that follows; a
 matrix lies in panels of one vector's columns; a head is padded to whole vectors.

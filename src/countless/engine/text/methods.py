@@ -1,4 +1,4 @@
-"""How each method answers text: the probability of the strings of an automaton."""
+"""Text methods: how each sampling method computes the probability of an automaton's strings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from countless.arrays import FloatArray, IntArray
 from countless.automata.language import Automaton
 from countless.engine.answer import Answer
 from countless.engine.paper.text import naive, progressive
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.tree_search import Plan, Walked, by_enumeration, by_particles
+from countless.engine.text.tree_search import StringSearchPlan, Walked, by_enumeration, by_particles
 from countless.engine.text.walk import start_of
 
 PAPER_SAMPLES = 1000
 
 Contexts = IntArray | None  # one context (1, positions of the row); None if nothing is known of the row
 AskText = Callable[[TextRuntime, Automaton, int | None, int, Contexts], Answer]  # ..., budget, seed, contexts
-Walk = Callable[[Plan, int | None, int], Walked]  # plan, budget, seed
+Walk = Callable[[StringSearchPlan, int | None, int], Walked]  # plan, budget, seed
 TextSampler = Callable[[TextRuntime, Automaton, int, np.random.Generator, Contexts], tuple[float, int]]
 
 
@@ -54,14 +54,14 @@ class TextMethod:
     ) -> Answer:
         """The probability of the strings, each weighed by its length."""
         assert self.walk is not None
-        return _answer(self.walk(Plan(runtime, strings, lengths, contexts), budget, seed))
+        return _answer(self.walk(StringSearchPlan(runtime, strings, lengths, contexts), budget, seed))
 
 
 def walking(walk: Walk, rewrites: bool = False, enumerates: bool = False) -> TextMethod:
     """A method that walks all contexts together, of which there may be one."""
 
     def ask(runtime: TextRuntime, strings: Automaton, budget: int | None, seed: int, contexts: Contexts) -> Answer:
-        return _answer(walk(Plan(runtime, strings, contexts=contexts), budget, seed))
+        return _answer(walk(StringSearchPlan(runtime, strings, contexts=contexts), budget, seed))
 
     return TextMethod(ask, walk, rewrites, enumerates)
 
@@ -84,25 +84,25 @@ def _answer(found: Walked) -> Answer:
 def _naive(
     runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
 ) -> tuple[float, int]:
-    return naive(runtime.tree(contexts), Machine(strings, runtime.spec), samples, rng)
+    return naive(runtime.tree(contexts), SymbolAutomaton(strings, runtime.spec), samples, rng)
 
 
 def _progressive(
     runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
 ) -> tuple[float, int]:
     tree = runtime.tree(contexts)
-    return progressive(tree, Machine(strings, runtime.spec), start_of(tree, runtime.spec), samples, rng)
+    return progressive(tree, SymbolAutomaton(strings, runtime.spec), start_of(tree, runtime.spec), samples, rng)
 
 
 def _skipping(
     runtime: TextRuntime, strings: Automaton, samples: int, rng: np.random.Generator, contexts: Contexts
 ) -> tuple[float, int]:
-    plan = Plan(runtime, strings, contexts=contexts)
+    plan = StringSearchPlan(runtime, strings, contexts=contexts)
     density, rows = progressive(plan.tree, plan.machine, plan.starts, samples, rng)
     return density + float(plan.beyond[0]), rows + plan.rows
 
 
-def _enumeration(plan: Plan, budget: int | None, seed: int) -> Walked:
+def _enumeration(plan: StringSearchPlan, budget: int | None, seed: int) -> Walked:
     return by_enumeration(plan)
 
 

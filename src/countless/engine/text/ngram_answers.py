@@ -1,4 +1,4 @@
-"""Short patterns deserve exactness: what the table's n-grams say of a set of strings, beside the model.
+"""Answers from exact n-gram counts for short patterns, combined with the model's estimate.
 
 An automaton is searched for *pieces*, a row of letters or of few alternatives each, that all its strings contain. Of
 ``LIKE '%abc%'`` the piece is all there is to say, and rows were counted: that is the answer, or corrects the model's.

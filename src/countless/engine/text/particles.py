@@ -1,4 +1,4 @@
-"""Unique weighted prefixes of strings: the default method."""
+"""The particle walk over strings, the default method: unique weighted prefixes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.cancellation import check_cancelled
 from countless.engine.columns.thinning import thin
-from countless.engine.text.walk import Children, Prefixes, Starts, Walk
+from countless.engine.text.walk import Prefixes, PrefixExtensions, Starts, Walk
 
 SEARCHING_POWER = 0.75  # keeps more of the light prefixes, any of which may come to match
 MOST_MORE = 64  # contexts beyond the first for which there are prefixes more
@@ -31,7 +31,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class AcceptedMass:
     """The mass that was accepted in each context, whether all of it was found, and the most prefixes held at once."""
 
     masses: FloatArray
@@ -39,7 +39,7 @@ class Outcome:
     most: int
 
 
-def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -> Outcome:
+def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -> AcceptedMass:
     """The mass of strings that the walk's automaton accepts from any of these places on, by context.
 
     What a pattern forces is spelled out, and where the rest does not matter nothing more is read. Otherwise prefixes
@@ -61,11 +61,11 @@ def particles(walk: Walk, starts: Starts, budget: Budget, numbers: FloatArray) -
             break
         prefixes, settled = walk.settle(walk.grow(prefixes, children, chosen, masses))
         found = found + settled
-    return Outcome(found, exact, most)
+    return AcceptedMass(found, exact, most)
 
 
 def _thinned(
-    walk: Walk, prefixes: Prefixes, children: Children, budget: Budget, number: float
+    walk: Walk, prefixes: Prefixes, children: PrefixExtensions, budget: Budget, number: float
 ) -> tuple[IntArray, FloatArray]:
     """The children to go on with, and their masses; those that search and those that survive are thinned apart."""
     masses, machine = children.masses, walk.machine

@@ -15,7 +15,7 @@ from countless.arrays import IntArray, Weights
 from countless.engine.checked_arrays import checked
 from countless.engine.columns.kernel import compiled
 from countless.engine.text.kernel import TextKernel
-from countless.engine.text.tree import Network
+from countless.engine.text.tree import TextTransformerArrays
 from countless.spec import TextSpec
 
 
@@ -73,11 +73,13 @@ class TextRuntime:
     def __init__(self, spec: TextSpec, arrays: dict[str, NDArray[Any]]) -> None:
         self.spec = spec
         weights = checked(arrays, shapes(spec))
-        self._row = Row(spec, weights) if spec.context else None
+        self._row = RowContextArrays(spec, weights) if spec.context else None
         nothing = np.zeros((1, spec.width), dtype=np.float32)
         shift = nothing if self._row is None else self._row.shifts(np.array([spec.context]))
         module = compiled()
-        self._trees = Network(spec, weights, shift) if module is None else TextKernel(module, spec, weights, shift)
+        self._trees = (
+            TextTransformerArrays(spec, weights, shift) if module is None else TextKernel(module, spec, weights, shift)
+        )
 
     @property
     def compiled(self) -> bool:
@@ -97,7 +99,7 @@ class TextRuntime:
         return self._trees.tree(self._row.shifts(contexts))
 
 
-class Row:
+class RowContextArrays:
     """What is known of a row, as a vector that is added to every token: the *shift*.
 
     Every symbol of every position has an embedding, MASK too. Their sum goes through one hidden layer, and past it.

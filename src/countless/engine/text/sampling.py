@@ -1,4 +1,4 @@
-"""Strings that a model would write, among those of a language.
+"""Samples of strings from a text model, restricted to a language.
 
 Prefixes walk from the start and branch into all their characters; past a budget they are thinned without bias, so that
 each that is left stands for others too. Those that are nearer to a match are thinned apart from the others: however
@@ -18,11 +18,11 @@ from countless.automata.language import Automaton, Language, Letters
 from countless.cancellation import check_cancelled
 from countless.engine.columns.thinning import thin
 from countless.engine.paper.text import draw
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.density import text_density
 from countless.engine.text.methods import PARTICLES
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.walk import Children, Prefixes, Walk, start_of
+from countless.engine.text.walk import Prefixes, PrefixExtensions, Walk, start_of
 from countless.errors import NoRowsError
 
 AT_ONCE = 256  # strings that are drawn from one walk
@@ -181,7 +181,7 @@ class _Strings:
     def find(self, held: int, rng: np.random.Generator) -> None:
         """Walk with about ``held`` prefixes."""
         spec, levels = self.runtime.spec, distance(self.automaton.next, self.automaton.accepts)
-        machine = Machine(self.automaton, spec)
+        machine = SymbolAutomaton(self.automaton, spec)
         machine.full = np.zeros_like(machine.full)  # every string is read to its end
         walk = Walk(self.runtime.tree(None if self.context is None else self.context[None]), machine)
         null = walk.tree.starts[:1, spec.null].astype(np.float64)
@@ -273,7 +273,7 @@ class _Reader:
         return text, float(np.log(self._alphabet.shares[letters]).sum())
 
 
-def _states(machine: Machine, prefixes: Prefixes, children: Children) -> IntArray:
+def _states(machine: SymbolAutomaton, prefixes: Prefixes, children: PrefixExtensions) -> IntArray:
     found: IntArray = machine.next[prefixes.states[children.parents], children.columns]
     return found
 

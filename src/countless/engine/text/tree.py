@@ -1,4 +1,4 @@
-"""Trees of tokens in NumPy: a causal Transformer, evaluated some nodes at a time and layer by layer.
+"""Token trees in NumPy: a causal Transformer that evaluates several nodes at a time, layer by layer.
 
 ``kernel_c/text.h`` is the same compiled. A node's parent has a smaller number, so nodes can be computed in their order
 and find the keys and values of their whole path.
@@ -20,7 +20,7 @@ CHUNK = 256  # nodes that go through the layers together
 NOBODY = -1  # the parent of a root
 
 
-class Network:
+class TextTransformerArrays:
     """The arrays of a text model, and what its trees have in common."""
 
     def __init__(self, spec: TextSpec, weights: dict[str, Weights], shift: Weights) -> None:
@@ -67,7 +67,7 @@ class Network:
 class PlainTree:
     """A :class:`~countless.engine.text.Tree` on NumPy; ``shifts`` (contexts, width) go to every token of theirs."""
 
-    def __init__(self, network: Network, shifts: Weights) -> None:
+    def __init__(self, network: TextTransformerArrays, shifts: Weights) -> None:
         spec, each = network.spec, network.spec.length + 1
         self._network, self._shifts = network, shifts
         self._size = len(shifts) * each

@@ -1,4 +1,4 @@
-"""How the strings of a set are found in a tree, and the two walks that find them in all its contexts at once."""
+"""Search plans for the strings of a set, and the walks (particles, enumeration) over all contexts at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.automata.language import Automaton
 from countless.engine.columns.particle_budget import offsets as random_numbers
 from countless.engine.columns.thinning import thin
-from countless.engine.text.automaton_steps import Machine, Spelling
+from countless.engine.text.automaton_steps import Spelling, SymbolAutomaton
 from countless.engine.text.enumeration import exact
 from countless.engine.text.particles import SEARCHING_POWER, Budget, particles
 from countless.engine.text.runtime import TextRuntime
@@ -21,7 +21,7 @@ MOST_STARTS = 512  # places to start from in several contexts
 STARTS_STREAM = 32  # keeps the random number that thins them apart from others
 
 
-class Plan:
+class StringSearchPlan:
     """How strings of a set are found: by skipping to any offset, if a match may begin anywhere; else from the start.
 
     To skip, the set must be closed under characters put before its strings, as that of ``LIKE '%abc%'`` is. Then each
@@ -52,12 +52,12 @@ class Plan:
             each = spec.length + 1
             starts = Starts(np.arange(len(weights) * each), np.repeat(weights, each), self.tree.roots)
         elif spec.gaps:
-            beginning = Machine(strings, spec).spelled(0)
+            beginning = SymbolAutomaton(strings, spec).spelled(0)
             rest = strings.after(beginning.state)
             if 0 < len(beginning.symbols) < spec.length and rest.is_left_ideal and not rest.all():
                 strings, starts = rest, self._read(beginning, spec, weights)
         self.skips = starts is not None
-        self.machine = Machine(strings.last() if self.skips else strings, spec, lengths)
+        self.machine = SymbolAutomaton(strings.last() if self.skips else strings, spec, lengths)
         self.beyond = np.zeros(len(weights))  # the mass of matches that begin where the string was cut, or later
         if starts is None:
             self.starts = start_of(self.tree, spec, weights)
@@ -98,7 +98,7 @@ class Walked:
     rows: int
 
 
-def by_particles(plan: Plan, budget: int | None, seed: int) -> Walked:
+def by_particles(plan: StringSearchPlan, budget: int | None, seed: int) -> Walked:
     """Unique weighted prefixes: at most ``budget`` at once, in all contexts together."""
     held = Budget.of(len(plan.beyond)) if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
@@ -108,7 +108,7 @@ def by_particles(plan: Plan, budget: int | None, seed: int) -> Walked:
     return Walked(found.masses + plan.beyond, exact, found.most, walk.forward_rows + plan.rows)
 
 
-def _fewer(plan: Plan, seed: int) -> Starts:
+def _fewer(plan: StringSearchPlan, seed: int) -> Starts:
     """The places to start from; of very many, as there are in many contexts, some, thinned without bias by what a
     match's first character leaves of their mass."""
     starts, machine = plan.starts, plan.machine
@@ -125,7 +125,7 @@ def _fewer(plan: Plan, seed: int) -> Starts:
     return replace(kept, masses=kept.masses * weights / masses[alive[chosen]])
 
 
-def by_enumeration(plan: Plan) -> Walked:
+def by_enumeration(plan: StringSearchPlan) -> Walked:
     """Every prefix."""
     walk = Walk(plan.tree, plan.machine)
     masses = exact(walk, plan.starts) + plan.beyond

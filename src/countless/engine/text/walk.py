@@ -1,4 +1,4 @@
-"""Prefixes of strings under way through an automaton, all of them at once."""
+"""The walk of string prefixes through an automaton, for all prefixes at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.text.automaton_steps import Machine
+from countless.engine.text.automaton_steps import SymbolAutomaton
 from countless.engine.text.runtime import Tree
 from countless.spec import TextSpec
 
@@ -49,7 +49,7 @@ class Prefixes:
 
 
 @dataclass(frozen=True, eq=False)
-class Children:
+class PrefixExtensions:
     """The ways on from prefixes that leave more to ask: the place of each parent, the column taken, the mass."""
 
     parents: IntArray
@@ -60,7 +60,7 @@ class Children:
 class Walk:
     """One automaton, one tree; counts the work that is done. Masses are told by context."""
 
-    def __init__(self, tree: Tree, machine: Machine) -> None:
+    def __init__(self, tree: Tree, machine: SymbolAutomaton) -> None:
         self.tree, self.machine = tree, machine
         self.forward_rows = 0
 
@@ -85,7 +85,7 @@ class Walk:
             prefixes = prefixes.at(np.flatnonzero(~done))
         return prefixes, settled
 
-    def branch(self, prefixes: Prefixes) -> tuple[Children, FloatArray]:
+    def branch(self, prefixes: Prefixes) -> tuple[PrefixExtensions, FloatArray]:
         """Every way on that leaves something to ask; the mass of those that do not is told."""
         machine = self.machine
         chances = prefixes.following.astype(np.float64)
@@ -96,9 +96,9 @@ class Walk:
         done = machine.full[machine.next[prefixes.states]]
         settled += np.where(done, masses, 0.0).sum(axis=1)
         parents, columns = np.nonzero((masses > 0) & ~done)
-        return Children(parents, columns, masses[parents, columns]), self._told(prefixes.nodes, settled)
+        return PrefixExtensions(parents, columns, masses[parents, columns]), self._told(prefixes.nodes, settled)
 
-    def grow(self, prefixes: Prefixes, children: Children, chosen: IntArray, masses: FloatArray) -> Prefixes:
+    def grow(self, prefixes: Prefixes, children: PrefixExtensions, chosen: IntArray, masses: FloatArray) -> Prefixes:
         """The prefixes that the chosen children are, with these masses."""
         parents, columns = children.parents[chosen], children.columns[chosen]
         first = self.tree.size

@@ -1,1 +1,1 @@
-"""From the engine's densities to answers: counts, distributions and aggregates, with intervals."""
+"""Answers with intervals from the engine's densities: counts, distributions and aggregates."""

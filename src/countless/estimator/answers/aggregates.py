@@ -1,4 +1,4 @@
-"""From how rows are spread over values to aggregates: counts, sums, means, deviations and quantiles of groups."""
+"""Aggregates of groups from value distributions: counts, sums, means, deviations and quantiles."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def answered(
     selection = read_select(sql, compiler.schema)
     header = outer.header(selection)
     with pointing(selection):
-        table = Table(prepare(selection.where), compiler, selection, header.types, calibration)
+        table = GroupAggregates(prepare(selection.where), compiler, selection, header.types, calibration)
         made = table.made()
     frame = outer.run(selection, header, made)
     return QueryResult(
@@ -109,7 +109,7 @@ class Groups:
         return found
 
 
-class Spread:
+class GroupValueDistribution:
     """How the rows of each group are spread over the values of one column.
 
     ``owner``, ``codes`` and ``rows`` have an element for each value that is not NULL of each group, in this order.
@@ -176,7 +176,7 @@ class Spread:
         return shared
 
 
-class Table:
+class GroupAggregates:
     """The aggregates of every group of one statement, of ``types``; with a calibration, their error bars too."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Table:
         self.types = types
         self.calibration = calibration
         self.groups = Groups.of(rows, compiler.schema, selection.groups)
-        self._spreads: dict[int, Spread] = {}
+        self._spreads: dict[int, GroupValueDistribution] = {}
 
     @property
     def disagreement(self) -> float:
@@ -265,18 +265,18 @@ class Table:
         shape = found.shape if shaped is None else shaped.shape
         return Bars(self.calibration, self.schema.rows, shape, certain, found.disagreement)
 
-    def _spread(self, column: int) -> Spread:
+    def _spread(self, column: int) -> GroupValueDistribution:
         if column not in self._spreads:
             self._spreads[column] = self._spread_of(column)
         return self._spreads[column]
 
-    def _spread_of(self, column: int) -> Spread:
+    def _spread_of(self, column: int) -> GroupValueDistribution:
         schema, places, groups = self.schema, self.selection.groups, self.groups
         parts = cut_cells(self.compiler.lines, self.rows.question.condition, column)
         values, count = Values(schema.coded[column], parts), len(groups.rows)
         if column in places and groups.joint is not None:
             own = groups.codes[:, places.index(column)]
-            return Spread(values, count, np.arange(count), own, groups.rows, groups.joint)
+            return GroupValueDistribution(values, count, np.arange(count), own, groups.rows, groups.joint)
         joint = self.rows.joint(_names(schema, (*places, column)), groups=len(places))
         keys = groups.keys(groups.codes, schema, places)
         wanted = groups.keys(joint.codes, schema, places)
@@ -284,7 +284,7 @@ class Table:
         owner, rows = np.searchsorted(keys, wanted[kept]), joint.rows[kept]
         sums = np.bincount(owner, rows, count)
         scales = np.divide(groups.rows, sums, out=np.zeros(count), where=sums > 0)
-        return Spread(values, count, owner, joint.codes[kept, -1], rows * scales[owner], joint)
+        return GroupValueDistribution(values, count, owner, joint.codes[kept, -1], rows * scales[owner], joint)
 
 
 def _products(counts: Ends, means: Ends) -> Ends:
@@ -293,20 +293,20 @@ def _products(counts: Ends, means: Ends) -> Ends:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _moment(kind: str, spread: Spread) -> FloatArray:
+def _moment(kind: str, spread: GroupValueDistribution) -> FloatArray:
     if kind == SUM:
         return spread.sums
     return spread.means if kind == AVERAGE else _deviation(kind, spread.variances, spread)
 
 
-def _deviation(kind: str, variances: FloatArray, spread: Spread) -> FloatArray:
+def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution) -> FloatArray:
     """The variance or its root, of the rows or of what they are a sample of."""
     if kind.endswith("samp"):
         variances = variances * spread.whole / np.maximum(spread.whole - 1, 1)
     return np.sqrt(variances) if kind.startswith("stddev") else variances
 
 
-def _enough(kind: str, spread: Spread) -> BoolArray:
+def _enough(kind: str, spread: GroupValueDistribution) -> BoolArray:
     """Which groups have rows enough for an aggregate."""
     return spread.whole > (1 if kind.endswith("samp") else 0)
 

@@ -1,4 +1,4 @@
-"""A column's values in bins: where the edges are, and which share of each code lies in which bin."""
+"""Histogram bins of a column: the edges, and the share of each code in each bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a model finds to an answer with its error bar."""
+"""Row counts with error bars from the engine's densities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
-from countless.query.batch import Batch
+from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import Where
 
@@ -27,7 +27,7 @@ def answers(
     threads = threads or os.cpu_count() or 1
     walk = propagate(walk)
     size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-    reader = Batch(compiler) if len(asked) > FEW else compiler
+    reader = BatchCompiler(compiler) if len(asked) > FEW else compiler
     read: list[Question | CountlessError] = []
     walks: list[Future[list[Density]]] = []
     with ThreadPoolExecutor(threads) as pool:
@@ -107,7 +107,7 @@ def _done(result: list[Density]) -> Future[list[Density]]:
     return future
 
 
-def _understood(reader: Batch | Compiler, where: Where) -> Question | CountlessError:
+def _understood(reader: BatchCompiler | Compiler, where: Where) -> Question | CountlessError:
     try:
         return reader.compile(where)
     except CountlessError as error:

@@ -1,4 +1,4 @@
-"""Conditional distributions: every value of a column, or of two together, with its share of a condition's rows."""
+"""Conditional distributions: the share of each value of a column, or of each pair of values of two columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distributions of several columns, each alone, among the rows of one condition."""
+"""Marginal distributions of several columns under one condition."""
 
 from __future__ import annotations
 

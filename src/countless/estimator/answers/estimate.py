@@ -1,4 +1,4 @@
-"""What an estimator answers."""
+"""The Estimate: an estimated row count with its error bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a question was answered, for a person who wonders."""
+"""Explanations of an estimate: how it was computed, for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the rows that a condition keeps are spread over the values of some columns."""
+"""Joint row counts of some columns' values among the rows of a condition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Schema
-from countless.engine.distributions.joint import Axis, Spread, spread
+from countless.engine.distributions.joint import Axis, JointDistribution, spread
 from countless.engine.runtimes import Runtimes
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.estimate import Estimate
@@ -53,7 +53,7 @@ def joint(
     return joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
 
 
-def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: Spread) -> Joint:
+def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: JointDistribution) -> Joint:
     """What ``found`` says of the rows of ``region``, of which there are ``total``."""
     mass = float(found.masses.sum())
     rows = found.masses * (total.rows / mass if mass > 0 else 0.0)

@@ -1,4 +1,4 @@
-"""Quantiles of a column's values, of which it is known how many rows have each."""
+"""Quantiles of a column from the row counts of its values."""
 
 from __future__ import annotations
 

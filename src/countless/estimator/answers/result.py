@@ -1,4 +1,4 @@
-"""What a query with aggregates answers."""
+"""The result of a query with aggregates."""
 
 from __future__ import annotations
 

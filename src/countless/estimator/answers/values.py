@@ -1,4 +1,4 @@
-"""The values that a column's codes stand for: as text, as numbers, and drawn from a grid's cells."""
+"""The values of a column's codes: as text, as numbers, and sampled from a grid's cells."""
 
 from __future__ import annotations
 

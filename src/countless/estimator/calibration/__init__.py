@@ -1,1 +1,1 @@
-"""Intervals from queries whose true counts are known."""
+"""Calibration: intervals from queries whose true counts are known."""

@@ -1,4 +1,4 @@
-"""Bands into which questions are grouped: by how many columns they ask about, and by how many rows are predicted."""
+"""Calibration bands: queries grouped by their number of columns and by their predicted row count."""
 
 from __future__ import annotations
 

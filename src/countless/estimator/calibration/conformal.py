@@ -1,4 +1,4 @@
-"""Error bars from queries whose true counts are known: split-conformal prediction, by those most like the question.
+"""Split-conformal prediction: error bars from queries with known true counts, by those most like the question.
 
 The score of a query is ``log(truth / estimate)``, both at least one row: signed, since a model may err to one side. Of
 a fresh question, the scores of the *nearest* queries tell how far off the estimate may be: those that are most alike in

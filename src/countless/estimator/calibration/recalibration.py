@@ -1,4 +1,4 @@
-"""New error bars for a model, from the table that it is about."""
+"""Recalibration: new error bars for a model from its table."""
 
 from __future__ import annotations
 

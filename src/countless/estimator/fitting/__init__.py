@@ -1,1 +1,1 @@
-"""From a table to an estimator: the steps of a fit, and where they run."""
+"""Fitting: the steps from a table to an estimator, and the back ends that run them."""

@@ -1,4 +1,4 @@
-"""From a table to an estimator."""
+"""The ``fit`` function: from a table to an estimator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from countless.options import (
 from countless.store import KEPT
 from countless.train import require_torch
 from countless.train.options import CLOCKS
-from countless.workload import Asked, asked_columns, mixed_clauses, read_clauses
+from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class LoggingListener(Listener):
     def notice(self, message: str) -> None:
         logger.warning(message)
 
-    def workload(self, asked: Asked) -> None:
+    def workload(self, asked: WorkloadColumns) -> None:
         if asked.passed_over:
             message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
             logger.warning(message, asked.passed_over)

@@ -1,4 +1,4 @@
-"""The models of a table, learned one after the other."""
+"""Training of all models of a table, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from countless.arrays import IntArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.text import TextColumn
 from countless.data.encoding.table import Table
-from countless.data.progress import Meter, Reading
+from countless.data.progress import Meter, ScanProgress
 from countless.data.summaries.counting import count_pairs
 from countless.data.summaries.sampled_ngrams import count_ngrams_within
 from countless.estimator.fitting.backends import Backend, checkpoint_of
@@ -25,7 +25,7 @@ from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
 from countless.spec import RESMADE, ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
 from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
-from countless.workload import Asked
+from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -44,7 +44,7 @@ class Listener:
     def table(self, schema: Schema) -> None:
         """The table has been read and encoded."""
 
-    def workload(self, asked: Asked) -> None:
+    def workload(self, asked: WorkloadColumns) -> None:
         """The workload has been read, and fits the table."""
 
     def notice(self, message: str) -> None:
@@ -53,7 +53,7 @@ class Listener:
     def training(self, progress: Progress) -> None:
         """A training step was made."""
 
-    def reading(self, reading: Reading) -> None:
+    def reading(self, reading: ScanProgress) -> None:
         """A pass over the table has gone on."""
 
     def calibrating(self, done: int, total: int) -> None:
@@ -80,7 +80,7 @@ class Learner:
     backend: Backend
     listener: Listener
     plan: TimePlan
-    asked: Asked | None = None
+    asked: WorkloadColumns | None = None
 
     def sections(self) -> tuple[Sections, dict[str, Any]]:
         """The networks, with the counts of columns and of each text column, and how training went.

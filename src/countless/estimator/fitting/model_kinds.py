@@ -1,4 +1,4 @@
-"""Kinds of models for columns. One more entry of :data:`KINDS` is one more kind, everywhere: docs/extending.md."""
+"""The registry of column model kinds, extensible by an entry of :data:`KINDS`: docs/extending.md."""
 
 from __future__ import annotations
 

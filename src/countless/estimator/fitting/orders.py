@@ -1,4 +1,4 @@
-"""In which order a model reads the columns of its table."""
+"""Column orders: the order in which a model reads the columns of its table."""
 
 from __future__ import annotations
 

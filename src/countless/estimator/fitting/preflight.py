@@ -1,4 +1,4 @@
-"""Every kind of question that calibration and evaluation ask, asked once of a few rows before training starts.
+"""A preflight check: every kind of query of calibration and evaluation runs on a few rows before training.
 
 Training takes minutes to hours, and calibration comes after it. A column that the database cannot be asked about must
 be told before.

@@ -1,4 +1,4 @@
-"""Steps that come after training. One that fails must not cost the model that was trained."""
+"""Error handling after training: a later step that fails must not lose the trained model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each stage of a fit takes."""
+"""Timing of the stages of a fit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from countless.data.columns.schema import Schema
-from countless.data.progress import Reading
+from countless.data.progress import ScanProgress
 from countless.estimator.fitting.learning import Listener
-from countless.workload import Asked
+from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -50,13 +50,13 @@ class StageTimer(Listener):
     def notice(self, message: str) -> None:
         self._listener.notice(message)
 
-    def workload(self, asked: Asked) -> None:
+    def workload(self, asked: WorkloadColumns) -> None:
         self._listener.workload(asked)
 
     def training(self, progress: Progress) -> None:
         self._listener.training(progress)
 
-    def reading(self, reading: Reading) -> None:
+    def reading(self, reading: ScanProgress) -> None:
         self._listener.reading(reading)
 
     def calibrating(self, done: int, total: int) -> None:

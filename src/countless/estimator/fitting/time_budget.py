@@ -1,4 +1,4 @@
-"""How a fit shares out its time: reading, counting, training and calibrating end together within one budget."""
+"""The time budget of a fit: how it is divided among reading, counting, training and calibration."""
 
 from __future__ import annotations
 

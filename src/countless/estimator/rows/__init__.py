@@ -1,1 +1,1 @@
-"""Questions about single rows: samples, likelihoods, anomalies, completion."""
+"""Operations on single rows: samples, likelihoods, anomalies, completion."""

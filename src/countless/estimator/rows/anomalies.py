@@ -1,4 +1,4 @@
-"""The rows that a model finds least likely, and what is odd about them."""
+"""Anomaly detection: the rows that a model finds least likely, and their unlikely values."""
 
 from __future__ import annotations
 

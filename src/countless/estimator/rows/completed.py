@@ -1,4 +1,4 @@
-"""A table whose missing cells have been filled in."""
+"""A completed table: rows whose missing values have been filled in."""
 
 from __future__ import annotations
 

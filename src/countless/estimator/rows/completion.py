@@ -1,4 +1,4 @@
-"""Filling in what is missing in given rows."""
+"""Completion (imputation) of missing values in given rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from countless.arrays import IntArray
 from countless.data.columns.digits import to_digits
 from countless.data.columns.schema import Column, Schema
-from countless.data.encoding.recoding import MISSING, Recoded, Rows, opened
+from countless.data.encoding.recoding import MISSING, Recoded, RecodedRows, opened
 from countless.data.frame import Frame
 from countless.engine.distributions.completion import Completions
 from countless.engine.runtimes import Runtimes
@@ -101,7 +101,7 @@ class _Filler:
         self.texts = [schema.text_index(index) for index in wanted if schema.columns[index].is_text]
         self.values = {index: Values(schema.coded[index]) for index in columns}
 
-    def fill(self, rows: Rows, cells: _Cells) -> None:
+    def fill(self, rows: RecodedRows, cells: _Cells) -> None:
         """Fill in every missing cell of the wanted columns; NULL itself is no value to fill in."""
         symbols = symbols_of(self.schema, rows.codes)
         for index in self.columns:
@@ -123,7 +123,7 @@ class _Filler:
         for index in self.texts:
             self._draw_texts(rows, index, symbols, cells)
 
-    def _draw_texts(self, rows: Rows, index: int, symbols: IntArray, cells: _Cells) -> None:
+    def _draw_texts(self, rows: RecodedRows, index: int, symbols: IntArray, cells: _Cells) -> None:
         """Draw the missing strings of a text column; NULL is drawn again, but not for ever."""
         assert self.rng is not None
         column, runtime, texts = self.schema.texts[index], self.runtimes.texts[index], rows.texts[index]

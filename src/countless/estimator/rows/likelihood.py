@@ -1,4 +1,4 @@
-"""How likely a model finds given rows."""
+"""Log-likelihoods of given rows under a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.digits import to_digits
 from countless.data.columns.schema import Schema
 from countless.data.columns.text import TextColumn, encode
-from countless.data.encoding.recoding import UNSEEN, Recoded, Rows, opened
+from countless.data.encoding.recoding import UNSEEN, Recoded, RecodedRows, opened
 from countless.engine.distributions.likelihood import row_log_probabilities
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities as text_log_probabilities
@@ -85,7 +85,7 @@ def _rare_shares(column: TextColumn, texts: Sequence[str | None]) -> FloatArray:
     )
 
 
-def _likelihoods(schema: Schema, runtimes: Runtimes, rows: Rows) -> Likelihoods:
+def _likelihoods(schema: Schema, runtimes: Runtimes, rows: RecodedRows) -> Likelihoods:
     codes = rows.codes.copy()
     impossible = np.zeros((len(rows), len(schema.names)), dtype=np.bool_)
     seen = np.zeros(len(rows))

@@ -1,4 +1,4 @@
-"""Rows that a model would write."""
+"""Samples of rows from a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the texts of rows tell about their other columns."""
+"""Evidence from text: how the strings of rows change the probabilities of their other columns."""
 
 from __future__ import annotations
 

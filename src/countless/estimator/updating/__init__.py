@@ -1,1 +1,1 @@
-"""Models of tables that change: updates with new rows, and checks for drift."""
+"""Updates of a model with new rows, and checks for drift."""

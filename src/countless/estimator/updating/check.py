@@ -1,4 +1,4 @@
-"""Is a model still true of its table? Its columns and its answers, beside those of fresh rows."""
+"""A check whether a model still fits its table: its columns and its answers against fresh rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnswerAccuracy:
     """Random questions: the share whose truth its error bar holds, of which ``level`` should be, and the q-errors.
 
     Those ``fitted`` are of the calibration's questions, when the model was fitted or last updated.
@@ -58,7 +58,7 @@ class Check:
     threshold: float
     columns: tuple[Drift, ...]
     pairs: tuple[Parted, ...]  # the pairs of columns that have changed most
-    answers: Answered | None
+    answers: AnswerAccuracy | None
 
     @property
     def drifted(self) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArra
     return rows
 
 
-def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> Answered:
+def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> AnswerAccuracy:
     """What becomes of random questions with literals from the table; each is answered for the rows it has by now."""
     rows = conformed(some, estimator.schema, strict=False)
     clauses = mixed_clauses(estimator.schema, rows, queries, seed)
@@ -189,7 +189,7 @@ def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed:
     ]
     fitted = [q_error(query.estimate, query.rows) for query in estimator.calibration.queries]
     level = estimator.calibration.level
-    return Answered(len(answers), level, float(np.mean(inside)), _quantiles(errors), _quantiles(fitted))
+    return AnswerAccuracy(len(answers), level, float(np.mean(inside)), _quantiles(errors), _quantiles(fitted))
 
 
 def _holds(answer: Estimate, count: int, sampled: int, total: int) -> bool:

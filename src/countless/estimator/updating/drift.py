@@ -1,4 +1,4 @@
-"""How far a sample of rows lies from what a model holds of a column, beyond what chance does to a sample.
+"""Drift of a column: the distance between a sample of rows and the model, beyond sampling noise.
 
 The measure is a share of rows: so many would have to change their value before the two agree (total variation). Of text
 it is the greatest difference that any question about it shows: whether it is NULL, is cut, or has a frequent n-gram.

@@ -1,4 +1,4 @@
-"""The models of a table that has grown, learned one after the other from what they were."""
+"""Continued training of all models of a table that has grown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of
 
 
 @dataclass(frozen=True)
-class Effort(UpdateOptions):
+class RelearningOptions(UpdateOptions):
     """The options of an update, and what follows from how the model was fitted."""
 
     def seconds(self, report: Mapping[str, Any]) -> float | None:
@@ -79,7 +79,7 @@ class Relearner:
     new: Table
     old: Old
     whole: bool
-    effort: Effort
+    effort: RelearningOptions
     listener: Listener
     networks: dict[str, StoredNetwork] = field(default_factory=dict)
     summaries: dict[str, StoredSummary] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Old rows to learn along with new ones, so that they are not forgotten: drawn from the model itself, or real ones."""
+"""Replay against forgetting: old rows, real or sampled from the model, to train on along with new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that follows its table: new rows are learned along with old ones, and what was counted is added to."""
+"""The update of a model: train on new rows along with old ones, and add to the exact counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import TABLE, LoggingListener
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
-from countless.estimator.updating.relearning import MOST_ROWS, Effort, Relearner
+from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
 from countless.estimator.updating.replay import Old, drawn, from_file, from_table
 from countless.spec import RESMADE, ModelSpec
 from countless.store import COLUMNS, KEPT, Sections
@@ -35,7 +35,7 @@ def update(
     runtimes: Runtimes,
     rows: Any,
     replay: Any,
-    effort: Effort,
+    effort: RelearningOptions,
     listener: Listener | None,
 ) -> Estimator:
     """The estimator of the old rows and of new ones: :meth:`countless.Estimator.update`."""
@@ -104,7 +104,7 @@ def _replayed(
     sections: Sections,
     runtimes: Runtimes,
     replay: Any,
-    effort: Effort,
+    effort: RelearningOptions,
     listener: Listener,
 ) -> tuple[Old, str]:
     """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""

@@ -1,4 +1,4 @@
-"""The weights of a network whose positions get new symbols: each old value keeps what was learned of it.
+"""Weight inheritance: a network whose positions get new symbols keeps the weights of its old ones.
 
 A column of one position keeps the rows of its embedding, at their new places. Of a column in digits the codes after a
 new one move by a place, so that a digit stands for other codes than before: it inherits from the digits that had its

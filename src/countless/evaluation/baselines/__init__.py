@@ -1,1 +1,1 @@
-"""What a user would do instead, behind the same ``estimate()``."""
+"""Baselines: other ways to estimate row counts, with the same ``estimate()`` method."""

@@ -1,4 +1,4 @@
-"""What the baselines share: they read the same clauses, answer with the same type, and tell what they keep."""
+"""The base classes of baselines: same clauses, same type of answer, and a report of their size."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Baseline(ABC):
         """Let go of what it holds open."""
 
 
-class Encoded(Baseline):
+class EncodedBaseline(Baseline):
     """A baseline that reads clauses as the model does, and knows the encoded table."""
 
     def __init__(self, table: Table) -> None:

@@ -1,4 +1,4 @@
-"""Several ways to answer, on the same questions, side by side."""
+"""A comparison of several estimators on the same queries."""
 
 from __future__ import annotations
 

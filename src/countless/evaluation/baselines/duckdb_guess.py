@@ -1,4 +1,4 @@
-"""What a query optimizer expects without a model: DuckDB's own guess."""
+"""A baseline: DuckDB's own cardinality estimate."""
 
 from __future__ import annotations
 

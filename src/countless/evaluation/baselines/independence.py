@@ -1,4 +1,4 @@
-"""Per-column histograms, multiplied: what most query optimizers do."""
+"""A baseline: per-column histograms, multiplied under the independence assumption."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from countless.arrays import FloatArray
 from countless.data.columns.digits import from_digits, to_digits
 from countless.data.encoding.table import Table
-from countless.evaluation.baselines.base import Encoded, stored_bytes
+from countless.evaluation.baselines.base import EncodedBaseline, stored_bytes
 from countless.region import Box, Region
 from countless.workload import accepted
 
 
-class Independence(Encoded):
+class Independence(EncodedBaseline):
     """The exact frequency of every value of every column, multiplied as if columns knew nothing of each other.
 
     Of a column with a grid it has the frequencies of the cells, and interpolates within them as the model does.

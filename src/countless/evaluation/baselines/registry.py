@@ -1,4 +1,4 @@
-"""The baselines by name. A new one needs an entry here, and every command knows it."""
+"""The registry of baselines by name, which every command uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A random sample of rows, scanned."""
+"""A baseline: a random sample of encoded rows, scanned."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from countless.data.columns.digits import from_digits
 from countless.data.columns.schema import Schema
 from countless.data.encoding.table import Table
-from countless.evaluation.baselines.base import Encoded, stored_bytes
+from countless.evaluation.baselines.base import EncodedBaseline, stored_bytes
 from countless.region import Region
 from countless.workload import count_codes
 
 Z90 = 1.6448536269514722  # two-sided 90% of a normal distribution
 
 
-class RowSample(Encoded):
+class RowSample(EncodedBaseline):
     """The share of matching rows in a sample, with Wilson's interval around it.
 
     It samples the encoded table. Of a column with a grid it knows a row's cell and not its value, so that a row counts

@@ -1,4 +1,4 @@
-"""A random sample of rows, scanned by DuckDB: any clause, and text as it is."""
+"""A baseline: a random sample of rows in DuckDB, which supports any clause and text."""
 
 from __future__ import annotations
 

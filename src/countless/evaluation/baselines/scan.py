@@ -1,4 +1,4 @@
-"""The exact count, by reading the table."""
+"""The exact count, by a scan of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query with its filters, its true count and what was answered: what every part of a diagnosis looks at."""
+"""Data classes of a diagnosis: a query with its filters, its true count and its answers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from countless.estimator.answers.estimate import q_error
-from countless.query.conjuncts import Part
+from countless.query.conjuncts import Conjunct
 
 Tell = Callable[[str, int, int], None]  # a stage, how much of it is done, and of how much
 
 
 @dataclass(frozen=True)
-class Question:
+class DiagnosedQuery:
     """A query taken apart, with the model's names for the columns, and its true count."""
 
     where: str
-    filters: tuple[Part, ...]
+    filters: tuple[Conjunct, ...]
     truth: int
 
     @property
@@ -43,14 +43,14 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredQuery:
     """A question, the estimator's answer, and the model's own.
 
     In logarithms the query's error is the sampler's and the model's together: estimate to own answer, own answer to
     truth. Everything is at least one row, as in the q-error.
     """
 
-    question: Question
+    question: DiagnosedQuery
     estimate: float
     own: Settled
 

@@ -1,4 +1,4 @@
-"""The columns to blame for a bad answer: the smallest part of the query that is as wrong.
+"""Blame: the smallest part of a badly estimated query that is as wrong as the whole.
 
 The model and the table are asked about each filter alone, then about each pair; if none explains the error, the pair
 that comes nearest grows, by the filter that helps most, and then loses what it can do without. A part explains the
@@ -16,8 +16,8 @@ from typing import Any
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
-from countless.evaluation.diagnosis.answered import Answered, Tell, signed_error
-from countless.query.conjuncts import Part, together
+from countless.evaluation.diagnosis.answered import AnsweredQuery, Tell, signed_error
+from countless.query.conjuncts import Conjunct, together
 
 HALF = 0.5  # of the error, in logarithms
 SCANNED = 256  # parts that are counted in one scan
@@ -58,7 +58,7 @@ class Blame:
 class Blamed:
     """A bad answer and what is to blame: some of its filters or, if ``blame`` is None, the sampler."""
 
-    answered: Answered
+    answered: AnsweredQuery
     blame: Blame | None
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Blamed:
         return {**self.answered.to_json(), "blame": None if self.blame is None else self.blame.to_json()}
 
 
-def blamed(estimator: Estimator, source: Source, worst: Sequence[Answered], tell: Tell) -> tuple[Blamed, ...]:
+def blamed(estimator: Estimator, source: Source, worst: Sequence[AnsweredQuery], tell: Tell) -> tuple[Blamed, ...]:
     """What is to blame for each of these answers."""
     ledger = _Ledger(estimator, source)
     cases = {index: _Case(item) for index, item in enumerate(worst) if not item.is_samplers}
@@ -97,8 +97,8 @@ class _Ledger:
 class _Case:
     """One query on the way to its blame: small parts first, then one that grows, then what it does not need goes."""
 
-    def __init__(self, item: Answered) -> None:
-        self._filters: tuple[Part, ...] = item.question.filters
+    def __init__(self, item: AnsweredQuery) -> None:
+        self._filters: tuple[Conjunct, ...] = item.question.filters
         self._whole: Places = tuple(range(len(self._filters)))
         self._error = signed_error(item.own.rows, item.question.truth)
         self._known = {self._whole: (item.question.truth, item.own.rows)}

@@ -1,4 +1,4 @@
-"""Where a model's errors are, and whose they are: all of it, for one model on its table."""
+"""The complete diagnosis of one model's errors on its table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
-from countless.evaluation.diagnosis.answered import Answered, Question, Tell
+from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
 from countless.evaluation.diagnosis.questions import given_questions, random_questions
-from countless.evaluation.diagnosis.settling import CHUNK, Effort, settle
+from countless.evaluation.diagnosis.settling import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
 from countless.workload import Query
 
@@ -26,11 +26,11 @@ WORST = 20
 class Diagnosis:
     """The errors of a model: by kinds of queries, by column and pair, the sampler's against its own, and the worst."""
 
-    answers: tuple[Answered, ...]
+    answers: tuple[AnsweredQuery, ...]
     columns: tuple[Suspect, ...]
     pairs: tuple[Suspect, ...]
     worst: tuple[Blamed, ...]
-    effort: Effort
+    effort: ConvergenceLimits
     passed_over: int = 0  # queries of a workload that ask about text
 
     @property
@@ -114,7 +114,7 @@ def diagnose(
     filters: tuple[int, int] | None = None,
     workload: Sequence[Query] | None = None,
     particles: int | None = None,
-    effort: Effort | None = None,
+    effort: ConvergenceLimits | None = None,
     tell: Tell = lambda stage, done, total: None,
 ) -> Diagnosis:
     """Ask random queries, or those of a ``workload``, and find out where the errors are and whose they are.
@@ -122,7 +122,7 @@ def diagnose(
     ``filters`` is the least and the largest number of them in a random query. ``particles`` fixes how many the answers
     under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
     """
-    schema, source, effort = estimator.schema, Source.open(table), effort or Effort()
+    schema, source, effort = estimator.schema, Source.open(table), effort or ConvergenceLimits()
     if not schema.coded:
         raise DataError(
             "the model is of text alone, and only columns are diagnosed: "
@@ -149,8 +149,8 @@ def diagnose(
 
 
 def _answers(
-    estimator: Estimator, asked: Sequence[Question], particles: int | None, effort: Effort, tell: Tell
-) -> tuple[Answered, ...]:
+    estimator: Estimator, asked: Sequence[DiagnosedQuery], particles: int | None, effort: ConvergenceLimits, tell: Tell
+) -> tuple[AnsweredQuery, ...]:
     estimates = []
     for first in range(0, len(asked), CHUNK):
         tell("answering", first, len(asked))
@@ -159,6 +159,6 @@ def _answers(
     tell("answering", len(asked), len(asked))
     own = settle(estimator, asked, estimates, effort, particles, tell)
     return tuple(
-        Answered(question, estimate.rows, found)
+        AnsweredQuery(question, estimate.rows, found)
         for question, estimate, found in zip(asked, estimates, own, strict=True)
     )

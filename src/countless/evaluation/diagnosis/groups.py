@@ -1,4 +1,4 @@
-"""q-errors by kinds of queries: by filters, by true count, over and under."""
+"""Q-errors by groups of queries: by filters, by true count, by over- and underestimation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.evaluation.diagnosis.answered import Answered, signed_error
+from countless.evaluation.diagnosis.answered import AnsweredQuery, signed_error
 
 QUANTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
 
@@ -36,17 +36,17 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     return {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
 
 
-def by_filters(answers: Sequence[Answered]) -> tuple[Group, ...]:
+def by_filters(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
     """By the number of filters that a query joins with AND."""
     return _groups(answers, ((len(item.question.filters), str(len(item.question.filters))) for item in answers))
 
 
-def by_truth(answers: Sequence[Answered]) -> tuple[Group, ...]:
+def by_truth(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
     """By the true count, in powers of ten."""
     return _groups(answers, (band(item.question.truth) for item in answers))
 
 
-def by_direction(answers: Sequence[Answered]) -> tuple[Group, ...]:
+def by_direction(answers: Sequence[AnsweredQuery]) -> tuple[Group, ...]:
     """Too much, too little, and right to the row; where both are less than a row, it is right."""
     names = {1: "over", -1: "under", 0: "even"}
     signs = (int(np.sign(signed_error(item.estimate, item.question.truth))) for item in answers)
@@ -65,7 +65,7 @@ def band(count: int) -> tuple[int, str]:
     return digits, f"{10 ** (digits - 1):,}-{10**digits - 1:,}"
 
 
-def _groups(answers: Sequence[Answered], keys: Iterable[tuple[int, str]]) -> tuple[Group, ...]:
+def _groups(answers: Sequence[AnsweredQuery], keys: Iterable[tuple[int, str]]) -> tuple[Group, ...]:
     """One group for each key, in their order."""
     errors: dict[tuple[int, str], list[float]] = {}
     for item, key in zip(answers, keys, strict=True):

@@ -1,4 +1,4 @@
-"""The queries to diagnose by: random ones, or those of a workload, each with its filters and its true count."""
+"""The queries of a diagnosis: random ones, or those of a workload, each with its filters and its true count."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from countless.data.columns.schema import Schema
 from countless.data.sources.source import Source
 from countless.errors import DataError
-from countless.evaluation.diagnosis.answered import Question, Tell
-from countless.query.conjuncts import Part, parts, together
+from countless.evaluation.diagnosis.answered import DiagnosedQuery, Tell
+from countless.query.conjuncts import Conjunct, parts, together
 from countless.workload import Query, paper_filters
 
 PAPER = (5, 12)  # filters of a query
@@ -25,7 +25,7 @@ def usual_filters(schema: Schema) -> tuple[int, int]:
 
 def random_questions(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] | None, tell: Tell
-) -> list[Question]:
+) -> list[DiagnosedQuery]:
     """Random queries of the paper's kind with so many filters each, counted by DuckDB."""
     drawn = paper_filters(schema, source, count, seed, filters or usual_filters(schema))
     clauses = [" AND ".join(found) for found in drawn]
@@ -34,17 +34,17 @@ def random_questions(
         tell("counting", first, len(clauses))
         counts += source.counts(clauses[first : first + SCANNED], SCANNED)
     tell("counting", len(clauses), len(clauses))
-    return [Question(where, filters_of(schema, where), rows) for where, rows in zip(clauses, counts, strict=True)]
+    return [DiagnosedQuery(where, filters_of(schema, where), rows) for where, rows in zip(clauses, counts, strict=True)]
 
 
-def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) -> list[Question]:
+def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) -> list[DiagnosedQuery]:
     """The queries of a workload, but for those that ask about text.
 
     Their counts are believed if the first of them are the table's.
     """
     if not queries:
         raise DataError("the workload holds no queries: make one with countless evaluate --save")
-    asked = [Question(query.where, filters_of(schema, query.where), query.rows) for query in queries]
+    asked = [DiagnosedQuery(query.where, filters_of(schema, query.where), query.rows) for query in queries]
     texts = {text.name for text in schema.texts}
     found = [question for question in asked if not texts.intersection(question.columns)]
     if not found:
@@ -59,7 +59,7 @@ def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) ->
     return found
 
 
-def filters_of(schema: Schema, where: str) -> tuple[Part, ...]:
+def filters_of(schema: Schema, where: str) -> tuple[Conjunct, ...]:
     """The filters of a clause, with the model's names for the columns; a name it does not know stays as it is."""
     return tuple(replace(part, columns=tuple(_names(schema, part.columns))) for part in parts(where, schema))
 

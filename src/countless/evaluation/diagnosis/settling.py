@@ -1,4 +1,4 @@
-"""The model's own answers, as counts of pairs correct and bound them: more and more particles, until they stop moving.
+"""Convergence of the model's own answers: more and more particles, until the estimates stop changing.
 
 A query that was answered exactly needs nothing. Any other is walked twice, with independent random numbers and several
 times the particles. It has settled if the two answers agree, and if they have not moved far from the answer before:
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
-from countless.evaluation.diagnosis.answered import Question, Settled, Tell
+from countless.evaluation.diagnosis.answered import DiagnosedQuery, Settled, Tell
 
 FIRST, STEP, MOST = 1_024, 4, 16_384  # particles: the first walks, the factor between walks, the last
 AGREE = 1.02  # the factor between two walks that agree
@@ -22,7 +22,7 @@ CHUNK = 32  # queries that are asked together
 
 
 @dataclass(frozen=True)
-class Effort:
+class ConvergenceLimits:
     """How far to go for the model's own answer."""
 
     most: int = MOST
@@ -32,7 +32,8 @@ class Effort:
     def levels(self, particles: int | None = None) -> list[int]:
         """Numbers of particles to try in turn: all more than the answer under question had, if it had a fixed number.
 
-        >>> Effort().levels(), Effort().levels(1_000), Effort(most=2_000).levels(), Effort().levels(16_384)
+        >>> limits = ConvergenceLimits()
+        >>> limits.levels(), limits.levels(1_000), ConvergenceLimits(most=2_000).levels(), limits.levels(16_384)
         ([1024, 4096, 16384], [4000, 16000], [1024], [65536])
         """
         levels = [max(FIRST, STEP * (particles or 0))]
@@ -43,9 +44,9 @@ class Effort:
 
 def settle(
     estimator: Estimator,
-    questions: Sequence[Question],
+    questions: Sequence[DiagnosedQuery],
     answers: Sequence[Estimate],
-    effort: Effort,
+    effort: ConvergenceLimits,
     particles: int | None,
     tell: Tell,
 ) -> list[Settled]:
@@ -75,7 +76,7 @@ def settle(
     return found
 
 
-def _settled(one: Estimate, other: Estimate, particles: int, before: float, effort: Effort) -> Settled:
+def _settled(one: Estimate, other: Estimate, particles: int, before: float, effort: ConvergenceLimits) -> Settled:
     """What two walks say, given the answer before."""
     if not one.sampled:
         return Settled(one.rows, "exact", particles)

@@ -1,4 +1,4 @@
-"""What a diagnosis found, in sentences and tables."""
+"""The report of a diagnosis: sentences and tables."""
 
 from __future__ import annotations
 

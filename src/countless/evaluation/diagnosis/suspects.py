@@ -1,4 +1,4 @@
-"""Which columns, and which pairs of them, are in bad queries more than in good ones."""
+"""Suspect columns: columns and pairs that occur more often in badly estimated queries than in good ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import FloatArray
-from countless.evaluation.diagnosis.answered import Answered
+from countless.evaluation.diagnosis.answered import AnsweredQuery
 
 ENOUGH = 20  # queries with a column or a pair, and as many without: fewer tell nothing
 SURE = 2.0  # standard errors
@@ -68,12 +68,12 @@ class Suspect:
         }
 
 
-def suspect_columns(answers: Sequence[Answered], columns: Sequence[str]) -> tuple[Suspect, ...]:
+def suspect_columns(answers: Sequence[AnsweredQuery], columns: Sequence[str]) -> tuple[Suspect, ...]:
     """Every column that enough queries have and enough lack, the most suspect first."""
     return _sorted(_Regression(answers, columns).column(index) for index in range(len(columns)))
 
 
-def suspect_pairs(answers: Sequence[Answered], columns: Sequence[str]) -> tuple[Suspect, ...]:
+def suspect_pairs(answers: Sequence[AnsweredQuery], columns: Sequence[str]) -> tuple[Suspect, ...]:
     """Every pair of columns that enough queries have, the most suspect first."""
     regression = _Regression(answers, columns)
     return _sorted(regression.pair(*pair) for pair in itertools.combinations(range(len(columns)), 2))
@@ -82,7 +82,7 @@ def suspect_pairs(answers: Sequence[Answered], columns: Sequence[str]) -> tuple[
 class _Regression:
     """Errors and columns of queries, each less its mean among queries with as many filters."""
 
-    def __init__(self, answers: Sequence[Answered], columns: Sequence[str]) -> None:
+    def __init__(self, answers: Sequence[AnsweredQuery], columns: Sequence[str]) -> None:
         self._columns = tuple(columns)
         filters = np.array([len(item.question.filters) for item in answers])
         _, self._strata, sizes = np.unique(filters, return_inverse=True, return_counts=True)

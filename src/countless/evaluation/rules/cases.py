@@ -1,4 +1,4 @@
-"""Questions that go together: each case is a few clauses whose counts must agree in one way.
+"""Test cases of consistency rules: a few clauses whose counts must agree in one way.
 
 A case starts from a random query with literals of real rows, in the paper's manner or of all operators by turns.
 """
@@ -14,7 +14,7 @@ from countless.data.columns.types import quote_identifier, sql_literal
 from countless.data.sources.source import Source
 from countless.evaluation.diagnosis.questions import filters_of
 from countless.evaluation.rules.literals import everything, in_order, nothing
-from countless.query.conjuncts import Part, together
+from countless.query.conjuncts import Conjunct, together
 from countless.workload import mixed_clauses, paper_filters
 from countless.workload.columns import random_rows
 
@@ -71,7 +71,7 @@ class Drawing:
                 whole, left, right = (" AND ".join([*others, piece]) for piece in pieces)
                 yield whole, left, right
 
-    def _with(self, query: Sequence[Part], filter_of: Callable[..., str]) -> str:
+    def _with(self, query: Sequence[Conjunct], filter_of: Callable[..., str]) -> str:
         column = self._columns[int(self._rng.integers(len(self._columns)))]
         return " AND ".join([*(part.sql for part in query), filter_of(column, self._rng)])
 
@@ -103,7 +103,7 @@ class Drawing:
         return ranges[int(self._rng.integers(len(ranges)))]
 
 
-def _queries(schema: Schema, source: Source, count: int, seed: int) -> list[tuple[Part, ...]]:
+def _queries(schema: Schema, source: Source, count: int, seed: int) -> list[tuple[Conjunct, ...]]:
     """Random queries of 1 to 12 filters: those of the paper's kind and those of all operators by turns."""
     mixed = mixed_clauses(schema, source, count, seed, FILTERS)
     if schema.coded:

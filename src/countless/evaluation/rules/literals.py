@@ -1,4 +1,4 @@
-"""What can be asked of one column: everything, nothing, and ranges between values of real rows."""
+"""Conditions on one column for the rules: always true, always false, and ranges between values of real rows."""
 
 from __future__ import annotations
 

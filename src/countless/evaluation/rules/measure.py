@@ -1,4 +1,4 @@
-"""Asks the cases of every rule, and judges the answers."""
+"""Measurement of rule violations: estimates every case of every rule and checks the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = Sequence[float]
 Tell = Callable[[str, int, int], None]  # a rule, how many are done, of how many
 
 
-class Asked(Protocol):
+class ClauseEstimator(Protocol):
     """Whatever answers clauses, one by one and together."""
 
     def estimate(self, where: str) -> Estimate:
@@ -46,7 +46,7 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleViolations:
     """How often one rule was broken, and by how much."""
 
     rule: str
@@ -67,14 +67,14 @@ class Finding:
 
 
 def measure(
-    estimator: Asked,
-    fresh: Asked,
+    estimator: ClauseEstimator,
+    fresh: ClauseEstimator,
     schema: Schema,
     table: Any,
     count: int = 1000,
     seed: int = 0,
     tell: Tell = lambda rule, done, total: None,
-) -> list[Finding]:
+) -> list[RuleViolations]:
     """One finding per rule, each from ``count`` random cases on ``table``.
 
     ``fresh`` is the same estimator, loaded once more. A rule that needs ranges has no cases on a table without columns
@@ -134,7 +134,7 @@ def _beyond(difference: float, rows: float, tolerance: float) -> float:
     return difference / max(rows, 1.0) if difference > tolerance else 0.0
 
 
-def _repeated(estimator: Asked, fresh: Asked, cases: Sequence[Case]) -> list[tuple[float, ...]]:
+def _repeated(estimator: ClauseEstimator, fresh: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
     """One by one, again, by a fresh estimator, all together, and in smaller companies in another order."""
     clauses = [where for (where,) in cases]
     backwards = clauses[::-1]
@@ -154,7 +154,7 @@ def _repeated(estimator: Asked, fresh: Asked, cases: Sequence[Case]) -> list[tup
     ]
 
 
-def _asked(estimator: Asked, cases: Sequence[Case]) -> list[tuple[float, ...]]:
+def _asked(estimator: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
     """The rows of every clause of every case, asked all together."""
     answers = iter(estimator.estimate_many([where for case in cases for where in case]))
     return [tuple(next(answers).rows for _ in case) for case in cases]
@@ -162,8 +162,8 @@ def _asked(estimator: Asked, cases: Sequence[Case]) -> list[tuple[float, ...]]:
 
 def _finding(
     name: str, cases: Sequence[Case], answers: Sequence[tuple[float, ...]], judge: Callable[[Rows], float]
-) -> Finding:
+) -> RuleViolations:
     judged = [Broken(judge(rows), case, rows) for case, rows in zip(cases, answers, strict=True)]
     broken = sorted((item for item in judged if item.by > 0), key=lambda item: -item.by)
     amounts = [item.by for item in broken] or [0.0]
-    return Finding(name, len(cases), len(broken), float(np.median(amounts)), max(amounts), tuple(broken[:SHOWN]))
+    return RuleViolations(name, len(cases), len(broken), float(np.median(amounts)), max(amounts), tuple(broken[:SHOWN]))

@@ -1,1 +1,1 @@
-"""Clauses on columns that are stored as a grid: ranges between cuts of a line."""
+"""Clauses on columns that are stored as a grid: ranges between cut points."""

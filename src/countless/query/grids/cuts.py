@@ -1,4 +1,4 @@
-"""Comparisons with constants as ranges between cuts of a line, for a column whose values are not all known."""
+"""Comparisons with constants as ranges between cut points, for a column whose values are not all known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of a grid's cells a clause leaves, where it cuts some."""
+"""The extent of a clause in a grid: the share of each cell that it keeps, where it cuts some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grid's column as a line: its knots as keys, where a cut falls, and how much of each cell lies between cuts."""
+"""A grid's column as a number line: its knots, the position of a cut, and the share of each cell between cuts."""
 
 from __future__ import annotations
 

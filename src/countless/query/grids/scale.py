@@ -1,4 +1,4 @@
-"""Values as keys on a line: keys compare as DuckDB compares the values, and a key has a place between two others."""
+"""Order-preserving keys of values: keys compare as DuckDB compares the values, and can be interpolated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a clause says of the columns that have a grid.
+"""A survey of a clause: its conditions on columns that have a grid.
 
 Such a column's values are not all known, so a set of them cannot be a set of codes. All comparisons of a clause with
 one column are surveyed first; their constants cut its line into atoms, and sets of atoms are joined like sets of codes.
@@ -14,7 +14,7 @@ from sqlglot import exp
 from countless.arrays import BoolArray, FloatArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
-from countless.query.domain_evaluation import Dictionary, Truth
+from countless.query.domain_evaluation import DomainTables, Truth
 from countless.query.domain_search import is_null_test, read_literal
 from countless.query.grids.cuts import NULL, Ranges, prefix_range, ranges_of
 from countless.query.grids.line import Atoms, Line
@@ -25,7 +25,7 @@ from countless.query.sql import written
 class Lines:
     """The lines of a schema's grids; each is made when first needed."""
 
-    def __init__(self, schema: Schema, dictionary: Dictionary) -> None:
+    def __init__(self, schema: Schema, dictionary: DomainTables) -> None:
         self.schema = schema
         self._dictionary = dictionary
         self._lines: dict[int, Line] = {}

@@ -1,1 +1,1 @@
-"""SQL that users wrote, run by DuckDB in processes with limits of time and memory."""
+"""The sandbox: DuckDB evaluates users' SQL in processes with limits of time and memory."""

@@ -1,4 +1,4 @@
-"""The clause as its author wrote it, for DuckDB to read.
+"""The original text of a clause, for DuckDB to parse.
 
 sqlglot reads more than DuckDB does, such as ``BETWEEN SYMMETRIC``, and rewrites it as SQL that DuckDB takes. So DuckDB
 is shown the author's own words too, and what it objects to is not answered.

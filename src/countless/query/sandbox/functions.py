@@ -1,4 +1,4 @@
-"""Which functions may be asked for.
+"""The SQL functions that a clause may call.
 
 DuckDB evaluates what a clause has beside plain comparisons, and some functions make much out of little:
 ``repeat('x', 3000000000)`` is a text of three gigabytes. There is a list of those that do not. What nests them cleverly

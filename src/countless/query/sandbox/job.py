@@ -1,4 +1,4 @@
-"""DuckDB in a process of its own, for SQL that users wrote.
+"""The sandbox's child process: DuckDB that runs users' SQL.
 
 A function that makes much out of little cannot be interrupted, but a process can be ended: this one ends itself when a
 statement takes too long, and cannot take more memory than it was given. The file runs alone, without the rest of the

@@ -1,4 +1,4 @@
-"""Where SQL that users wrote is run: DuckDB in processes of their own, with bounds of memory and time.
+"""The sandbox's parent side: starts DuckDB processes for users' SQL and limits their memory and time.
 
 Everything that a user's text makes DuckDB compute goes through here. A :class:`Sandbox` is one such process; it is
 borrowed for some statements, keeps its tables for the next borrower, and is replaced when it was ended.

@@ -1,1 +1,1 @@
-"""A SELECT with aggregates: what the model is asked, and what DuckDB makes of the answers."""
+"""SELECT statements with aggregates: the part that the model answers, and the part that DuckDB computes."""

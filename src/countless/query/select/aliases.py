@@ -1,4 +1,4 @@
-"""Names that a SELECT gives to its columns, and uses in others: ``count(*) AS n, n + n AS m, m + m``."""
+"""Column aliases in a SELECT that other columns use: ``count(*) AS n, n + n AS m, m + m``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outer statement of a query: what DuckDB makes of a small table that has a row for each group."""
+"""The outer statement of a SELECT: DuckDB evaluates it on a small table with one row per group."""
 
 from __future__ import annotations
 

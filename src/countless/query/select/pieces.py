@@ -1,4 +1,4 @@
-"""The parts of a SELECT as they were written: sqlglot writes them anew, but DuckDB names columns by the text."""
+"""The original text of a SELECT's parts, by which DuckDB names columns (sqlglot would rewrite it)."""
 
 from __future__ import annotations
 

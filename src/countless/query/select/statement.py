@@ -1,4 +1,4 @@
-"""A SELECT with aggregates, taken apart: what a model is asked, and what is then made of its answers.
+"""The analysis of a SELECT with aggregates: what the model computes, and what is derived from its answers.
 
 The model is asked for the rows of each group and for how a column's values are spread within them. What stands around
 the aggregates (arithmetic, HAVING, ORDER BY, LIMIT) is left to DuckDB: it runs the *outer* statement, the same SELECT

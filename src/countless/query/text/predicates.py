@@ -1,4 +1,4 @@
-"""What a predicate says of a text column: the strings for which it is true, and those for which it is false."""
+"""Predicates on a text column as languages: the strings for which they are true, and those for which false."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from countless.automata.language import Automaton, Language
 from countless.data.columns.text import TextColumn
 from countless.data.columns.types import TEXT
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError
-from countless.query.domain_evaluation import Dictionary, Truth
+from countless.query.domain_evaluation import DomainTables, Truth
 from countless.query.domain_search import FLIPPED
 from countless.query.sql import written
 from countless.query.text.regex_automata import MOST_CHARACTERS, matching
@@ -54,7 +54,7 @@ ESCAPE = "\ue000"  # of the patterns that are made here
 class Texts:
     """Predicates on text columns. Safe to share by threads."""
 
-    def __init__(self, dictionary: Dictionary) -> None:
+    def __init__(self, dictionary: DomainTables) -> None:
         self.dictionary = dictionary
         self._folded: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
 

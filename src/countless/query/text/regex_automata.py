@@ -1,4 +1,4 @@
-r"""The strings that match a regular expression, as automata.
+r"""Regular expressions as finite automata.
 
 An expression becomes a *program*: a list of instructions, each of which reads a character, asks something of the place
 between two characters, or says where to go on. A state of the automaton is the set of instructions that the text so far
@@ -41,14 +41,14 @@ class Side(Enum):
     OTHER = "another character"
 
 
-class State(NamedTuple):
+class RegexState(NamedTuple):
     """The instructions to go on with, as the bits of a number, and what is before the place."""
 
     instructions: int
     before: Side
 
 
-MATCHED = State(-1, Side.OTHER)  # whatever follows
+MATCHED = RegexState(-1, Side.OTHER)  # whatever follows
 
 
 def matching(script: Script, regex: Regex, members: Members) -> Automaton:
@@ -182,9 +182,9 @@ class _Walk:
         self._whole = whole
         self._reached: dict[tuple[int, Side, Side], int] = {}
         self._steps = 0
-        self.start = State(1, letters.begin)
+        self.start = RegexState(1, letters.begin)
 
-    def after(self, state: State) -> list[State]:
+    def after(self, state: RegexState) -> list[RegexState]:
         """The states after each kind of letter."""
         if state is MATCHED:
             return [MATCHED] * len(self._letters.sides)
@@ -197,17 +197,17 @@ class _Walk:
                 following.append(MATCHED)
             else:
                 instructions = (reached[side] & readers) << 1 | (not self._whole)
-                following.append(State(instructions, side))
+                following.append(RegexState(instructions, side))
         return following
 
-    def accepts(self, state: State) -> bool:
+    def accepts(self, state: RegexState) -> bool:
         """Whether the text may end here."""
         return state is MATCHED or self._has_matched(self._reach(state, Side.NOTHING))
 
     def _has_matched(self, reached: int) -> bool:
         return bool(reached >> self._program.end & 1)
 
-    def _reach(self, state: State, side: Side) -> int:
+    def _reach(self, state: RegexState, side: Side) -> int:
         """The atoms, and perhaps the end, that the state leads to if ``side`` comes after the place."""
         reached, rest = 0, state.instructions
         while rest:

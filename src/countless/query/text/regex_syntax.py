@@ -1,4 +1,4 @@
-r"""Regular expressions as DuckDB reads them (RE2), taken apart.
+r"""A parser of regular expressions in DuckDB's syntax (RE2).
 
 Only what joins characters is read here: groups, alternatives, repetitions, flags and assertions about a place such as
 ``^`` and ``\b``. What stands for one character (an *atom*: ``a``, ``.``, ``[^a-z]``, ``\pL``) stays as it is written,

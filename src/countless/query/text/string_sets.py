@@ -1,4 +1,4 @@
-"""The strings that compare with a text, match a LIKE, or have a length, as automata made by hand."""
+"""Automata of string comparisons, LIKE patterns and length conditions."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from countless_lab.paper.exhibits.base import Exhibit
-from countless_lab.paper.exhibits.likelihoods import Likelihoods
+from countless_lab.paper.exhibits.likelihoods import LikelihoodExhibit
 from countless_lab.paper.exhibits.main import Main
 from countless_lab.paper.exhibits.maskings import Maskings
 from countless_lab.paper.exhibits.sizes import Sizes
 from countless_lab.paper.exhibits.summary import Summary
-from countless_lab.paper.exhibits.text import Text
+from countless_lab.paper.exhibits.text import TextExhibit
 
-_ALL: tuple[Exhibit, ...] = (Summary(), Main(), Likelihoods(), Sizes(), Maskings(), Text())
+_ALL: tuple[Exhibit, ...] = (Summary(), Main(), LikelihoodExhibit(), Sizes(), Maskings(), TextExhibit())
 EXHIBITS = {exhibit.name: exhibit for exhibit in _ALL}
 
 __all__ = ["EXHIBITS", "Exhibit"]

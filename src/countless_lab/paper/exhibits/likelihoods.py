@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Likelihoods(Exhibit):
+class LikelihoodExhibit(Exhibit):
     """Bits per row of rows held out, with nothing masked."""
 
     name = "likelihoods"

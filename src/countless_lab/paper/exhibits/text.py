@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROWS = {"max": "Max error", "p99": "P99 error", "p50": "Median error"}  # in the paper's order
 
 
-class Text(Exhibit):
+class TextExhibit(Exhibit):
     """Errors on random pieces of 3 to 5 characters, with bootstrap deviations."""
 
     name = "text"

@@ -1,1 +1,1 @@
-"""A real PostgreSQL, started for the purpose and gone afterwards, and what its planner expects."""
+"""A baseline: the row estimates of a real PostgreSQL planner, on a temporary server."""

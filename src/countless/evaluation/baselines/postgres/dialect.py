@@ -1,4 +1,4 @@
-"""DuckDB's types and clauses, as PostgreSQL writes them."""
+"""Translation of DuckDB types and clauses to PostgreSQL's dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns belong together: groups for PostgreSQL's extended statistics."""
+"""Groups of correlated columns for PostgreSQL's extended statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL's planner expects a filter to keep, after ANALYZE, with or without extended statistics."""
+"""Row estimates of PostgreSQL's planner after ANALYZE, with or without extended statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from countless.estimator.answers.estimate import Estimate
 from countless.evaluation.baselines.base import Baseline, answered
 from countless.evaluation.baselines.postgres.dialect import internal_name, postgres_type, translate
 from countless.evaluation.baselines.postgres.groups import related_groups
-from countless.evaluation.baselines.postgres.server import Server
+from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
 
 CHUNK = 1 << 20
 EXTENDED_TARGET = 1000
@@ -38,7 +38,7 @@ class LoadedTable:
         self.columns = [(name, kind) for name, kind in chosen if kind is not None]
         self.names = [name for name, _ in self.columns]
         self.tell("starting PostgreSQL")
-        self.server = Server()
+        self.server = PrivatePostgresServer()
         try:
             self._load()
         except BaseException:

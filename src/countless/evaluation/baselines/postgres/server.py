@@ -1,4 +1,4 @@
-"""A private PostgreSQL server in a temporary directory, which goes away with the process that started it."""
+"""A private PostgreSQL server in a temporary directory, which ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ rm -rf "$1"
 """
 
 
-class Server:
+class PrivatePostgresServer:
     """A PostgreSQL server that nobody else can reach: a socket in a directory of its own, and no port.
 
     Strings compare byte by byte, as in DuckDB. Nothing it holds outlives it.
@@ -106,7 +106,7 @@ class Server:
         """Stop the server and remove its directory. It may be done twice."""
         self._stop()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> PrivatePostgresServer:
         return self
 
     def __exit__(self, *_: object) -> None:
