@@ -68,7 +68,7 @@ def test_a_failure_leaves_the_old_file(
         raise KeyboardInterrupt if where == "stopped" else ModelFileError("the disk is full: make room")
 
     if where == "writing":
-        monkeypatch.setattr("countless.store.model_file.put_json", fails)
+        monkeypatch.setattr("countless.store.archive.put_json", fails)
     else:
         monkeypatch.setattr("countless.estimator.updating.update.encoded", fails)
     done = run("update", copied, rows, "--epochs", "1")
