@@ -26,8 +26,8 @@ import numpy as np
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import Source
-from countless.estimator.answers.values import is_numeric
 from countless.estimator.estimator import Estimator
+from countless.query.grids.scale import is_number
 from countless.workload import mixed_clauses
 
 CLASSES = {">=1%": 0.01, "0.1-1%": 0.001, "<0.1%": 0.0}  # of the table's rows, at least
@@ -87,7 +87,7 @@ def statements(schema: Schema, source: Source, count: int, seed: int) -> list[St
     """Random statements about the table."""
     rng = np.random.default_rng(seed)
     keys = [column for column in schema.coded if column.grid is None and column.distinct <= MOST_VALUES]
-    numbers = [column for column in schema.coded if is_numeric(column.type) and column.distinct > 2]
+    numbers = [column for column in schema.coded if is_number(column.type) and column.distinct > 2]
     clauses = mixed_clauses(schema, source, count, seed, FILTERS)
     found = []
     for place, clause in enumerate(clauses):

@@ -30,7 +30,8 @@ from countless.data.columns.schema import Schema
 from countless.data.columns.types import quote_identifier
 from countless.data.encoding.recoding import Recoded, opened
 from countless.data.sources.source import Source
-from countless.estimator.answers.values import Values, is_numeric
+from countless.estimator.answers.values import Values
+from countless.query.grids.scale import is_number
 
 OTHERS = 10_000  # rows that the other methods learn from
 NEIGHBOURS_OF = 2_000  # and of these, rows among which neighbours are sought
@@ -127,7 +128,7 @@ def facts(
     hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in found.items()}
     column = schema.coded[index]
     told: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
-    if is_numeric(column.type):
+    if is_number(column.type):
         numbers = Values(column).means
         told["median_error"] = {
             name: float(np.median(np.abs(numbers[mine[hidden]] - numbers[codes[hidden]])))

@@ -10,7 +10,7 @@ import numpy as np
 
 from countless.arrays import IntArray
 from countless.errors import ModelFileError
-from countless.forms import COLUMNS_NETWORK, NETWORK, TEXT_NETWORK, check_section
+from countless.json_forms import COLUMNS_NETWORK, NETWORK, TEXT_NETWORK, check_section
 
 RESMADE = "resmade"
 

@@ -18,11 +18,11 @@ __all__ = ["run"]
 def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever has a limit goes to files, even a small table."""
     monkeypatch.setattr("countless.data.encoding.memory_limit.CODES_SHARE", 0.0)
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: None)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: None)
 
 
 def test_a_large_table_needs_no_option(run: Run, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: 3 * 10**9)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
     done = run("fit", people, "-o", tmp_path / "m.countless", "--exclude", "id", *FAST)
     assert done.code == 0, done.err
     assert "of the 3GB of memory that the fit may use: it is kept on disk and read from there" in done.err
@@ -59,7 +59,7 @@ def test_ctrl_c_while_the_table_is_read(
     assert "" not in done.err.splitlines()
     assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == [codes.name, "m.countless.run"]
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: 9 * 10**9)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 9 * 10**9)
     done = run("fit", people, "-o", model, "--resume", *FAST)
     assert done.code == 0, done.err
     assert f"going on from {codes}" in done.err

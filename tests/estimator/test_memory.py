@@ -47,7 +47,7 @@ class Heard(Listener):
 def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and windows of some hundred rows; and whatever has a limit goes to files, even a small table."""
     monkeypatch.setattr("countless.data.encoding.memory_limit.CODES_SHARE", 0.0)
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: None)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: None)
     monkeypatch.setattr(Memory, "block", property(lambda memory: 20_000))
     monkeypatch.setattr("countless.data.encoding.out_of_core.LEAST_WINDOW", 700)
 
@@ -121,7 +121,7 @@ class Notices(Heard):
 def test_a_table_too_large_for_the_machine_needs_no_option(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: 3 * 10**9)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
     codes, heard = tmp_path / "codes", Notices()
     found = fit(people, epochs=1, codes=codes, listener=heard, calibrate=False, **SMALL)
     assert codes.is_dir()
@@ -138,7 +138,7 @@ def test_a_table_too_large_for_the_machine_needs_no_option(
 def test_memory_only_lowers_the_bound(
     people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: str, total: int
 ) -> None:
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: 3 * 10**9)
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 3 * 10**9)
     found = fit(people, epochs=1, memory=memory, calibrate=False, **SMALL)
     assert found.report["on_disk"]["memory"] == total * 10**9
     monkeypatch.setattr("countless.data.encoding.memory_limit.CODES_SHARE", 0.5)
@@ -153,7 +153,7 @@ def test_what_was_begun_in_memory_goes_on_in_memory(
     kept: dict[str, Any] = {"checkpoint": tmp_path / "m.checkpoint", "codes": tmp_path / "m.codes", "calibrate": False}
     first = fit(people, epochs=3, listener=Heard(20), **kept, **SMALL)
     assert first.report["interrupted"]
-    monkeypatch.setattr("countless.data.encoding.bounds.available_memory", lambda: 10**9)  # others take it now
+    monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 10**9)  # others take it now
     resumed = fit(people, epochs=3, resume=True, **kept, **SMALL)
     assert resumed.report["epochs"] == 3
     assert "on_disk" not in resumed.report

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from countless.data.columns.text import TextColumn
 from countless.estimator.answers.estimate import format_rows as rows
-from countless.formats import duration, factor, plural, size
+from countless.human_format import duration, factor, plural, size
 
 NARROWEST = 120
 

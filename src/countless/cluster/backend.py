@@ -13,7 +13,7 @@ from countless.cluster.session import AUTO, Cluster
 from countless.cluster.shared import REMEDY, require_shared
 from countless.cluster.training import ClusterTrainer, Workers
 from countless.data.atomic_files import umask
-from countless.data.encoding.bounds import Bounds, bounded
+from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.table import Table
 from countless.data.progress import Events

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from countless.cluster.letters import RunFolder
+from countless.cluster.messages import RunFolder
 from countless.data.encoding.code_files import CodesFolder
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import mapped_table

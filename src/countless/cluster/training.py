@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.cluster.letters import RunFolder
 from countless.cluster.member import WorkerInstructions, work
+from countless.cluster.messages import RunFolder
 from countless.cluster.session import Cluster, ClusterNode
 from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError

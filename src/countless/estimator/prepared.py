@@ -14,10 +14,10 @@ from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, QueryTypeError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
 from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution
-from countless.estimator.answers.distributions import distributions
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.explain import Explanation, explanation
 from countless.estimator.answers.joint import Joint, joint
+from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
 from countless.estimator.rows.sampling import EVERY_ROW, Sample, samples

@@ -16,13 +16,13 @@ from countless.data.columns.structs import is_struct
 from countless.data.columns.types import quote_identifier
 
 
-def join_fields(tree: exp.Expr, schema: Schema) -> exp.Expr:
+def merge_struct_fields(tree: exp.Expr, schema: Schema) -> exp.Expr:
     """``tree`` in which every field of a struct is one column, at the same spot of the text.
 
     >>> from sqlglot import parse_one
     >>> from countless.data.columns.schema import Column
     >>> schema = Schema(9, (Column("address.city", "VARCHAR", ("Oslo",), False),))
-    >>> join_fields(parse_one("address.city = 'Oslo' AND t.age > 3"), schema).sql()
+    >>> merge_struct_fields(parse_one("address.city = 'Oslo' AND t.age > 3"), schema).sql()
     '"address.city" = \\'Oslo\\' AND t.age > 3'
     """
     for node in list(tree.find_all(exp.Column, exp.Dot)):

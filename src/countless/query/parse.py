@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from countless.data.columns.schema import Schema
 from countless.errors import QuerySyntaxError, UnsupportedQueryError
-from countless.query.fields import join_fields
+from countless.query.fields import merge_struct_fields
 from countless.query.sandbox.functions import check_functions
 from countless.query.sql import read_condition, read_statement, tokens_of, written
 
@@ -76,7 +76,7 @@ def parse(clause: str, schema: Schema | None = None, *, parameters: bool = False
         # Blanks keep every character of the condition where it was, so that spans fit the text as written.
         condition = read_condition(" " * skipped + clause[skipped:], clause)
     if schema is not None and "." in clause:
-        condition = join_fields(condition, schema)
+        condition = merge_struct_fields(condition, schema)
     _refuse_torn_shifts(condition, clause)
     _refuse_unsupported(condition, clause, parameters)
     check_functions(clause)

@@ -8,7 +8,7 @@ from typing import Any
 from countless.data.columns.schema import Column, Schema
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.distribution import NUMBERS, Distribution
-from countless.estimator.answers.values import is_numeric
+from countless.query.grids.scale import is_number
 from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import kind_of
 from countless.serve.requests import DistributionRequest
@@ -44,7 +44,7 @@ def searched(schema: Schema, asked: DistributionRequest) -> dict[str, str]:
 
 
 def _bins(column: Column, found: Distribution) -> list[dict[str, Any]]:
-    numeric = is_numeric(column.type)
+    numeric = is_number(column.type)
     lows, highs, *numbers = found.columns
     return [
         {"from": _edge(low, numeric), "to": _edge(high, numeric), **_numbers(each)}

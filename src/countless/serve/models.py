@@ -12,8 +12,8 @@ from countless.data.columns.text import TextColumn
 from countless.data.columns.types import TEXT, TIMES
 from countless.data.sources.location import is_postgres, shown
 from countless.errors import CountlessError, ModelFileError
-from countless.estimator.answers.values import is_numeric
 from countless.estimator.estimator import Estimator
+from countless.query.grids.scale import is_number
 from countless.serve import limits
 from countless.serve.tables import CheckedTable
 
@@ -89,7 +89,7 @@ def kind_of(column: Column | TextColumn) -> str:
     if column.is_text or (column.type == TEXT and column.grid is not None):
         return "text"
     if column.distinct > FEW or column.grid is not None:
-        if is_numeric(column.type):
+        if is_number(column.type):
             return "number"
         if column.type in TIMES:
             return "time"

@@ -12,8 +12,8 @@ from countless._version import __version__
 from countless.data.atomic_files import remove_strays, write_whole
 from countless.data.sources.regular_files import open_regular
 from countless.errors import ModelFileError
-from countless.forms import MANIFEST as MANIFEST_FORM
-from countless.forms import NETWORK, REPORT, SECTION_NAMES, check_section
+from countless.json_forms import MANIFEST as MANIFEST_FORM
+from countless.json_forms import NETWORK, REPORT, SECTION_NAMES, check_section
 from countless.store import archive as members
 from countless.store.sections import Contents, Sections, StoredNetwork, StoredRows, StoredSummary
 from countless.store.tensors import StoredTensors

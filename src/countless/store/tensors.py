@@ -17,7 +17,7 @@ from countless.arrays import Weights
 from countless.errors import ModelFileError
 from countless.options import DTYPES
 
-FLOAT16, FLOAT32 = DTYPES
+FLOAT16, FLOAT32 = "float16", "float32"
 SCALE = ".scale"  # what the name of the scales adds to that of the array
 LARGEST = 127
 

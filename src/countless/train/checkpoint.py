@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from countless.errors import TrainingError
-from countless.formats import size
+from countless.human_format import size
 
 VERSION = 1
 COPIES = 5  # of the weights: the model, the best so far, two moments of each, and the model file at the end

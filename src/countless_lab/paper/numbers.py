@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.formats import number
+from countless.human_format import number
 
 METRICS = {"p50": 50.0, "p99": 99.0, "max": 100.0}
 RESAMPLES = 1_000

@@ -1,4 +1,4 @@
-"""The process of one job of a sweep: ``python cell.py FD``, where FD is its connection to the sweep.
+"""The process of one job of a sweep: ``python child.py FD``, where FD is its connection to the sweep.
 
 It starts fast: until the job is there, nothing is imported but the standard library. When the sweep ends, however it
 ends, the connection breaks, and so does the job.

@@ -9,7 +9,7 @@ from typing import Any
 
 from countless.data.atomic_files import write_bytes
 from countless.errors import DataError
-from countless.formats import duration, factor, size
+from countless.human_format import duration, factor, size
 from countless.sheet import Sheet
 from countless_lab.scoreboard.history import Run, measured_tables, read_runs
 from countless_lab.scoreboard.picture import draw_picture

@@ -13,7 +13,7 @@ from countless.data.columns.printed_values import are_printed, is_type
 from countless.data.columns.text import TextColumn
 from countless.data.columns.types import stored_type
 from countless.errors import ModelFileError
-from countless.forms import SCHEMA, check_section
+from countless.json_forms import SCHEMA, check_section
 
 
 @dataclass(frozen=True)

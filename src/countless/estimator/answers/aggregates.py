@@ -26,6 +26,7 @@ from countless.query.grids.scale import written
 from countless.query.select.outer import GroupTable, Outer
 from countless.query.select.statement import AVERAGE, COUNT, QUANTILES, SUM, Aggregate, Selection, pointing, read_select
 
+DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
 LEAST = 0.5  # rows: groups that hold fewer are left out
 Texts = list[str | None]
 
@@ -301,6 +302,7 @@ def _moment(kind: str, spread: GroupValueDistribution) -> FloatArray:
 
 def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution) -> FloatArray:
     """The variance or its root, of the rows or of what they are a sample of."""
+    assert kind in DEVIATIONS, f"{kind} has no value here"
     if kind.endswith("samp"):
         variances = variances * spread.whole / np.maximum(spread.whole - 1, 1)
     return np.sqrt(variances) if kind.startswith("stddev") else variances

@@ -16,7 +16,7 @@ from countless.arrays import FloatArray
 from countless.data.columns.schema import Column
 from countless.data.columns.types import TEXT, TIMES
 from countless.errors import QueryTypeError
-from countless.estimator.answers.values import Values, is_numeric
+from countless.estimator.answers.values import Values
 from countless.estimator.arguments import whole
 from countless.query.grids.line import Line
 from countless.query.grids.scale import (
@@ -24,6 +24,7 @@ from countless.query.grids.scale import (
     END_OF_TIME,
     PAST_EVERY_DOUBLE,
     Key,
+    is_number,
     month_of,
     scale_of,
     start_of_month,
@@ -59,7 +60,7 @@ class Bins:
 
 def can_be_binned(kind: str) -> bool:
     """Whether values of this type lie on a line that can be cut anywhere."""
-    return is_numeric(kind) or kind in TIMES
+    return is_number(kind) or kind in TIMES
 
 
 def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
@@ -171,7 +172,7 @@ def are_edges(wanted: Any) -> TypeGuard[Sequence[Any]]:
 
 def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
     scale = scale_of(column.type)
-    kind = "DOUBLE" if is_numeric(column.type) else column.type
+    kind = "DOUBLE" if is_number(column.type) else column.type
     try:
         edges = [scale.read(kind, str(edge)) for edge in wanted]
     except ValueError as error:

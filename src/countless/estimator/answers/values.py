@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT
+from countless.data.columns.types import FLOATS, TEXT
 from countless.query.grids.scale import Key, scale_of, written
 
 WHOLE = 0.0, 1.0
-
-
-def is_numeric(kind: str) -> bool:
-    """Whether columns of this type have sums and means."""
-    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
 
 
 @dataclass(frozen=True)

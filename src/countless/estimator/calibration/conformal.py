@@ -19,7 +19,7 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.errors import ModelFileError
 from countless.estimator.calibration.bands import PREDICTED, band
-from countless.forms import CALIBRATION, check_section
+from countless.json_forms import CALIBRATION, check_section
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from countless.data.columns.schema import Schema
-from countless.data.encoding.bounds import Bounds, bounded
 from countless.data.encoding.code_files import is_codes, remove
+from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory, readable
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table, bytes_in_memory, read_schema

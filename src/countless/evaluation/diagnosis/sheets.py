@@ -9,7 +9,7 @@ from countless.evaluation.diagnosis.blame import HALF, Blamed
 from countless.evaluation.diagnosis.diagnosis import Diagnosis
 from countless.evaluation.diagnosis.groups import QUANTILES, Group
 from countless.evaluation.diagnosis.suspects import COLUMN_DEFINITION, PAIR_DEFINITION, Suspect
-from countless.formats import number
+from countless.human_format import number
 from countless.sheet import Sheet, Strong
 
 SHOWN = 12  # suspects of each kind

@@ -13,6 +13,7 @@ from itertools import pairwise
 from sqlglot import Token, TokenType
 
 from countless.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
+from countless.query.select.aggregate_names import AGGREGATES, UNANSWERED
 from countless.query.sql import tokens_of
 
 SYNTAX = """
@@ -40,26 +41,6 @@ DATES = """
     millennium era julian nanosecond epoch_us epoch_ns time_bucket to_weeks to_milliseconds to_microseconds timezone now
     current_date current_time current_timestamp
 """
-# Every aggregate that a model answers, by its names in DuckDB, and what it is called among ours.
-AGGREGATES = {
-    "count": "count",
-    "count_star": "count",
-    "sum": "sum",
-    "avg": "avg",
-    "mean": "avg",
-    "stddev": "stddev_samp",
-    "stddev_samp": "stddev_samp",
-    "stddev_pop": "stddev_pop",
-    "variance": "var_samp",
-    "var_samp": "var_samp",
-    "var_pop": "var_pop",
-    "median": "median",
-    "quantile": "quantile_disc",
-    "quantile_cont": "quantile_cont",
-    "quantile_disc": "quantile_disc",
-    "approx_quantile": "approx_quantile",
-}
-UNANSWERED = "count_if countif min max mode percentile_cont percentile_disc"  # refused later, with what to ask instead
 ALLOWED = frozenset(" ".join((SYNTAX, TYPES, NUMBERS, STRINGS, DATES, *AGGREGATES, UNANSWERED)).split())
 OPERATOR = re.compile(r"[-+*/%<>=!~^|&@#,.:;?()]+")  # anything else before a parenthesis is a name
 LISTS = (TokenType.L_BRACKET, TokenType.L_BRACE)

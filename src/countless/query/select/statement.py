@@ -16,11 +16,12 @@ from sqlglot import exp
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.fields import join_fields
+from countless.query.fields import merge_struct_fields
 from countless.query.grids.scale import is_number
 from countless.query.names import resolve
 from countless.query.parse import span_of
-from countless.query.sandbox.functions import AGGREGATES, check_functions
+from countless.query.sandbox.functions import check_functions
+from countless.query.select.aggregate_names import AGGREGATES
 from countless.query.select.aliases import expanded_size
 from countless.query.select.pieces import Pieces
 from countless.query.sql import read_statement, written
@@ -150,7 +151,7 @@ class _Reading:
         self.sql = sql
         self.schema = schema
         self.statement = self._checked(read_statement(sql))
-        join_fields(self.statement, schema)
+        merge_struct_fields(self.statement, schema)
         self.selected: list[exp.Expr] = self.statement.expressions
         self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
         self.aggregates: dict[Aggregate, int] = {}

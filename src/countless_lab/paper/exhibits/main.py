@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from countless.formats import number
+from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import AnswerSet, Cell

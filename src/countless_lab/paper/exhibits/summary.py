@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from countless.formats import number
+from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from countless.formats import number
+from countless.human_format import number
 from countless_lab.paper.exhibits.base import find, values
 from countless_lab.paper.exhibits.sizes import sizes_of
 from countless_lab.paper.numbers import METRICS, Record

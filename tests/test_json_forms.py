@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless.errors import ModelFileError
-from countless.forms import (
+from countless.json_forms import (
     CALIBRATION,
     MANIFEST,
     REPORT,
