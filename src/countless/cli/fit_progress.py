@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ from countless.workload import WorkloadColumns
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
-FEW_EPOCHS = 3  # a model of fewer is worth a warning
+FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
 HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
 FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
 LONG_TEXT = 100  # characters: a shorter --max-length trains faster
@@ -265,8 +266,18 @@ def require_writable(output: Path) -> None:
 
 
 def hardly_trained(estimator: Estimator) -> bool:
-    """Whether the columns were learned in so few epochs that :data:`HARDLY` should be told."""
-    return bool(estimator.schema.coded) and estimator.report.get("epochs", FEW_EPOCHS) < FEW_EPOCHS
+    """Whether the columns were trained too little, so that :data:`HARDLY` should be shown."""
+    return bool(estimator.schema.coded) and _more_needed(estimator.report) > 1
+
+
+def _more_needed(report: Mapping[str, Any]) -> float:
+    """How many times as long the columns should be trained.
+
+    >>> _more_needed({"epochs": 1.5}), _more_needed({"epochs": 0.1, "rows_seen": 1_500_000})
+    (2.0, 2.0)
+    """
+    epochs, rows = report.get("epochs", FEW_EPOCHS), report.get("rows_seen", 0)
+    return min(FEW_EPOCHS / max(epochs, 1e-6), FEW_ROWS / rows if rows else math.inf)
 
 
 def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
@@ -275,20 +286,21 @@ def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
     named = isinstance(source, str | Path) and "://" not in str(source)  # a URL may hold a password
     again = f"countless fit {source if named else '...'} -o {path} --budget"
     seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
-    warnings = []
+    hints, times_as_long = [], 1.0
     if hardly_trained(estimator):
-        more = budget_for(seconds * FEW_EPOCHS / max(report["epochs"], 1e-6))
-        warnings.append(f"{HARDLY}; train longer: {again} {more}")
+        hints.append((HARDLY, ""))
+        times_as_long = _more_needed(report)
     text = report.get("text")
     if text is not None and text["epochs"] < 1 and text["rows_seen"] < FEW_STRINGS:
         seen, longest = text["rows_seen"], max(column.length for column in schema.texts)
-        enough = min(text["train_rows"], FEW_STRINGS)
-        more = budget_for(seconds * enough / max(seen, 1))
-        names = ", ".join(text["columns"])
-        hint = f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few"
+        times_as_long = max(times_as_long, min(text["train_rows"], FEW_STRINGS) / max(seen, 1))
         shorter = f", or with a --max-length below {longest}" if longest >= LONG_TEXT else ""
-        warnings.append(f"{hint}; train longer: {again} {more}{shorter}")
-    return warnings
+        names = ", ".join(text["columns"])
+        hints.append(
+            (f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few", shorter)
+        )
+    longer = f"train longer: {again} {budget_for(seconds * times_as_long)}"  # the same for both
+    return [f"{hint}; {longer}{shorter}" for hint, shorter in hints]
 
 
 def budget_for(seconds: float) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 EVERY = 0.25  # seconds between two looks
-LEAST_SECONDS, LEAST_DONE = 0.5, 0.002  # of a pass, before its speed is told
+LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is told
 
 
 @dataclass(frozen=True)
