@@ -34,9 +34,7 @@ def test_nothing_is_told_of_networks_that_were_trained_enough() -> None:
 def test_each_network_has_its_own_warning_with_a_command() -> None:
     columns, text = warnings(1.5, 0.01)
     assert columns.startswith("fewer than 3 passes over the table")
-    assert columns.endswith(
-        "train longer: countless fit files.parquet -o files.countless --budget 20m"
-    )  # as much as the text needs
+    assert columns.endswith("train longer: countless fit files.parquet -o files.countless --budget 20m")
     assert text.startswith("the text of path was trained on 70,000 of 7,000,000 strings, too few")
     assert "countless fit files.parquet -o files.countless --budget 20m" in text
     assert text.endswith("or with a --max-length below 130")

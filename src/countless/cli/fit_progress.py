@@ -276,7 +276,7 @@ def _more_needed(report: Mapping[str, Any]) -> float:
     >>> _more_needed({"epochs": 1.5}), _more_needed({"epochs": 0.1, "rows_seen": 1_500_000})
     (2.0, 2.0)
     """
-    epochs, rows = report.get("epochs", FEW_EPOCHS), report.get("rows_seen", 0)
+    epochs, rows = float(report.get("epochs", FEW_EPOCHS)), int(report.get("rows_seen", 0))
     return min(FEW_EPOCHS / max(epochs, 1e-6), FEW_ROWS / rows if rows else math.inf)
 
 
