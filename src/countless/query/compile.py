@@ -83,7 +83,7 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            condition = with_canonical_uuids(clause.condition, self.schema, clause.source)
+            condition = with_canonical_uuids(clause.condition, self.schema)
             descent.survey(condition)
             boxes = cover(descent.formula(condition, Want.TRUE))
             parts = disjoint(boxes)

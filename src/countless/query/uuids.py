@@ -7,8 +7,6 @@ import re
 from sqlglot import exp
 
 from countless.data.columns.schema import Schema
-from countless.errors import QueryTypeError
-from countless.query.parse import span_of
 
 HEXADECIMAL = re.compile(r"[0-9a-f]{32}")
 COMPARISONS = (
@@ -17,25 +15,20 @@ COMPARISONS = (
 )
 
 
-def with_canonical_uuids(condition: exp.Expr, schema: Schema, clause: str | None) -> exp.Expr:
+def with_canonical_uuids(condition: exp.Expr, schema: Schema) -> exp.Expr:
     """``condition`` with each UUID that a UUID column is compared with as DuckDB prints it.
 
-    Raises:
-        QueryTypeError: a UUID column is compared with a string that is no UUID, which is an error in DuckDB, too.
+    Other strings stay as they are, and are compared as strings: a range of prefixes, such as ``u < 'a'``.
     """
     if not schema.uuids:
         return condition
     condition = condition.copy()
     for comparison in list(condition.find_all(*COMPARISONS)):
-        operands = [value for value in comparison.iter_expressions() if isinstance(value, exp.Expr)]
+        operands = list(comparison.iter_expressions())
         if any(_is_uuid_column(operand, schema) for operand in operands):
             for operand in operands:
-                constant = _constant(operand)
-                if constant is not None:
-                    canonical = _canonical(constant)
-                    if canonical is None:
-                        message = f"{constant!r} is no UUID: write it as 32 hexadecimal digits, with or without hyphens"
-                        raise QueryTypeError(message, clause, span_of(comparison, clause))
+                canonical = _canonical(_constant(operand) or "")
+                if canonical is not None:
                     operand.replace(exp.Literal.string(canonical))
     return condition
 

@@ -50,7 +50,7 @@ class CheckedTable:
     def count(self, where: str) -> int:
         """How many rows match ``where``; what a model would refuse is refused with the same error."""
         self._compiler.compile(where)
-        condition = with_canonical_uuids(parse(where, self._schema), self._schema, where)
+        condition = with_canonical_uuids(parse(where, self._schema), self._schema)
         check_condition(condition, where)
         sql = written(condition.transform(_unqualified))
         try:
