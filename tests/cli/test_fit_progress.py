@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from countless.cli.fit_progress import FitView, short_training
+from countless.cli.fit import fit
+from countless.cli.fit_progress import FitView, given_options, short_training
 from countless.data.progress import ScanProgress
 
 
@@ -66,3 +67,12 @@ def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFix
     view.stage("calibrating")
     view.calibrating(50, 400)
     assert "50/400 queries  at most " in capsys.readouterr().out
+
+
+def test_the_command_has_the_options_that_were_given() -> None:
+    given = ["t.parquet", "-o", "m", "--exclude", "id,the note", "--no-summary", "--epochs", "3", "--memory", "2GB"]
+    with fit.make_context("fit", given):
+        assert given_options() == ["--exclude", "id,the note", "--memory", "2000MB", "--no-summary"]
+        (text,) = warnings(20.0, 0.01, length=40)
+    assert "-o files.countless --exclude 'id,the note' --memory 2000MB --no-summary --budget " in text
+    assert given_options() == []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import cache
 
 import pytest
 
-from countless import Estimator, fit
+from countless import Estimator, col, fit
 from countless.data.sources.connection import connect
 from countless.options import Network, TextNetwork
 
@@ -44,6 +45,11 @@ def test_it_means_what_it_means_in_duckdb(where: str, text: bool) -> None:
     assert answer.rows == row[0] if not text else answer.rows == pytest.approx(row[0], abs=600)
     if answer.exact:
         assert answer.rows == row[0]
+
+
+def test_a_uuid_object_is_a_value() -> None:
+    value = uuid.UUID(FIRST)
+    assert model(False).estimate(col("u") == value).rows == model(False).prepare("u = ?")(value).estimate().rows == 30
 
 
 def test_parts_of_a_uuid_are_text() -> None:

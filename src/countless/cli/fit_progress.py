@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import math
+import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
 HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
 FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
+NOT_REPEATED = ("output", "budget", "epochs", "resume")  # options that a longer fit does not take over
 LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 AFTER_TRAINING = ("calibrating",)  # stages
@@ -284,7 +287,8 @@ def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
     """A warning for each network that was trained too little, with a command that mends it."""
     report, schema = estimator.report, estimator.schema
     named = isinstance(source, str | Path) and "://" not in str(source)  # a URL may hold a password
-    again = f"countless fit {source if named else '...'} -o {path} --budget"
+    again = shlex.join(["countless", "fit", str(source), "-o", str(path), *given_options(), "--budget"])
+    again = again if named else f"countless fit ... -o {path} --budget"
     seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
     hints, times_as_long = [], 1.0
     if hardly_trained(estimator):
@@ -301,6 +305,24 @@ def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
         )
     longer = f"train longer: {again} {budget_for(seconds * times_as_long)}"  # the same for both
     return [f"{hint}; {longer}{shorter}" for hint, shorter in hints]
+
+
+def given_options() -> list[str]:
+    """The options that the running ``fit`` was given, for the same command with more time."""
+    context, words = click.get_current_context(silent=True), list[str]()
+    if context is None or context.command.name != "fit":
+        return words
+    for option in context.command.params:
+        name, value = str(option.name), context.params.get(str(option.name))
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not isinstance(option, click.Option) or not given or name in NOT_REPEATED:
+            continue
+        if isinstance(value, bool):
+            words.append(option.opts[0] if value else option.secondary_opts[0])
+        else:
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            words += [option.opts[0], text if name != "memory" else f"{int(text) // 1_000_000}MB"]
+    return words
 
 
 def budget_for(seconds: float) -> str:
@@ -341,7 +363,8 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
         console.print(trained(report), soft_wrap=True)
     if "text" in report:
         console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
-    for warning in short_training(estimator, source, path):
+    # After Ctrl-C the remedy is --resume.
+    for warning in [] if report["interrupted"] else short_training(estimator, source, path):
         console.print(warning, style="yellow", soft_wrap=True)
     for text in estimator.info()["texts"]:
         if text["summary"] and "sampled_rows" in text["summary"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -170,7 +171,7 @@ def col(name: str) -> ColumnReference:
 
 
 def literal(value: Any) -> exp.Expr:
-    """``value`` as SQL: numbers, strings, booleans, dates, timestamps, None; NumPy's scalars too.
+    """``value`` as SQL: numbers, strings, UUIDs, booleans, dates, timestamps, None; NumPy's scalars too.
 
     >>> import datetime
     >>> literal(datetime.date(2020, 1, 31)).sql("duckdb")
@@ -182,8 +183,8 @@ def literal(value: Any) -> exp.Expr:
         return exp.null()
     if isinstance(value, bool):
         return exp.Boolean(this=value)
-    if isinstance(value, str):
-        return exp.Literal.string(value)
+    if isinstance(value, str | uuid.UUID):
+        return exp.Literal.string(str(value))
     if isinstance(value, float):
         return exp.cast(exp.Literal.string(repr(value)), exp.DType.DOUBLE)
     if isinstance(value, int | decimal.Decimal):

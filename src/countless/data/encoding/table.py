@@ -346,7 +346,8 @@ def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str
         match = folded.get(name, folded.get(name.casefold()))
         matches = [match] if match is not None else _fields_of(name, available)
         if not matches:
-            close = difflib.get_close_matches(name, available, 1)
+            structs = dict.fromkeys(column.partition(".")[0] for column in available if "." in column)
+            close = difflib.get_close_matches(name, [*structs, *available], 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(available)}"
             raise OptionError(f'{{{option}}} names an unknown column "{name}": {hint}')
         found.update(matches)
