@@ -1,7 +1,7 @@
 """The record of an unfinished fit's options, kept beside the model file so that the fit can be resumed.
 
 A fit that goes on (``--resume``) must have the options of the one that was stopped, and a model that is finished must
-be of the same table. Both are told from this record, before the table is read.
+be of the same table. This record shows both, before the table is read.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Run:
         try:
             facts = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return  # whoever reads the checkpoint compares what is in there
+            return  # loading the checkpoint compares what it holds
         if told := self._other_options(facts, AFTERWARDS):
             raise TrainingError(
                 f"cannot go on from {' and '.join(map(str, self.left))}: {told}; "
