@@ -286,7 +286,7 @@ class ResourceOptions(Options):
 
 @dataclass(frozen=True)
 class StorageOptions(Options):
-    """What the model file holds beside the network: exact counts, rows for later updates, error bars."""
+    """What the model file holds beside the network: exact counts, evidence rows, error bars."""
 
     heading: ClassVar[str] = "What to store"
 
@@ -297,11 +297,12 @@ class StorageOptions(Options):
         "text, some 600 kB. Short questions become exact, and others better.",
         flag="--summary/--no-summary",
     )
-    keep_rows: int = setting(
-        0,
-        "whole",
-        "Keep so many random rows in the file, whole, for countless update to learn along with new ones.",
-        least=0,
+    evidence: str = setting(
+        "auto",
+        "rows",
+        "Keep so many random rows in the file, whole: 50000, 5%, all or none. They are counted first, and the model "
+        "adds what they cannot tell.  [default: one in ten, 10,000 to 100,000]",
+        metavar="ROWS",
     )
     dtype: str = setting(DTYPES[0], "text", "How numbers are stored; float32 doubles the file.", choices=DTYPES)
     calibrate: bool = setting(True, "switch")
@@ -348,7 +349,7 @@ class FitKeywords(TypedDict, total=False):
     checkpoint: str | os.PathLike[str] | None
     codes: str | os.PathLike[str] | None
     summary: bool
-    keep_rows: int
+    evidence: str | int
     dtype: str
     calibrate: bool
 

@@ -201,6 +201,20 @@ def memory_size(name: str, value: Any) -> int:
 
 
 LEAST_MEMORY = 10**9
+def rows_to_keep(name: str, value: Any) -> str:
+    """A number of rows, a percentage of them, ``all``, ``none`` or ``auto``.
+
+    >>> rows_to_keep("evidence", 50_000), rows_to_keep("evidence", "2.5%"), rows_to_keep("evidence", "All")
+    ('50000', '2.5%', 'all')
+    """
+    given = str(value).strip().lower().replace("_", "").replace(",", "")
+    if not isinstance(value, bool) and (given in ("auto", "all", "none") or given.isdecimal()):
+        return "none" if given.isdecimal() and int(given) == 0 else given
+    if re.fullmatch(r"\d+(\.\d+)?%", given, re.ASCII) and 0 < float(given[:-1]) <= 100:
+        return given
+    raise OptionError(f"{{{name}}} must be a number of rows, a percentage such as 5%, all or none, not {value!r}")
+
+
 CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "whole": whole,
     "number": number,
@@ -213,6 +227,7 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "clauses": clauses,
     "lengths": lengths,
     "memory": memory_size,
+    "rows": rows_to_keep,
 }
 
 

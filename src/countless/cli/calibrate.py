@@ -16,7 +16,7 @@ from countless.data.sources.location import SEPARATOR, shown
 from countless.data.sources.source import require_file
 from countless.errors import TrainingError
 from countless.estimator.estimator import Estimator
-from countless.estimator.fitting.salvage import CALIBRATION, KEPT_ROWS, LACK, missing_parts
+from countless.estimator.fitting.salvage import CALIBRATION, missing_parts
 
 
 @click.command(
@@ -70,8 +70,6 @@ def require_whole(report: dict[str, Any], model: Path, table: str) -> None:
         command = shlex.join(["countless", "calibrate", str(model), table])
         told = f"{model} is written, but it could not be calibrated ({missing[CALIBRATION]})"
         raise TrainingError(f"{told}: until it is, error bars reach from 0 to all rows. To calibrate it: {command}")
-    if KEPT_ROWS in missing:
-        raise TrainingError(f"{model} is written, without its kept rows ({missing[KEPT_ROWS]}): {LACK[KEPT_ROWS]}")
 
 
 def named(source: str, table: str | None = None, query: str | None = None) -> str:

@@ -386,10 +386,10 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
 
 def _holds(estimator: Estimator) -> str:
     """What of the table's values the file tells."""
-    schema, kept = estimator.schema, estimator.info()["kept_rows"]
+    schema, evidence = estimator.schema, estimator.info()["evidence"]
     holds = "it holds every distinct value of the fitted columns"
     less = [("a grid only its knots", any(column.grid for column in schema.coded))]
     less.append(("text only what its model learned", bool(schema.texts)))
     rest = [f"of {what}" for what, so in less if so]
     holds = f"{holds}, but {' and '.join(rest)}" if rest else holds
-    return f"{holds}; and {plural(kept, 'row')} of the table, whole" if kept else holds
+    return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole" if evidence else holds

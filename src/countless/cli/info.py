@@ -84,8 +84,8 @@ def info(model: Path, as_json: bool) -> None:
         console.print(f"training  of {', '.join(text['columns'])}: {show.trained(text)}", soft_wrap=True)
     for entry in training.get("updates", ()):
         console.print(f"update    {_update(entry)}", soft_wrap=True)
-    if facts["kept_rows"]:
-        console.print(f"rows      {facts['kept_rows']:,} rows of the table are kept for updates")
+    if facts["evidence"]:
+        console.print(f"evidence  {facts['evidence']['rows']:,} rows of the table, whole")
     console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)

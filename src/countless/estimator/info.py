@@ -9,7 +9,7 @@ from countless.data.summaries.ngrams import NGrams
 from countless.engine.columns.kernel import compiled
 from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.runtimes import Runtimes
-from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredSummary, ngrams_of
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredRows, StoredSummary, ngrams_of
 
 
 def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[s
         "text_model": sections.networks[TEXT].spec if runtimes.texts else None,
         "counts": _counts_facts(runtimes.counts, sections.summaries.get(PAIRS)),
         "parameters": sum(network.weights.size for network in sections.networks.values()),
-        "kept_rows": len(sections.rows[KEPT]) if KEPT in sections.rows else 0,
+        "evidence": _evidence_facts(sections.rows.get(EVIDENCE)),
         "compiled": compiled() is not None,
     }
 
@@ -66,6 +66,13 @@ def _summary_facts(ngrams: NGrams | None, summary: StoredSummary | None) -> dict
         return None
     facts = {"ngrams": len(ngrams), "threshold": ngrams.threshold, "bytes": summary.bytes}
     return facts if ngrams.sampled is None else {**facts, "sampled_rows": ngrams.sampled}
+
+
+def _evidence_facts(rows: StoredRows | None) -> dict[str, Any] | None:
+    """How many rows of the table are in the file."""
+    if rows is None:
+        return None
+    return {"rows": len(next(iter(rows.arrays.values())).T), "bytes": sum(each.nbytes for each in rows.arrays.values())}
 
 
 def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:

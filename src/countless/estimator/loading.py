@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import AFTER_CHARACTERS
+from countless.data.evidence import EvidenceRows
 from countless.data.summaries.ngrams import NGrams
 from countless.data.summaries.pair_counts import Pairs
 from countless.engine.columns.runtime import Runtime
@@ -19,15 +16,19 @@ from countless.engine.text.runtime import TextRuntime
 from countless.errors import ModelFileError
 from countless.estimator.fitting.model_kinds import runtimes
 from countless.spec import ModelSpec, SharedTextSpec
-from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, ngrams_of
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredNetwork, ngrams_of
 
 
 def made_ready(schema: Schema, sections: Sections) -> Runtimes:
     """The networks and summaries of a table; a :class:`ModelFileError` if the sections do not fit its schema."""
-    for rows in sections.rows.values():
-        _check_rows(schema, rows)
     columns, texts = _columns_runtimes(schema, sections), _text_runtimes(schema, sections)
     return Runtimes(columns, texts, _ngrams(schema, sections), _counts(schema, sections))
+
+
+def evidence_of(schema: Schema, sections: Sections) -> EvidenceRows | None:
+    """The rows of the table that the file holds, if it holds any."""
+    stored = sections.rows.get(EVIDENCE)
+    return None if stored is None else EvidenceRows.from_arrays(stored.arrays, schema)
 
 
 def _columns_runtimes(schema: Schema, sections: Sections) -> tuple[Runtime[Any], ...]:
@@ -70,34 +71,6 @@ def _counts(schema: Schema, sections: Sections) -> Counts | None:
         return None
     pairs = Pairs.from_arrays(summary.arrays, schema)
     return Counts(pairs, [schema.positions(index) for index in range(len(schema.coded))])
-
-
-def _check_rows(schema: Schema, rows: StoredRows) -> None:
-    """Rows that are kept for updates must have symbols of the columns' positions and of every text."""
-    count, arrays = rows.symbols.shape[:1], rows.arrays()
-    expected: dict[str, tuple[int, ...]] = {"symbols": (*count, len(schema.sizes))}
-    for index, column in enumerate(schema.texts):
-        expected |= {f"text-{index}": (*count, column.length + 1), f"lengths-{index}": count}
-    for name, shape in expected.items():
-        if name not in arrays or arrays[name].shape != shape or arrays[name].dtype.kind not in "iu":
-            raise _bad_rows(name)
-    if not _below(arrays["symbols"], np.array(schema.sizes, dtype=np.int64)):
-        raise _bad_rows("symbols")
-    for index, column in enumerate(schema.texts):
-        if not _below(arrays[f"text-{index}"], len(column.characters) + AFTER_CHARACTERS):
-            raise _bad_rows(f"text-{index}")
-        if not _below(arrays[f"lengths-{index}"], column.length + 2, least=1):
-            raise _bad_rows(f"lengths-{index}")
-
-
-def _below(numbers: NDArray[Any], ends: Any, least: int = 0) -> bool:
-    return bool(((numbers >= least) & (numbers < ends)).all())
-
-
-def _bad_rows(name: str) -> ModelFileError:
-    return ModelFileError(
-        f"the model file is damaged: its kept rows ({name}) do not fit its schema; copy it again or fit it anew"
-    )
 
 
 def _network(sections: Sections, name: str) -> StoredNetwork:

@@ -5,7 +5,7 @@
 ``schema.json``                  rows, columns with every distinct value or a grid, columns left out
 ``networks/<name>.json``         a network's spec; ``networks/<name>.safetensors`` its weights
 ``summaries/<name>.safetensors`` exact counts: of values and pairs of values, or of n-grams
-``rows/<name>.safetensors``      rows of the table that are kept for updates
+``rows/<name>.safetensors``      random rows of the table, as evidence
 ``calibration.json``             queries with their true counts
 ``report.json``                  how training went
 ================================ =================================================================
@@ -17,7 +17,7 @@ what a member unpacks to is bounded before it is read.
 from countless.store.model_file import FORMAT, from_bytes, is_model, read, to_bytes, write
 from countless.store.sections import (
     COLUMNS,
-    KEPT,
+    EVIDENCE,
     PAIRS,
     TEXT,
     Contents,
@@ -31,8 +31,8 @@ from countless.store.tensors import StoredTensors
 
 __all__ = [
     "COLUMNS",
+    "EVIDENCE",
     "FORMAT",
-    "KEPT",
     "PAIRS",
     "TEXT",
     "Contents",

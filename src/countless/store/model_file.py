@@ -92,7 +92,7 @@ def _write_archive(file: Any, contents: Contents) -> None:
         for name, summary in sorted(sections.summaries.items()):
             members.put_arrays(archive, f"summaries/{name}.safetensors", summary.arrays)
         for name, rows in sorted(sections.rows.items()):
-            members.put_arrays(archive, f"rows/{name}.safetensors", rows.arrays())
+            members.put_arrays(archive, f"rows/{name}.safetensors", rows.arrays)
         members.put_json(archive, "calibration.json", contents.calibration)
         members.put_json(archive, "report.json", contents.report)
 
@@ -126,7 +126,7 @@ def _read_sections(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> Sectio
         check_section(f"networks/{name}.json", NETWORK, spec)
         networks[name] = StoredNetwork(spec, StoredTensors(arrays("networks", name)))
     summaries = {name: StoredSummary(arrays("summaries", name)) for name in dict.fromkeys(manifest["summaries"])}
-    rows = {name: StoredRows.from_arrays(arrays("rows", name)) for name in dict.fromkeys(manifest["rows"])}
+    rows = {name: StoredRows(arrays("rows", name)) for name in dict.fromkeys(manifest["rows"])}
     return Sections(networks, summaries, rows)
 
 

@@ -9,13 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from countless._version import __version__
-from countless.data.columns.text import Strings
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store.tensors import StoredTensors
 
 COLUMNS, TEXT = "columns", "text"  # the networks: one of all columns, one of all text columns
 PAIRS = "pairs"  # the summary of columns; each text column has one called ngrams_of(index)
-KEPT = "kept"  # rows that updates learn along with new ones
+EVIDENCE = "evidence"  # random rows of the table
 
 
 def ngrams_of(index: int) -> str:
@@ -52,27 +51,9 @@ class StoredSummary:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Rows of the table: ``symbols`` (rows, positions), and the strings of each text column."""
+    """Rows of the table, as :class:`.EvidenceRows` packs them."""
 
-    symbols: NDArray[Any]
-    strings: tuple[Strings, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.symbols)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The rows as arrays by name."""
-        found: dict[str, NDArray[Any]] = {"symbols": self.symbols}
-        for index, strings in enumerate(self.strings):
-            found |= {f"text-{index}": strings.symbols, f"lengths-{index}": strings.lengths}
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> StoredRows:
-        """The rows that :meth:`arrays` wrote; a LookupError if one is missing."""
-        texts = range(sum(name.startswith("text-") for name in arrays))
-        strings = (Strings(arrays[f"text-{index}"], arrays[f"lengths-{index}"]) for index in texts)
-        return cls(arrays["symbols"], tuple(strings))
+    arrays: Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,7 @@ class _Case:
             network=NETWORK,
             epochs=EPOCHS,
             budget=BUDGET,
-            keep_rows=3,
+            evidence=3,
             seed=self.table.seed % 2**31,
         )
 

@@ -3,9 +3,11 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include "views.h"
+
+#include "evidence.h"
 #include "text_module.h"
 #include "trace.h"
-#include "views.h"
 #include "walk.h"
 
 typedef struct {
@@ -331,6 +333,7 @@ static PyMethodDef METHODS[] = {
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
+    {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
     {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shifts, starts) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},

@@ -12,6 +12,7 @@ import numpy as np
 from countless.data.columns.schema import Schema
 from countless.data.encoding.column_blame import ColumnBlame
 from countless.data.encoding.table import EXCLUDED, bytes_in_memory
+from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.source import Source
@@ -21,10 +22,9 @@ from countless.estimator.fitting.backends import backend_of
 from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.fitting.preflight import preflight
-from countless.estimator.fitting.salvage import CALIBRATION, KEPT_ROWS, Salvage
+from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.fitting.stage_times import StageTimer
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
-from countless.estimator.updating.replay import kept_rows, rows_of
 from countless.options import (
     FitKeywords,
     FitOptions,
@@ -35,7 +35,7 @@ from countless.options import (
     TextNetwork,
     TrainingOptions,
 )
-from countless.store import KEPT
+from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
 from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
@@ -132,7 +132,9 @@ def fit(
     ``shared`` is a folder that all its machines see; by default that of the checkpoint. ``memory`` is that of a worker.
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
-    ``keep_rows`` of the table's rows are kept in it besides, whole, for :meth:`Estimator.update`; by default none.
+    They also hold ``evidence``: random rows of the table, whole. A question is counted in them first, and the model
+    adds what they cannot tell. By default it is one row in ten, at least 10,000 and at most 100,000; or a number of
+    rows, a percentage such as ``"5%"``, ``"all"`` or ``"none"``.
     """
     began = time.monotonic()
     options = FitOptions.of(
@@ -167,6 +169,11 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             learned = backend.encode(source, reading, seed, listener)
         schema = learned.schema
         listener.table(schema)
+        rows = {}
+        if count := evidence_rows(storage.evidence, schema.rows):
+            listener.stage("drawing evidence rows")
+            drawn = EvidenceRows.drawn(source, schema, count, seed)
+            rows[EVIDENCE] = StoredRows(drawn.arrays(schema))
         if storage.calibrate:
             preflight(source, schema)
         asked = None
@@ -178,11 +185,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         report[TABLE] = digest
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
-        if storage.keep_rows:
-            with Salvage(KEPT_ROWS, report, listener):
-                kept = kept_rows(rows_of(learned.sampled(storage.keep_rows, seed)), storage.keep_rows, seed)
-                found = replace(found, rows={KEPT: kept})
-        fitted = Estimator(schema, found, report=report)
+        fitted = Estimator(schema, replace(found, rows=rows), report=report)
         if storage.calibrate:
             stopped = "stopped early, calibrating before the model is kept"
             listener.stage(stopped if report["interrupted"] else "calibrating")

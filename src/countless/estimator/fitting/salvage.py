@@ -10,10 +10,9 @@ from countless.estimator.fitting.learning import Listener
 logger = logging.getLogger(__name__)
 
 MISSING = "missing"  # in a report: the parts that a model lacks, and why
-CALIBRATION, KEPT_ROWS = "calibration", "kept rows"
+CALIBRATION = "calibration"
 LACK = {
     CALIBRATION: "without a calibration the error bars of estimates reach from 0 to all rows; calibrate adds it",
-    KEPT_ROWS: "no rows are kept in the model; an update learns along with rows that the model draws",
 }
 
 

@@ -17,11 +17,11 @@ from countless.data.summaries.ngrams import NGrams, count_ngrams
 from countless.engine.runtimes import Runtimes
 from countless.estimator.fitting.learning import Listener, training_on_text
 from countless.estimator.fitting.model_kinds import KINDS
-from countless.estimator.updating.replay import Old, from_file, kept_rows, matrix_of, mixed, rows_of
+from countless.estimator.updating.replay import Old, matrix_of, mixed, rows_of
 from countless.estimator.updating.weight_inheritance import Heritage, heritages, inherited, inherited_context
 from countless.options import UpdateOptions
 from countless.spec import ModelSpec, SharedTextSpec
-from countless.store import COLUMNS, KEPT, PAIRS, TEXT, Sections, StoredNetwork, StoredRows, StoredSummary, ngrams_of
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
 from countless.train.options import LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ class Relearner:
             self._learn_texts()
         for index in range(len(self.growth.schema.texts)):
             self._count_ngrams(index)
-        rows = {KEPT: self._kept_rows(self.stored.rows[KEPT])} if KEPT in self.stored.rows else {}
-        return Sections(self.networks, self.summaries, rows), self.told
+        return Sections(self.networks, self.summaries), self.told
 
     @cached_property
     def _rng(self) -> np.random.Generator:
@@ -176,12 +175,6 @@ class Relearner:
         summary = self.runtimes.summaries[index]
         assert summary is not None
         return added_ngrams(summary, new)
-
-    def _kept_rows(self, before: StoredRows) -> StoredRows:
-        """As many rows as were kept before, of the old ones among these and of the new ones."""
-        count = len(before)
-        some = mixed(from_file(self.growth, before), rows_of(self.new), self.growth.old.rows, count, self._rng)
-        return kept_rows(some, count, self.effort.seed)
 
     def _learned(
         self, task: Task, options: TrainOptions, before: StoredNetwork

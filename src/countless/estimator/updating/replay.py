@@ -15,11 +15,11 @@ from countless.data.columns.schema import Schema
 from countless.data.columns.text import Strings, encode
 from countless.data.encoding.schema_growth import Growth, conformed, encoded
 from countless.data.encoding.table import Table
+from countless.data.evidence import EvidenceRows
 from countless.data.sources.source import Source
 from countless.engine.distributions.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import Drawn, sample_each
-from countless.store import StoredRows
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
@@ -89,17 +89,9 @@ def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
     return rows_of(encoded(conformed(source, growth.schema), growth.schema))
 
 
-def kept_rows(rows: Old, count: int, seed: int) -> StoredRows:
-    """A random sample of so many rows, for the model file."""
-    places = np.random.default_rng(seed).permutation(len(rows))[:count]
-    some = rows.chosen(np.sort(places))
-    return StoredRows(_small(some.symbols), some.strings)
-
-
-def from_file(growth: Growth, kept: StoredRows) -> Old:
-    """The rows that are kept in the model file, with the new codes."""
-    symbols = kept.symbols.astype(np.int64)
-    return Old(growth.moved(symbols) if growth.old.columns else symbols, kept.strings)
+def from_evidence(growth: Growth, rows: EvidenceRows) -> Old:
+    """The evidence rows of the model file, with the new codes."""
+    return rows_of(encoded(conformed(rows.source(), growth.schema), growth.schema))
 
 
 def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator) -> Old:
@@ -136,7 +128,3 @@ def _text(value: Drawn, length: int) -> str | None:
     if value.text is None or not value.cut:
         return value.text
     return value.text[:length].ljust(length + 1, CUT_MARK)
-
-
-def _small(symbols: IntArray) -> NDArray[Any]:
-    return symbols.astype(np.min_scalar_type(int(symbols.max(initial=0))))

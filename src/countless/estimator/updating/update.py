@@ -18,13 +18,14 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import TABLE, LoggingListener
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
+from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
-from countless.estimator.updating.replay import Old, drawn, from_file, from_table
+from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
 from countless.spec import RESMADE, ModelSpec
-from countless.store import COLUMNS, KEPT, Sections
+from countless.store import COLUMNS, EVIDENCE, Sections
 from countless.train import require_torch
 
-FROM_MODEL, FROM_FILE = "model", "kept"  # where old rows come from, unless from a table
+FROM_MODEL, FROM_FILE = "model", "evidence"  # where old rows come from, unless from a table
 DRAWING = 0.2  # of the time to train, for drawing
 MOST_DRAWN, MOST_STRINGS = 200_000, 20_000  # old rows that are drawn from the model; of a table with text
 
@@ -109,11 +110,12 @@ def _replayed(
 ) -> tuple[Old, str]:
     """Old rows, and where they come from: by default those that the file keeps, or else the model itself."""
     if replay is None:
-        replay = FROM_FILE if KEPT in sections.rows else FROM_MODEL
+        replay = FROM_FILE if EVIDENCE in sections.rows else FROM_MODEL
     if isinstance(replay, str) and replay == FROM_FILE:
-        if KEPT not in sections.rows:
-            raise DataError("the model file keeps no rows (fit --keep-rows): replay those of the model, or a table")
-        return from_file(growth, sections.rows[KEPT]), FROM_FILE
+        rows = evidence_of(growth.old, sections)
+        if rows is None:
+            raise DataError("the model file has no evidence rows (fit --evidence): replay the model's, or a table's")
+        return from_evidence(growth, rows), FROM_FILE
     if isinstance(replay, str) and replay == FROM_MODEL:
         listener.stage("drawing old rows from the model")
         most = MOST_STRINGS if growth.schema.texts else MOST_DRAWN

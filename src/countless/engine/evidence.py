@@ -1,0 +1,56 @@
+"""Counting of evidence: the sampled rows that have an allowed code in every column that is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import BoolArray
+from countless.engine.columns.kernel import compiled
+
+CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
+
+
+class CodedRows:
+    """Rows as one array of codes for each column; ``sizes`` has how many codes each column has."""
+
+    def __init__(self, codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
+        if any(int(own.max(initial=0)) >= size for own, size in zip(codes, sizes, strict=True)):
+            raise ValueError("a row has a code that its column does not have")
+        self._codes = tuple(np.ascontiguousarray(own) for own in codes)
+        self._sizes = tuple(sizes)
+        self.rows = len(codes[0])
+        self._module = compiled()
+
+    def count(self, sets: Sequence[CodeSet]) -> int:
+        """How many rows are in every one of ``sets``."""
+        if self._module is None:
+            return int(np.count_nonzero(self.marks(sets)))
+        found: int = self._module.evidence(self._arrays(sets), self.rows, None)
+        return found
+
+    def marks(self, sets: Sequence[CodeSet]) -> BoolArray:
+        """Which rows are in every one of ``sets``."""
+        if self._module is None:
+            return self.marks_by_numpy(sets)
+        marks: BoolArray = np.empty(self.rows, dtype=np.bool_)
+        self._module.evidence(self._arrays(sets), self.rows, marks)
+        return marks
+
+    def marks_by_numpy(self, sets: Sequence[CodeSet]) -> BoolArray:
+        """The same, without the compiled module."""
+        marks: BoolArray = np.ones(self.rows, dtype=np.bool_)
+        for column, allowed in sets:
+            marks &= allowed[self._codes[column]]
+        return marks
+
+    def _arrays(self, sets: Sequence[CodeSet]) -> list[tuple[NDArray[Any], BoolArray]]:
+        """What the compiled module reads. It trusts that every code has its place."""
+        for column, allowed in sets:
+            if len(allowed) != self._sizes[column]:
+                raise ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")
+        by_share = sorted(sets, key=lambda one: np.count_nonzero(one[1]) / len(one[1]))  # most rows drop out early
+        return [(self._codes[column], allowed) for column, allowed in by_share]

@@ -1,0 +1,123 @@
+/* Counting of coded rows: how many have an allowed code in every column that is asked about. */
+#ifndef COUNTLESS_EVIDENCE_H
+#define COUNTLESS_EVIDENCE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "arithmetic.h"
+
+#define BLOCK 2048  /* rows whose marks stay in the fastest memory */
+#define MOST_RUNS 4 /* of allowed codes; a set of more is looked up, code by code */
+
+typedef struct {
+    const void *codes; /* one for each row */
+    int width;         /* bytes of a code: 1, 2 or 4 */
+    const uint8_t *allowed;
+    int runs; /* of neighbouring allowed codes, or 0 if they are too many */
+    uint32_t low[MOST_RUNS], span[MOST_RUNS];
+} CodeSet;
+
+static void find_runs(CodeSet *set, Py_ssize_t size) {
+    set->runs = 0;
+    for (Py_ssize_t code = 0; code < size; code++) {
+        if (!set->allowed[code]) continue;
+        Py_ssize_t low = code;
+        while (code < size && set->allowed[code]) code++;
+        if (set->runs == MOST_RUNS) {
+            set->runs = 0;
+            return;
+        }
+        set->low[set->runs] = (uint32_t)low;
+        set->span[set->runs++] = (uint32_t)(code - low - 1);
+    }
+}
+
+#define MARK(TYPE)                                                                                   \
+    do {                                                                                             \
+        const TYPE *code = (const TYPE *)set->codes + first;                                         \
+        TYPE low = (TYPE)set->low[0], span = (TYPE)set->span[0];                                     \
+        if (set->runs == 1) {                                                                        \
+            for (int i = 0; i < rows; i++) mark[i] &= (TYPE)(code[i] - low) <= span;                 \
+        } else if (set->runs) {                                                                      \
+            memset(some, 0, rows);                                                                   \
+            for (int r = 0; r < set->runs; r++) {                                                    \
+                low = (TYPE)set->low[r], span = (TYPE)set->span[r];                                  \
+                for (int i = 0; i < rows; i++) some[i] |= (TYPE)(code[i] - low) <= span;             \
+            }                                                                                        \
+            for (int i = 0; i < rows; i++) mark[i] &= some[i];                                       \
+        } else {                                                                                     \
+            for (int i = 0; i < rows; i++) mark[i] &= set->allowed[code[i]];                         \
+        }                                                                                            \
+    } while (0)
+
+/* How many of the rows from `first` on, at most BLOCK, are in every set; mark tells which. */
+FAST static int count_block(const CodeSet *sets, int count, Py_ssize_t first, int rows, uint8_t *restrict mark) {
+    uint8_t some[BLOCK];
+    int left = rows;
+    memset(mark, 1, rows);
+    for (int s = 0; s < count && left; s++) {
+        const CodeSet *set = &sets[s];
+        if (set->width == 1)
+            MARK(uint8_t);
+        else if (set->width == 2)
+            MARK(uint16_t);
+        else
+            MARK(uint32_t);
+        left = 0;
+        for (int i = 0; i < rows; i++) left += mark[i];
+    }
+    return left;
+}
+
+/* One set from its pair of arrays; its two buffers go to views. An empty set has no runs and nothing allowed. */
+static int read_set(PyObject *pair, Py_ssize_t rows, CodeSet *set, Py_buffer *views, int *held) {
+    PyObject *codes, *allowed;
+    if (!PyArg_ParseTuple(pair, "OO", &codes, &allowed) || !view_of(codes, &views[*held], "BHI", rows)) return 0;
+    set->codes = views[*held].buf;
+    set->width = (int)views[(*held)++].itemsize;
+    if (!view_of(allowed, &views[*held], "?B", -1)) return 0;
+    set->allowed = views[*held].buf;
+    find_runs(set, views[(*held)++].len);
+    return 1;
+}
+
+static PyObject *evidence_count(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *list, *out, *found = NULL;
+    Py_ssize_t rows, total = 0;
+    if (!PyArg_ParseTuple(args, "OnO", &list, &rows, &out)) return NULL;
+    if (!PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "sets are a list of pairs: codes, and which are allowed");
+        return NULL;
+    }
+    int count = (int)PyList_Size(list), held = 0, sound = 1, marked = out != Py_None;
+    CodeSet *sets = calloc(count + 1, sizeof(CodeSet));
+    Py_buffer *views = calloc(2 * (size_t)count + 1, sizeof(Py_buffer)), marks;
+    if (!sets || !views) {
+        PyErr_NoMemory();
+        sound = 0;
+    }
+    for (int s = 0; sound && s < count; s++) sound = read_set(PyList_GetItem(list, s), rows, &sets[s], views, &held);
+    if (sound && marked) sound = marked = view_of_output(out, &marks, "?B", rows);
+    if (sound) {
+        uint8_t own[BLOCK];
+        Py_BEGIN_ALLOW_THREADS;
+        for (Py_ssize_t first = 0; first < rows; first += BLOCK) {
+            int some = rows - first < BLOCK ? (int)(rows - first) : BLOCK;
+            int left = count_block(sets, count, first, some, own);
+            total += left;
+            if (marked && left) memcpy((uint8_t *)marks.buf + first, own, some);
+            if (marked && !left) memset((uint8_t *)marks.buf + first, 0, some);
+        }
+        Py_END_ALLOW_THREADS;
+        found = PyLong_FromSsize_t(total);
+        if (marked) PyBuffer_Release(&marks);
+    }
+    for (int v = 0; v < held; v++) PyBuffer_Release(&views[v]);
+    free(views);
+    free(sets);
+    return found;
+}
+
+#endif
