@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.arrays import BoolArray
 from countless.data.columns.discovery import Scans
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
@@ -95,6 +96,20 @@ class EvidenceRows:
         if len({len(own) for own in codes}) != 1 or not 0 < len(codes[0]) <= table.rows:
             raise ModelFileError("the model file is damaged: its evidence rows have several lengths; fit it again")
         return cls(replace(table, rows=len(codes[0]), columns=tuple(columns)), tuple(codes))
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The evidence ``rows``, and ``marks`` of those that satisfy a condition; ``count`` is how many these are."""
+
+    rows: EvidenceRows
+    marks: BoolArray
+    count: int
+
+    @classmethod
+    def of(cls, rows: EvidenceRows, marks: BoolArray) -> Hits:
+        """The rows that are marked."""
+        return cls(rows, marks, int(np.count_nonzero(marks)))
 
 
 def has_codes(column: Any) -> bool:
