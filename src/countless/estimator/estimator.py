@@ -113,6 +113,13 @@ class Estimator:
         found = self._densities(clauses, MODEL_METHOD, None)
         return known_queries(found, truths, self.rows, self._model.evidence)
 
+    def can_model(self, where: str) -> bool:
+        """Whether the model has an answer to ``where``, evidence rows or not."""
+        try:
+            return not self._compiler.compile(where).beyond
+        except CountlessError:
+            return False
+
     @property
     def rows(self) -> int:
         """Rows of the table."""
