@@ -232,6 +232,10 @@ class Estimator:
             for answer in found
         ]
 
+    def estimate_by_model(self, where: Where) -> Estimate:
+        """The number of rows that ``where`` keeps by the model alone, without evidence rows."""
+        return self.estimate(where, method=MODEL_METHOD)
+
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
         return self.prepare(where).explain(method=method, particles=particles)
