@@ -28,7 +28,7 @@ from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.info import held_facts, without_history
-from countless.estimator.loading import made_ready
+from countless.estimator.loading import evidence_of, made_ready
 from countless.estimator.plugins import load_plugins
 from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
 from countless.estimator.rows.anomalies import anomalies
@@ -64,6 +64,7 @@ class Estimator:
         self.library = library
         self._sections = sections
         self._runtimes = made_ready(schema, sections)
+        self._evidence = evidence_of(schema, sections)
         self._compiler = Compiler(schema)
         self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
@@ -311,10 +312,11 @@ class Estimator:
         """The estimator of a table that got these ``rows`` more; this one stays as it is.
 
         ``rows`` are only the new ones, with every column of the model; other columns are passed over. They are learned
-        along with old rows, in the shares that both have in the table, so that these are not forgotten: rows that the
-        model itself draws (``replay="model"``), those that its file keeps (``"kept"``, the default where there are
-        any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
-        fit's time. Ctrl-C ends training early and keeps the best so far.
+        along with old rows, in the shares that both have in the table, so that these are not forgotten: the
+        evidence rows of its file (``replay="evidence"``, the default where there are any), rows that the model itself
+        draws (``"model"``), or the old table. Evidence rows stay a uniform sample of the table. What is counted exactly
+        stays exact. ``budget`` (seconds) is by default an eighth of the fit's time. Ctrl-C ends training early and
+        keeps the best so far.
         """
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update
