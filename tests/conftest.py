@@ -43,7 +43,9 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def estimator(people: Path) -> Estimator:
     """A small model of the people, without their key."""
-    return fit(people, exclude="id", epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16))
+    return fit(
+        people, exclude="id", epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16), evidence="none"
+    )
 
 
 @pytest.fixture(scope="session")

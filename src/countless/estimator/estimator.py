@@ -339,10 +339,11 @@ class Estimator:
         """The estimator of a table that got these ``rows`` more; this one stays as it is.
 
         ``rows`` are only the new ones, with every column of the model; other columns are passed over. They are learned
-        along with old rows, in the shares that both have in the table, so that these are not forgotten: rows that the
-        model itself draws (``replay="model"``), those that its file keeps (``"kept"``, the default where there are
-        any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
-        fit's time. Ctrl-C ends training early and keeps the best so far.
+        along with old rows, in the shares that both have in the table, so that these are not forgotten: the
+        evidence rows of its file (``replay="evidence"``, the default where there are any), rows that the model itself
+        draws (``"model"``), or the old table. Evidence rows stay a uniform sample of the table. What is counted exactly
+        stays exact. ``budget`` (seconds) is by default an eighth of the fit's time. Ctrl-C ends training early and
+        keeps the best so far.
         """
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update

@@ -187,6 +187,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
+        report[EVIDENCE] = storage.evidence
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)
