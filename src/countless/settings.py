@@ -201,6 +201,8 @@ def memory_size(name: str, value: Any) -> int:
 
 
 LEAST_MEMORY = 10**9
+
+
 def rows_to_keep(name: str, value: Any) -> str:
     """A number of rows, a percentage of them, ``all``, ``none`` or ``auto``.
 

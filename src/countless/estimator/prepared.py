@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from countless.data.columns.schema import Schema
+from countless.data.evidence import Hits
 from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
@@ -106,6 +107,11 @@ class PreparedQuestion:
         """How many rows the condition keeps, by the default method."""
         return self.estimate()
 
+    @property
+    def evidence(self) -> Hits | None:
+        """The evidence rows that the condition keeps; None if the model has none."""
+        return None
+
     def estimate(
         self,
         *,
@@ -139,7 +145,10 @@ class PreparedQuestion:
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
         groups = len(places) if groups is None else groups
-        return joint(self._model.schema, self._runtimes, region, total, places, groups, self._model.seed)
+        model = self._model
+        return joint(
+            model.schema, self._runtimes, region, total, places, groups, model.seed, self.evidence, model.calibration
+        )
 
     def distribution(
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
@@ -153,7 +162,9 @@ class PreparedQuestion:
         """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
         model, region, total = self._model, self.question.region, self.total
         places = self._places(columns)
-        return distributions(model.schema, self._runtimes, region, total, places, model.calibration, bins, model.seed)
+        return distributions(
+            model.schema, self._runtimes, region, total, places, model.calibration, bins, model.seed, self.evidence
+        )
 
     def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
         """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
