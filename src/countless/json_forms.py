@@ -233,8 +233,12 @@ _QUERIES: dict[str, Form] = {
     "filters": Whole(),
     "single": Whole(),
     "union": Whole(0, 1),
+    "vague": Whole(0, 1),
+    "hits": COUNT,
 }
-CALIBRATION = Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for name, form in _QUERIES.items()}})
+CALIBRATION = Record(
+    {"level": Number(1e-9, 1 - 1e-9), "tail": Number(0, 0.5), **{name: ListOf(form) for name, form in _QUERIES.items()}}
+)
 
 _BITS = OrNull(Number(finite=False))  # of a training that diverged
 _OPTIONS = Record(

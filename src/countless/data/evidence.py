@@ -106,11 +106,16 @@ class EvidenceRows:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The evidence rows that a condition keeps: ``marks`` tells which of all ``rows`` they are, ``count`` how many."""
+    """The evidence ``rows``, and ``marks`` of those that satisfy a condition; ``count`` is how many these are."""
 
     rows: EvidenceRows
     marks: BoolArray
     count: int
+
+    @classmethod
+    def of(cls, rows: EvidenceRows, marks: BoolArray) -> Hits:
+        """The rows that are marked."""
+        return cls(rows, marks, int(np.count_nonzero(marks)))
 
     def codes(self, index: int) -> IntArray:
         """The code of each hit in the column at ``index``."""

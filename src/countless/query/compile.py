@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 from sqlglot import exp
 
+from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import NAMELESS, TextColumn
+from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.boxes import CodeBox, cover, disjoint
+from countless.query.conjuncts import conjuncts
 from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
+from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.grids.survey import Lines, Survey
 from countless.query.names import resolve
@@ -47,6 +52,8 @@ class Question:
     """A clause that has been understood: its text, its region, and what it was made from.
 
     It is not ``certain`` if something was judged by a grid's knots, letters nobody knows, or the sign of a zero.
+    ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
+    region is that of all others.
     """
 
     where: str
@@ -54,6 +61,8 @@ class Question:
     certain: bool = True
     condition: exp.Expr | None = None
     details: tuple[Callable[[], Comparison], ...] = ()
+    beyond: tuple[str, ...] = ()
+    among: BoolArray | None = field(default=None, compare=False)
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -62,10 +71,11 @@ class Question:
 
 
 class Compiler:
-    """Turns clauses about one table into regions. Safe to share by threads."""
+    """Turns clauses about one table into regions, and judges them on its evidence rows. Safe to share by threads."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None) -> None:
         self.schema = schema
+        self.evidence = None if evidence is None else EvidenceTables(evidence)
         self.dictionary = DomainTables(schema)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
@@ -85,13 +95,43 @@ class Compiler:
         try:
             condition = with_canonical_uuids(clause.condition, self.schema)
             descent.survey(condition)
-            boxes = cover(descent.formula(condition, Want.TRUE))
-            parts = disjoint(boxes)
+            try:
+                region = descent.region(descent.formula(condition, Want.TRUE))
+            except (UnsupportedQueryError, QueryTooLargeError):
+                if self.evidence is None:
+                    raise
+                return self._in_part(clause, condition)
             self._check(clause)
         except RecursionError:
             raise QueryTooLargeError(NESTED, clause.source) from None
-        region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
         return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
+
+    def _in_part(self, clause: Clause, condition: exp.Expr) -> Question:
+        """A clause of which some filters can only be answered by evidence rows: the others make its region."""
+        assert self.evidence is not None
+        descent = _Descent(self, clause.source)
+        descent.survey(condition)
+        formulas: list[Formula] = []
+        beyond: list[exp.Expr] = []
+        for part in conjuncts(condition):
+            try:
+                formula = descent.formula(part, Want.TRUE)
+                disjoint(cover(all_of([*formulas, formula])))
+            except (UnsupportedQueryError, QueryTooLargeError):
+                beyond.append(part)
+            else:
+                formulas.append(formula)
+        self._check(clause)
+        among = np.logical_and.reduce([descent.among(part) for part in beyond])
+        return Question(
+            clause.text,
+            descent.region(all_of(formulas)),
+            certain=False,
+            condition=clause.condition,
+            details=tuple(descent.details),
+            beyond=tuple(map(written, beyond)),
+            among=among,
+        )
 
     def read(self, where: Where) -> Clause:
         """``where`` parsed. If it has parameters, all is checked that can be without their values."""
@@ -145,21 +185,37 @@ class _Descent:
                 leaves.append((columns[0], node))
         self.surveyed = Survey(self.compiler.lines, leaves)
 
+    def region(self, formula: Formula) -> Region:
+        """The rows of ``formula``."""
+        boxes = cover(formula)
+        parts = disjoint(boxes)
+        return Region(tuple(map(self.box, parts)), tuple(map(self.box, boxes)) if len(parts) > 1 else ())
+
+    def among(self, node: exp.Expr) -> BoolArray:
+        """The evidence rows that satisfy a filter which the model cannot answer."""
+        assert self.compiler.evidence is not None
+        try:
+            return self.compiler.evidence.satisfied(node, sorted(self._columns(node)))
+        except QueryError as error:
+            error.clause, error.span = self.clause, span_of(node, self.clause)
+            raise error from None
+
     def box(self, box: CodeBox) -> Box:
         """The box in terms of the model's positions."""
         filters, texts = [], []
         for index in sorted(box):
             column = self.schema.columns[index]
             if column.is_text:
-                texts.append(TextFilter(self.schema.text_index(index), box[index]))
+                texts.append(TextFilter(self.schema.text_index(index), *_parts(box[index])))
             else:
                 filters.append(self._filter(index, column, box[index]))
         return Box(tuple(filters), tuple(texts))
 
     def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
-        weights = codes if column.grid is None else self.surveyed.weights(index, codes)
+        own, seen = _parts(codes)
+        weights = own if column.grid is None else self.surveyed.weights(index, own)
         constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
-        return Filter(self.schema.positions(index), constraint)
+        return Filter(self.schema.positions(index), constraint, seen)
 
     def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
@@ -216,7 +272,7 @@ class _Descent:
             )
 
         self.details.append(detail)
-        return leaf(index, satisfied)
+        return leaf(index, self._observed(index, node, want, satisfied))
 
     def _on_text(self, node: exp.Expr, index: int, column: TextColumn, want: Want) -> Formula:
         truth, how = self._truth(index, node)
@@ -230,7 +286,12 @@ class _Descent:
             return Comparison(column.name, written(node), None, most, how, self._unseen(index, node), states=states)
 
         self.details.append(detail)
-        return leaf(index, satisfied)
+        return leaf(index, self._observed(index, node, want, satisfied))
+
+    def _observed(self, index: int, node: exp.Expr, want: Want, satisfied: Codes) -> Codes:
+        """The values that satisfy ``node``, together with those of the evidence rows, if there are any."""
+        evidence = self.compiler.evidence
+        return satisfied if evidence is None else Observed(satisfied, want.codes(evidence.truth(index, node)))
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.columns[index].is_text:
@@ -275,6 +336,11 @@ class _Descent:
             self.clause,
             span_of(node, self.clause),
         )
+
+
+def _parts(codes: Codes) -> tuple[Codes, BoolArray | None]:
+    """A set of values as the model has it, and as the evidence rows have it, if they have it in another way."""
+    return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)
 
 
 def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:

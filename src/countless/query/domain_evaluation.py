@@ -69,7 +69,7 @@ class DomainTables:
         except duckdb.Error as error:
             raise explain_error(error) from None
         letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
-        size = 1 if index is None else len(_texts(self.schema.coded[index]))
+        size = 1 if index is None else len(values_of(self.schema.coded[index]))
         signed = [] if index is None else _signed(self.schema.coded[index])
         if len(letters) != size + len(signed):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
@@ -128,7 +128,7 @@ class DomainTables:
     def _table(self, sandbox: Sandbox, index: int) -> str:
         name, column = f"domain_{self._number}_{index}", self.schema.coded[index]
         if not sandbox.has(name, self._number):
-            texts, signed = _texts(column), _signed(column)
+            texts, signed = values_of(column), _signed(column)
             sandbox.table(
                 name,
                 self._number,
@@ -141,7 +141,8 @@ class DomainTables:
         return name
 
 
-def _texts(column: Column) -> list[str | None]:
+def values_of(column: Column) -> list[str | None]:
+    """The values of a column by code, NULL included if it occurs."""
     return [*column.values, None] if column.has_null else list(column.values)
 
 

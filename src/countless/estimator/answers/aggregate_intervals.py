@@ -44,6 +44,10 @@ class Bars:
         self.disagreement = disagreement
         self.reach = NormalDist().inv_cdf(0.5 + calibration.level / 2)  # standard errors
 
+    def shaped(self, shape: Shape) -> Bars:
+        """The same for questions of another shape."""
+        return Bars(self.calibration, self.total, shape, self.certain, self.disagreement)
+
     def of_counts(self, rows: FloatArray) -> Ends:
         """The ends of the bars of groups that have so many rows."""
         if self.certain:

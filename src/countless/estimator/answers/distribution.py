@@ -79,7 +79,7 @@ def distribution(
     codes, rows, fused = found.codes, found.rows, found.bars
     counted = found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts)
     if any(isinstance(part, Bins) for part in parts):
-        codes, rows, fused = _binned(found, parts, calibration)
+        codes, rows, fused = _binned(found, parts)
         counted |= found.counted and fused is not None
         sort = "value"
     if fused is None:
@@ -134,15 +134,13 @@ def _bars(rows: FloatArray, counted: bool, calibration: Calibration, total: int,
     return GroupCounts(rows, *bars(calibration, rows, total, shape))
 
 
-def _binned(
-    found: Joint, parts: Sequence[Values | Bins], calibration: Calibration
-) -> tuple[IntArray, FloatArray, GroupCounts | None]:
+def _binned(found: Joint, parts: Sequence[Values | Bins]) -> tuple[IntArray, FloatArray, GroupCounts | None]:
     """The combinations of bins and their rows; with evidence, which has every value, its hits in each bin."""
     bins = [part if isinstance(part, Bins) else None for part in parts]
     codes, rows = _in_bins(found.codes, found.rows if found.prior is None else found.prior, bins)
-    evidence = found.evidence
-    if evidence is None:
+    if found.observed is None:
         return codes, rows, None
+    evidence = found.observed.evidence
     own = [
         evidence.codes(column) if part is None else evidence.bins(column, part)
         for column, part in zip(found.columns, bins, strict=True)
@@ -157,7 +155,7 @@ def _binned(
         exact: FloatArray = hits.astype(np.float64)
         return more, exact, GroupCounts(exact, exact, exact)
     codes, rows, counts = merged(codes, rows, more, hits, sizes)
-    errors = model_errors(calibration, rows, found.shape)
+    errors = model_errors(found.observed.calibration, rows, found.shape)
     return codes, rows, fused_counts(rows, counts, found.total, evidence.hits.count, errors)
 
 

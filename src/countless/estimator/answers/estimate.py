@@ -14,6 +14,9 @@ class Estimate:
     is no estimate, but the table's own count: then both are ``rows``. ``sampled`` says that the model was not asked in
     full but sampled; the same question with another seed may have another answer. ``forward_rows`` is the work it took:
     how many times a position's distribution was computed.
+
+    Of ``evidence_rows`` random rows of the table, which the model file holds, ``hits`` satisfy the condition; both are
+    None if they were not counted. ``model_rows`` is what the model says alone, or None if it was not asked.
     """
 
     where: str
@@ -27,6 +30,9 @@ class Estimate:
     ms: float
     forward_rows: int = 0
     sampled: bool = False
+    hits: int | None = None
+    evidence_rows: int | None = None
+    model_rows: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

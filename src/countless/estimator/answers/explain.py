@@ -41,6 +41,7 @@ class Explanation:
     skipped: tuple[str, ...]
     stages_ms: dict[str, float]
     multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
+    beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -106,11 +107,12 @@ def _kept(item: Comparison) -> str:
 
 
 def explanation(
-    schema: Schema, question: Question, found: Density, estimate: Estimate, stages_ms: dict[str, float]
+    schema: Schema, question: Question, found: Density | None, estimate: Estimate, stages_ms: dict[str, float]
 ) -> Explanation:
     """Put together what the rooms know, in the names of the table's columns."""
     boxes = []
-    for answer in found.answers:
+    answers = () if found is None else found.answers
+    for answer in answers:
         columns = dict.fromkeys(schema.coded[schema.column_of(position)].name for position in answer.visited)
         texts = [schema.texts[index].name for index in answer.texts]
         boxes.append(
@@ -137,7 +139,7 @@ def explanation(
         skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
         multiplied=any(
-            answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts
-            for answer in found.answers
+            answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts for answer in answers
         ),
+        beyond=question.beyond,
     )

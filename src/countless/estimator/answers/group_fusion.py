@@ -1,10 +1,10 @@
 """Counts of groups from the model and the evidence together.
 
-The model says that a condition's ``total`` rows have so many in each group: the prior. It errs by a factor, of which the
-calibration knows the spread sigma for counts of that size: a Gamma distribution of ``1 / sigma**2`` pseudo-hits. The
-evidence has ``k`` hits in the group, a Poisson number, so that the posterior is a Gamma distribution too. A tenth of the
-prior is much wider: where the hits contradict the model, they decide. Hits are rows of the table that are known; the
-posterior shares are those of the rows that were not drawn, and all add up to the total.
+The model says that a condition's ``total`` rows have so many in each group: the prior. It errs by a factor, of which
+the calibration knows the spread sigma for counts of that size: a Gamma distribution of ``1 / sigma**2`` pseudo-hits.
+The evidence has some hits in the group, a Poisson number, so that the posterior is a Gamma distribution too. A tenth of
+the prior is much wider: where the hits contradict the model, they decide. Hits are rows of the table that are known;
+the posterior shares are those of the rows that were not drawn, and all add up to the total.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from countless.arrays import FloatArray
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import LEAST_ESTIMATE, LEVELS_PER_E, Calibration, Shape
 
-LEAST_SIGMA, MOST_SIGMA = 0.05, 2.0  # of the model's error; also what is taken if there is no telling
+LEAST_SIGMA, MOST_SIGMA = 0.05, 2.0  # of the model's error
 WIDE_SIGMA, WIDE_WEIGHT = 2.0, 0.1  # of the prior that applies where the model fails
 LEAST_PRIOR = 0.5  # rows of a group that has hits, though the model gives it fewer
 HALF_A_HIT = 0.5
@@ -41,13 +41,8 @@ def model_errors(calibration: Calibration, rows: FloatArray, shape: Shape) -> Fl
     levels, which = np.unique(
         np.rint(np.log(np.maximum(rows, LEAST_ESTIMATE)) * LEVELS_PER_E).astype(np.int64), return_inverse=True
     )
-    reach = reach_of(calibration.level)
-    found = []
-    for level in levels.tolist():
-        low, high = calibration.level_factors(level, shape)
-        off = max(abs(math.log(low)), abs(math.log(high))) / reach if low > 0 and high < math.inf else MOST_SIGMA
-        found.append(min(max(off, LEAST_SIGMA), MOST_SIGMA))
-    errors: FloatArray = np.array(found)[which]
+    found = [calibration.spread(math.exp(level / LEVELS_PER_E), shape) for level in levels.tolist()]
+    errors: FloatArray = np.clip(np.array(found), LEAST_SIGMA, MOST_SIGMA)[which]
     return errors
 
 

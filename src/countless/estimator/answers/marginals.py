@@ -6,13 +6,11 @@ import time
 from collections.abc import Sequence
 
 from countless.data.columns.schema import Schema
-from countless.data.evidence import Hits
 from countless.engine.distributions.marginals import spreads
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution, wanted_bins
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.evidence_values import EvidenceValues
-from countless.estimator.answers.joint import axes_of, counted_joint, joined, with_evidence
+from countless.estimator.answers.joint import ObservedGroups, axes_of, joined
 from countless.estimator.calibration.conformal import Calibration
 from countless.region import Region
 
@@ -26,22 +24,22 @@ def distributions(
     calibration: Calibration,
     bins: BinsWanted | None,
     seed: int,
-    hits: Hits | None = None,
+    observed: ObservedGroups | None = None,
 ) -> list[Distribution]:
     """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``.
 
-    ``hits`` are the evidence rows of the region, if there are any.
+    What was ``observed`` in evidence rows is joined with the model's answer.
     """
     wanted = wanted_bins([schema.coded[column] for column in columns], bins)
     started = time.perf_counter()
     axes = axes_of(schema, columns)
-    if hits is not None and EvidenceValues(schema, hits).whole:
-        joints = [counted_joint(schema, hits, region, total, [axis]) for axis in axes]
+    if observed is not None and observed.evidence.whole:
+        joints = [observed.counted(region, total, [axis]) for axis in axes]
     else:
         spread = zip(axes, spreads(runtimes, region, axes, seed), strict=True)
         joints = [joined(region, total, [axis], found) for axis, found in spread]
-        if hits is not None:
-            joints = [with_evidence(joint, schema, hits, calibration) for joint in joints]
+        if observed is not None:
+            joints = [observed.added_to(joint) for joint in joints]
     found = []
     for axis, joint in zip(axes, joints, strict=True):
         own = {name: wanted[name] for name in (schema.coded[axis.column].name,) if name in wanted}

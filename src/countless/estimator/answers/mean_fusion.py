@@ -1,8 +1,8 @@
 """Means of groups from the model and the evidence together.
 
-The hits of a group are a sample of its rows, whose mean has a standard error; the model has a mean too, and another one.
-They are weighed by these errors. Where the two are further apart than the errors allow, it is the model that is wrong:
-its error is then taken to be as large as the distance. The hits themselves are rows of the table, and count as they are.
+The hits of a group are a sample of its rows, whose mean has a standard error. The model has a mean too, with an error
+of its own. They are weighed by these errors. Where the two are further apart than the errors allow, it is the model that
+is wrong: its error is then taken to be as large as the distance. The hits are rows of the table, and count as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ class FusedMeans:
 
 
 def fused_means(
-    model: tuple[FloatArray, FloatArray, FloatArray], owner: IntArray, amounts: FloatArray, rows: FloatArray, level: float
+    model: tuple[FloatArray, FloatArray, FloatArray],
+    owner: IntArray,
+    amounts: FloatArray,
+    rows: FloatArray,
+    level: float,
 ) -> FusedMeans:
     """The means of groups that have so many ``rows``, from the ``amounts`` of their hits, each with its ``owner``.
 
@@ -67,9 +71,7 @@ def fused_means(
         weight = np.where(by_model + by_sample > 0, 1 / (1 + by_sample / by_model), 1.0)
         weight = np.where(known, np.where(hits > 0, weight, 0.0), 1.0)
         weight = np.where(np.isfinite(weight), weight, 1.0)
-        others = np.where(known & (weight < 1), (1 - weight) * said, 0.0) + np.where(
-            weight > 0, weight * sample, 0.0
-        )
+        others = np.where(known & (weight < 1), (1 - weight) * said, 0.0) + np.where(weight > 0, weight * sample, 0.0)
         uncertain = np.where(hits > 0, weight * by_sample, by_model)
         rest = np.clip(1 - hits / rows, 0.0, 1.0)  # of the rows are no hits
         rest = np.where(rows > 0, rest, 0.0)

@@ -72,7 +72,7 @@ class Ranked:
         return bars.of_share(self.rows, counted, share)
 
     def below(self, share: float, codes: IntArray) -> FloatArray:
-        """Whether each of ``codes`` is below the value that ``share`` of the rows are below: of its own code, a part."""
+        """Which of ``codes`` are below the value that ``share`` of the rows are below: 0, 1, or a part of its code."""
         at, within = self._place(share)
         found: FloatArray = np.where(codes == self.codes[at], within, codes < self.codes[at])
         return found

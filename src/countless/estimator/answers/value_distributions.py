@@ -157,10 +157,10 @@ class FusedValueDistribution:
     @cached_property
     def known(self) -> FloatArray:
         """How many rows of each group are not NULL."""
-        model, hits = self.sample.values.column, self.sample.hits
-        if not model.has_null and not (self.model.values.column.has_null and self.sample.cells is not None):
-            return np.where(self.has_any, self.rows, 0.0)
-        return np.where((hits > 0) | self.model.has_any, np.nan_to_num(self._known_shares.means) * self.rows, 0.0)
+        known: FloatArray = np.where(self.has_any, self.rows, 0.0)
+        if self.sample.values.column.has_null or self.model.values.column.has_null:
+            known *= np.nan_to_num(self._known_shares.means)
+        return known
 
     def known_ends(self, low: FloatArray, high: FloatArray) -> Ends:
         """The ends of their error bars, where ``low`` and ``high`` are those of all rows."""
@@ -192,7 +192,8 @@ class FusedValueDistribution:
         owner, others = self.sample.owner, np.nan_to_num(self._means.others, posinf=np.inf, neginf=-np.inf)
         unseen = np.maximum(self.known - np.bincount(owner, minlength=len(self.rows)), 0.0)
         with np.errstate(invalid="ignore"):
-            return np.bincount(owner, self.numbers, len(self.rows)) + np.where(unseen > 0, unseen * others, 0.0)
+            sums: FloatArray = np.bincount(owner, self.numbers, len(self.rows)).astype(np.float64)
+            return sums + np.where(unseen > 0, unseen * others, 0.0)
 
     @cached_property
     def _variances(self) -> FusedMeans:
@@ -234,7 +235,9 @@ class FusedValueDistribution:
 
     def _ranked(self, aggregate: Aggregate) -> list[tuple[Ranked, float]]:
         """For each group its values in their order, and how far off the share of rows below the quantile may be."""
-        return self._by_share.setdefault(aggregate.share, self._made(float(aggregate.share)))
+        if aggregate.share not in self._by_share:
+            self._by_share[aggregate.share] = self._made(float(aggregate.share))
+        return self._by_share[aggregate.share]
 
     @cached_property
     def _by_share(self) -> dict[str, list[tuple[Ranked, float]]]:
@@ -274,7 +277,7 @@ class FusedValueDistribution:
         rows = np.zeros(len(every))
         rows[np.searchsorted(every, model.codes)] += (1 - weight) * model.rows / model.rows.sum()
         np.add.at(rows, np.searchsorted(every, sample.cells[own]), weight / counts.sum())
-        texts = CellValues(model.values, sample.values, sample.cells[own], sample.codes[own])
+        texts = CellValues(self.model.values, sample.values, sample.cells[own], sample.codes[own])
         return Ranked(texts, every, rows * self.known[group], whole)
 
 
