@@ -182,7 +182,7 @@ class GroupAggregates:
             Values(own), len(self.groups.rows), nothing, nothing, np.empty(0), self._bars(None)
         )
         sample = ColumnSample.of(Values(own), len(self.groups.rows), self.groups.owners(self.derived), codes)
-        return FusedValueDistribution(model, sample, self.groups.rows)
+        return FusedValueDistribution(model, sample, self.groups.rows, self._count_bar(None)[1])
 
     def _of_model(self, column: int) -> GroupValueDistribution | FusedValueDistribution:
         """The distribution by the model, joined with the hits if there are evidence rows."""
@@ -206,7 +206,7 @@ class GroupAggregates:
         evidence = joint.observed.evidence
         own, hits = evidence.column(column), evidence.hits.codes(column)
         sample = ColumnSample.of(Values(own), count, groups.owners(self.derived), hits, evidence.codes(column))
-        return FusedValueDistribution(found, sample, groups.rows)
+        return FusedValueDistribution(found, sample, groups.rows, self._count_bar(None)[1])
 
 
 def _products(counts: Ends, means: Ends) -> Ends:

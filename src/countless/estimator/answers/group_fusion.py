@@ -23,6 +23,7 @@ LEAST_SIGMA, MOST_SIGMA = 0.05, 2.0  # of the model's error
 WIDE_SIGMA, WIDE_WEIGHT = 2.0, 0.1  # of the prior that applies where the model fails
 LEAST_PRIOR = 0.5  # rows of a group that has hits, though the model gives it fewer
 HALF_A_HIT = 0.5
+CAUTION = 1.1  # how much wider bars are than if errors were as they are believed to be
 
 log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
 
@@ -72,8 +73,8 @@ def counts_of_hits(hits: FloatArray, total: Estimate, count: int) -> GroupCounts
 
 
 def reach_of(level: float) -> float:
-    """How many standard errors to either side hold ``level`` of a normal distribution."""
-    return NormalDist().inv_cdf(0.5 + level / 2)
+    """How many standard errors to either side hold ``level`` of a normal distribution, and a little more."""
+    return CAUTION * NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def _posterior(

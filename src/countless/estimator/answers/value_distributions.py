@@ -9,12 +9,14 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.estimator.answers.aggregate_intervals import Bars, Ends
-from countless.estimator.answers.mean_fusion import FusedMeans, fused_means
+from countless.estimator.answers.mean_fusion import FusedMeans, Rows, fused_means
 from countless.estimator.answers.quantiles import Ranked
 from countless.estimator.answers.values import Values
+from countless.query.grids.scale import scale_of
 from countless.query.select.statement import Aggregate
 
 Texts = list[str | None]
+SQUARES_CAUTION = 1.3  # a sample hardly knows how much its squares vary: few of them are large
 NEARLY_ALL = 0.999  # of the weight is on the hits: their own values are all that counts
 
 
@@ -129,15 +131,16 @@ class ColumnSample:
 
 
 class FusedValueDistribution:
-    """The same from a model's distribution and a sample of the groups, which have so many ``rows``."""
+    """The same from a model's distribution and a sample of the groups, which have so many ``rows``, or ``most``."""
 
-    def __init__(self, model: GroupValueDistribution, sample: ColumnSample, rows: FloatArray) -> None:
+    def __init__(self, model: GroupValueDistribution, sample: ColumnSample, rows: FloatArray, most: FloatArray) -> None:
         self.model = model
         self.sample = sample
         self.rows = rows
+        self.most = most
         self.bars = model.bars
         self.level = model.bars.calibration.level
-        self.has_any = model.has_any | (sample.hits > 0)
+        self.has_any = model.has_any | bool(sample.hits.any())
         self.whole = np.rint(self.known).astype(np.int64)
 
     @cached_property
@@ -152,15 +155,22 @@ class FusedValueDistribution:
         seen = np.bincount(self.sample.owner, minlength=len(hits))
         owner = np.repeat(np.arange(len(hits)), hits)
         known = np.concatenate([np.arange(count) < own for count, own in zip(hits, seen, strict=True)] or [[]])
-        return fused_means((said, error, deviation), owner, known.astype(np.float64), self.rows, self.level)
+        amounts: FloatArray = known.astype(np.float64)
+        return fused_means((said, error, deviation), owner, amounts, (self.rows, self.most), self.level)
 
     @cached_property
     def known(self) -> FloatArray:
         """How many rows of each group are not NULL."""
-        known: FloatArray = np.where(self.has_any, self.rows, 0.0)
-        if self.sample.values.column.has_null or self.model.values.column.has_null:
-            known *= np.nan_to_num(self._known_shares.means)
-        return known
+        if not self.sample.values.column.has_null and not self.model.values.column.has_null:
+            return self.rows
+        return np.nan_to_num(self._known_shares.means) * self.rows
+
+    @cached_property
+    def _known_rows(self) -> Rows:
+        """How many rows are not NULL, and how many may be."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            more = np.nan_to_num(self.known / self.rows) * (self.most - self.rows)
+        return self.known, self.known + np.maximum(more, 0.0)
 
     def known_ends(self, low: FloatArray, high: FloatArray) -> Ends:
         """The ends of their error bars, where ``low`` and ``high`` are those of all rows."""
@@ -179,7 +189,7 @@ class FusedValueDistribution:
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = self.bars.errors(model.owner, model.rows, model.numbers - model.means[model.owner], model.groups)
             said = model.means, errors, np.sqrt(model.variances)
-        return fused_means(said, self.sample.owner, self.numbers, self.known, self.level)
+        return fused_means(said, self.sample.owner, self.numbers, self._known_rows, self.level)
 
     @property
     def means(self) -> FloatArray:
@@ -208,7 +218,7 @@ class FusedValueDistribution:
             errors = self.bars.errors(model.owner, model.rows, distances, model.groups)
             deviations = np.sqrt(np.bincount(model.owner, model.rows * distances**2, model.groups) / model.known)
             said = model.variances, errors, deviations
-        return fused_means(said, owner, squares, self.known, self.level)
+        return fused_means(said, owner, squares, self._known_rows, self.level)
 
     @property
     def variances(self) -> FloatArray:
@@ -222,7 +232,9 @@ class FusedValueDistribution:
 
     def variance_ends(self) -> Ends:
         """The ends of the error bars of the variances."""
-        return self._variances.ends(0.0, np.inf)
+        low, high = self._variances.ends(0.0, np.inf)
+        off = self.variances - low, high - self.variances
+        return np.maximum(self.variances - SQUARES_CAUTION * off[0], 0.0), self.variances + SQUARES_CAUTION * off[1]
 
     def quantiles(self, aggregate: Aggregate, kind: str) -> Texts:
         """For each group the quantile, as DuckDB prints it."""
@@ -230,8 +242,23 @@ class FusedValueDistribution:
 
     def quantile_ends(self, aggregate: Aggregate, kind: str) -> tuple[Texts, Texts]:
         """The ends of the error bars of the quantiles."""
-        found = [ranked.ends(aggregate, off) for ranked, off in self._ranked(aggregate)]
-        return [low for low, _ in found], [high for _, high in found]
+        share = float(aggregate.share)
+        lows, highs = [], []
+        for ranked, off in self._ranked(aggregate):
+            low, high = ranked.ends(aggregate, off)
+            lows.append(self._further(low, 0, off >= share > 0))
+            highs.append(self._further(high, -1, share + off >= 1 > share))
+        return lows, highs
+
+    def _further(self, end: str | None, place: int, open_end: bool) -> str | None:
+        """The end of a bar; if it is ``open_end``, the first or last value of all groups' hits, if that is further."""
+        if end is None or not open_end or not len(self._everywhere[0]):
+            return end
+        kind = self.sample.values.column.type
+        text = self.sample.values.texts[int(self._everywhere[0][place])]
+        assert text is not None
+        read, furthest = scale_of(kind).read, min if place == 0 else max
+        return furthest(end, text, key=lambda each: read(kind, each))
 
     def _ranked(self, aggregate: Aggregate) -> list[tuple[Ranked, float]]:
         """For each group its values in their order, and how far off the share of rows below the quantile may be."""
@@ -245,40 +272,51 @@ class FusedValueDistribution:
 
     def _made(self, share: float) -> list[tuple[Ranked, float]]:
         sample, groups = self.sample, self.model.groups
-        below, errors = np.zeros(len(sample.owner)), np.full(groups, np.nan)
-        said = np.full(groups, np.nan)
+        below: FloatArray = np.full(len(sample.owner), share)
+        said, errors = np.full(groups, share), np.full(groups, np.sqrt(share * (1 - share)))
         ends = np.searchsorted(sample.owner, np.arange(groups + 1))
         for group, ranked in enumerate(self.model.ranked):
             own = slice(ends[group], ends[group + 1])
             if ranked.whole and sample.cells is not None:
-                said[group], errors[group] = share, ranked.share_error(share, self.bars)
+                errors[group] = ranked.share_error(share, self.bars)
                 below[own] = ranked.below(share, sample.cells[own])
-            else:
-                below[own] = share  # the sample alone: its deviation is that of a share
-        deviations = np.full(groups, np.sqrt(share * (1 - share)))
-        fused = fused_means((said, errors, deviations), sample.owner, below, self.known, self.level)
-        found = []
-        for group, weight in enumerate(fused.weights.tolist()):
-            own = slice(ends[group], ends[group + 1])
-            hits = own.stop - own.start
-            error = fused.errors[group] if np.isfinite(said[group]) else _share_error(share, hits, self.known[group])
-            found.append((self._mixed(group, own, weight), float(np.nan_to_num(fused.reach[group] * error))))
-        return found
+        deviations = np.full(groups, max(np.sqrt(share * (1 - share)), 1e-3))
+        said_shares = said, errors, deviations
+        fused = fused_means(said_shares, sample.owner, below, self._known_rows, self.level, share * (1 - share))
+        off = np.nan_to_num(fused.reach * fused.errors, nan=1.0)
+        return [
+            (self._mixed(group, slice(ends[group], ends[group + 1]), float(fused.weights[group])), float(off[group]))
+            for group in range(groups)
+        ]
 
     def _mixed(self, group: int, own: slice, weight: float) -> Ranked:
-        """The values of a group: so much ``weight`` is on its hits, and the rest on what the model says."""
+        """The values of a group: so much ``weight`` is on its hits, and the rest on what the model says.
+
+        Where the model says nothing, the hits of all groups stand for it, as one more hit.
+        """
         sample, model, whole = self.sample, self.model.ranked[group], int(self.whole[group])
         codes, counts = np.unique(sample.codes[own], return_counts=True)
-        if len(codes) and (weight > NEARLY_ALL or not model.whole):
-            return Ranked(sample.values, codes, counts * (self.known[group] / counts.sum()), whole)
-        if not len(codes) or sample.cells is None:
-            return Ranked(model.values, model.codes, model.rows, whole)
+        hits, rows = int(counts.sum()), float(self.known[group])
+        if hits and weight > NEARLY_ALL:
+            return Ranked(sample.values, codes, counts * (rows / hits), whole)
+        if not model.whole or sample.cells is None:
+            every, all_rows = self._everywhere
+            mixed: FloatArray = all_rows * (rows / (hits + 1))
+            mixed[np.searchsorted(every, codes)] += counts * (rows / (hits + 1))
+            return Ranked(sample.values, every, mixed, whole if len(every) else 0)
         every = np.union1d(model.codes, sample.cells[own])
-        rows = np.zeros(len(every))
-        rows[np.searchsorted(every, model.codes)] += (1 - weight) * model.rows / model.rows.sum()
-        np.add.at(rows, np.searchsorted(every, sample.cells[own]), weight / counts.sum())
+        mixed = np.zeros(len(every))
+        mixed[np.searchsorted(every, model.codes)] += (1 - weight) * model.rows / model.rows.sum()
+        np.add.at(mixed, np.searchsorted(every, sample.cells[own]), weight / max(hits, 1))
         texts = CellValues(self.model.values, sample.values, sample.cells[own], sample.codes[own])
-        return Ranked(texts, every, rows * self.known[group], whole)
+        return Ranked(texts, every, mixed * rows, whole)
+
+    @cached_property
+    def _everywhere(self) -> tuple[IntArray, FloatArray]:
+        """The codes of all hits, and the share of each."""
+        codes, counts = np.unique(self.sample.codes, return_counts=True)
+        shares: FloatArray = counts / max(1.0, float(counts.sum()))
+        return codes, shares
 
 
 class CellValues:
@@ -295,10 +333,3 @@ class CellValues:
         if self.column.grid is None or start == end:
             return self._model.at(code, point)
         return self._own.texts[int(self._codes[start + min(int(point * (end - start)), end - start - 1)])]
-
-
-def _share_error(share: float, hits: int, rows: float) -> float:
-    """The standard error of the share of rows below a quantile, from ``hits`` alone."""
-    if not hits:
-        return 1.0
-    return float(np.sqrt(max(share * (1 - share), 1 / (4 * hits)) / hits * max(1 - hits / max(rows, hits), 0.0)))
