@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -45,6 +46,11 @@ class EvidenceRows:
     def rows(self) -> int:
         """How many rows there are."""
         return self.schema.rows
+
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What others derived from the rows and keep with them, by what it is."""
+        return {}
 
     @classmethod
     def drawn(cls, source: Source, schema: Schema, count: int, seed: int) -> EvidenceRows:
@@ -165,6 +171,10 @@ class Hits:
     def of(cls, rows: EvidenceRows, marks: BoolArray) -> Hits:
         """The rows that are marked."""
         return cls(rows, marks, int(np.count_nonzero(marks)))
+
+    def codes(self, index: int) -> IntArray:
+        """The code of each hit in the column at ``index``."""
+        return self.rows.codes[index][self.marks].astype(np.int64)
 
 
 def has_codes(column: Any) -> bool:

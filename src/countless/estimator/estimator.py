@@ -287,7 +287,7 @@ class Estimator:
         GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. With ``intervals``, the columns ``name_low`` and
         ``name_high`` after each aggregate are the ends of its error bar.
         """
-        return answered(self._asked, self._compiler, self._outer, sql, self.calibration if intervals else None)
+        return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.

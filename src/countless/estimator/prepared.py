@@ -19,7 +19,7 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.explain import Explanation, explanation
 from countless.estimator.answers.fused import FUSED, Fusion
-from countless.estimator.answers.joint import Joint, joint
+from countless.estimator.answers.joint import Joint, ObservedGroups, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
@@ -161,12 +161,12 @@ class PreparedQuestion:
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
         """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
-        region, total = self._region, self.total
         places = self._places(columns)
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
         groups = len(places) if groups is None else groups
-        return joint(self._model.schema, self._runtimes, region, total, places, groups, self._model.seed)
+        schema, seed, region = self._model.schema, self._model.seed, self.question.region
+        return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
 
     def distribution(
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
@@ -178,9 +178,11 @@ class PreparedQuestion:
 
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
         """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
-        model, region, total = self._model, self._region, self.total
-        places = self._places(columns)
-        return distributions(model.schema, self._runtimes, region, total, places, model.calibration, bins, model.seed)
+        model, region, total = self._model, self.question.region, self.total
+        places, seed = self._places(columns), self._model.seed
+        return distributions(
+            model.schema, self._runtimes, region, total, places, model.calibration, bins, seed, self._observed
+        )
 
     def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
         """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
@@ -215,6 +217,12 @@ class PreparedQuestion:
         if evidence is None:
             return None
         return self._counted.once("evidence", lambda: Hits.of(evidence.rows, evidence.marks(self.question)))
+
+    @property
+    def _observed(self) -> ObservedGroups | None:
+        """What the evidence says of groups of the condition's rows, beside the model."""
+        hits, model = self.evidence, self._model
+        return None if hits is None else ObservedGroups.of(model.schema, hits, self.question, model.calibration)
 
     def _density(
         self,

@@ -14,15 +14,18 @@ import duckdb
 import numpy as np
 from sqlglot import exp
 
-from countless.arrays import BoolArray
+from countless.arrays import BoolArray, IntArray
+from countless.data.columns.schema import Column
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
 from countless.query.domain_evaluation import FALSE, TRUE, Codes, DomainTables, Truth, explain_error, values_of
 from countless.query.domain_search import Search
 from countless.query.sandbox.process import Sandbox, borrowed, owner
+from countless.query.select.statement import RowExpression
 from countless.query.sql import written
 
+ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 SUBQUERIES = (exp.Subquery, exp.Select, exp.Exists, exp.Window, exp.AggFunc)
 
 
@@ -79,8 +82,7 @@ class EvidenceTables:
         condition = f"({written(renamed)}) AND TRUE"
         try:
             with borrowed() as sandbox:
-                first, *others = [self._table(sandbox, index) for index in columns]
-                joined = first + "".join(f" JOIN {table} USING (row)" for table in others)
+                joined = _joined([self._table(sandbox, index) for index in columns])
                 ((truth,),) = sandbox.ask(
                     f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' ELSE '{FALSE}' END, '' ORDER BY row) "
                     f"FROM (SELECT row, {condition} AS truth FROM {joined})",
@@ -93,6 +95,37 @@ class EvidenceTables:
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
         marks: BoolArray = letters == ord(TRUE)
         return marks
+
+    def column(self, expression: RowExpression) -> tuple[Column, IntArray]:
+        """The values of an ``expression`` of one row, as a column, and the code of each row."""
+        value = f"({expression.sql})"
+        try:
+            with borrowed() as sandbox:
+                tables = [self._table(sandbox, index) for index in expression.columns]
+                names = ", ".join(
+                    f"c{index} AS {quote_identifier(self._sample.schema.names[index])}" for index in expression.columns
+                )
+                rows = f"SELECT row AS {ROW}, {names} FROM {_joined(tables)}"
+                made = f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {ROW}, {value} AS value FROM ({rows})"
+                sandbox.ask(made, value)
+                found = self._derived(sandbox, expression.sql)
+                sandbox.run(f"DROP TABLE {DERIVED}")
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        if len(found[1]) != self._sample.rows:
+            raise UnsupportedQueryError("a function that returns several rows cannot be part of a statement")
+        return found
+
+    @staticmethod
+    def _derived(sandbox: Sandbox, name: str) -> tuple[Column, IntArray]:
+        ((kind,),) = sandbox.run(f"SELECT typeof(value) FROM {DERIVED} LIMIT 1")
+        listed = f"SELECT DISTINCT value FROM {DERIVED} WHERE value IS NOT NULL ORDER BY value"
+        values = tuple(row[0] for row in sandbox.run(f"SELECT CAST(value AS VARCHAR) FROM ({listed})"))
+        ranked = f"SELECT {ROW}, dense_rank() OVER (ORDER BY value NULLS LAST) - 1 AS code FROM {DERIVED}"
+        ((codes,),) = sandbox.run(f"SELECT list(code ORDER BY {ROW}) FROM ({ranked})")
+        found: IntArray = np.array(codes, dtype=np.int64)
+        has_null = bool(found.max(initial=-1) == len(values))
+        return Column(name, kind, values, has_null, radices=(max(1, len(values) + has_null),)), found
 
     def _table(self, sandbox: Sandbox, index: int) -> str:
         """The values of a column, row by row, as a table of the sandbox."""
@@ -109,3 +142,8 @@ class EvidenceTables:
                 parameters,
             )
         return name
+
+
+def _joined(tables: Sequence[str]) -> str:
+    """Tables of columns side by side."""
+    return tables[0] + "".join(f" JOIN {table} USING (row)" for table in tables[1:])
