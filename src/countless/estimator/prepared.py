@@ -20,10 +20,11 @@ from countless.estimator.answers.joint import Joint, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.rows.sampling import EVERY_ROW, Drawing, Sample, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
+from countless.query.row_check import RowCheck
 
 DEFAULT_METHOD = "particles"
 
@@ -163,9 +164,19 @@ class PreparedQuestion:
             density, _ = self._density()
             if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:
                 raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
-        boxes = self._density(seed=seed)[0].answers if len(question.region.boxes) > 1 else ()
-        masses = [answer.density for answer in boxes]
-        return samples(self._model.schema, self._runtimes, question.region, count, seed, masses)
+        return samples(self._model.schema, self._runtimes, self._drawing(seed), count, seed)
+
+    def _drawing(self, seed: int) -> Drawing:
+        """What rows are drawn of."""
+        if self._clause is None:
+            return Drawing(EVERY_ROW)
+        clause, model = self._clause, self._model
+        found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
+        masses: list[float] = []
+        if len(found.region.boxes) > 1:
+            (density,) = densities(self._runtimes, [found.region], DEFAULT_METHOD, None, seed)
+            masses = [answer.density for answer in density.answers]
+        return Drawing(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from countless.query.boxes import CodeBox, cover, disjoint
 from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
-from countless.query.grids.survey import Lines, Survey
+from countless.query.grids.survey import CellParts, Lines, Survey
 from countless.query.names import resolve
 from countless.query.parameters import Clause
 from countless.query.parse import span_of
@@ -61,6 +61,14 @@ class Question:
         return tuple(detail() for detail in self.details)
 
 
+@dataclass(frozen=True, eq=False)
+class DrawingRegion:
+    """What rows are drawn from: boxes, and for each box what it allows of the grids' cells, by column."""
+
+    region: Region
+    cells: tuple[Mapping[int, CellParts], ...]
+
+
 class Compiler:
     """Turns clauses about one table into regions. Safe to share by threads."""
 
@@ -83,15 +91,29 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            condition = with_canonical_uuids(clause.condition, self.schema)
-            descent.survey(condition)
-            boxes = cover(descent.formula(condition, Want.TRUE))
-            parts = disjoint(boxes)
+            boxes, parts = descent.boxes(clause.condition)
             self._check(clause)
         except RecursionError:
             raise QueryTooLargeError(NESTED, clause.source) from None
         region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
         return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
+
+    def compile_for_drawing(self, clause: Clause) -> DrawingRegion:
+        """What to draw rows of ``clause`` from, which has been compiled before.
+
+        What a question judges by the knots of a grid is judged by many more values here.
+        """
+        descent = _Descent(self, clause.source, probing=True)
+        _, parts = descent.boxes(clause.condition)
+        grids = ([index for index in box if index < len(self.schema.coded) and self._has_grid(index)] for box in parts)
+        cells = (
+            {index: descent.surveyed.parts(index, box[index]) for index in own}
+            for box, own in zip(parts, grids, strict=True)
+        )
+        return DrawingRegion(Region(tuple(map(descent.box, parts))), tuple(cells))
+
+    def _has_grid(self, index: int) -> bool:
+        return self.schema.coded[index].grid is not None
 
     def read(self, where: Where) -> Clause:
         """``where`` parsed. If it has parameters, all is checked that can be without their values."""
@@ -125,13 +147,21 @@ class Compiler:
 class _Descent:
     """One descent through one clause."""
 
-    def __init__(self, compiler: Compiler, clause: str | None) -> None:
+    def __init__(self, compiler: Compiler, clause: str | None, probing: bool = False) -> None:
         self.compiler = compiler
+        self.probing = probing
         self.schema = compiler.schema
         self.clause = clause
         self.details: list[Callable[[], Comparison]] = []
         self.certain = True
         self.surveyed = Survey(compiler.lines, ())
+
+    def boxes(self, condition: exp.Expr) -> tuple[list[CodeBox], list[CodeBox]]:
+        """The boxes of a condition as it is written, and disjoint ones."""
+        condition = with_canonical_uuids(condition, self.schema)
+        self.survey(condition)
+        boxes = cover(self.formula(condition, Want.TRUE))
+        return boxes, disjoint(boxes)
 
     def survey(self, condition: exp.Expr) -> None:
         """Look for the comparisons with columns that have a grid: together they say how to cut it into atoms."""
@@ -139,11 +169,11 @@ class _Descent:
         if not grids:
             return
         leaves = []
-        for node in _leaves(condition):
+        for node in leaves_of(condition):
             columns = list(self._columns(node))
             if len(columns) == 1 and columns[0] in grids:
                 leaves.append((columns[0], node))
-        self.surveyed = Survey(self.compiler.lines, leaves)
+        self.surveyed = Survey(self.compiler.lines, leaves, self.probing)
 
     def box(self, box: CodeBox) -> Box:
         """The box in terms of the model's positions."""
@@ -243,7 +273,8 @@ class _Descent:
         try:
             if column is not None and column.is_text:
                 return self.compiler.texts.truth(column, node)
-            return self.compiler.dictionary.truth(index, node)
+            probes = None if index is None else self.surveyed.probes(index)
+            return self.compiler.dictionary.truth(index, node, probes)
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
@@ -277,12 +308,12 @@ class _Descent:
         )
 
 
-def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:
+def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
     """The comparisons below the connectives, as :meth:`_Descent.formula` finds them."""
     if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
-        yield from _leaves(node.this)
+        yield from leaves_of(node.this)
     elif isinstance(node, exp.And | exp.Or):
         for part in node.flatten():
-            yield from _leaves(part)
+            yield from leaves_of(part)
     else:
         yield node

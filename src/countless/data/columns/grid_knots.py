@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from countless.data.columns.granularity import Granularity, read_granularity
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column
 from countless.data.columns.types import FLOATS, quote_identifier, sql_literal, sql_value
@@ -54,14 +55,28 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
     column = sql_value(name, kind)
     source.run(f"CREATE TEMP TABLE {values} AS SELECT {column} AS value, count(*) AS n FROM {source.table} GROUP BY 1")
     try:
-        ((rows, nulls),) = source.rows(
-            f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
-        )
-        cells = max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
-        found = cut_into_cells(source, values, name, kind, int(rows) / cells)
+        return grid_of(source, values, name, kind, most_cells)
     finally:
         source.run(f"DROP TABLE {values}")
-    return replace(found, has_null=nulls > 0, radices=())
+
+
+def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) -> Column:
+    """The column of ``values``, a table with the rows ``n`` of each, NULL included: a grid of about so many cells."""
+    ((rows, nulls),) = source.rows(
+        f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
+    )
+    mass = int(rows) / max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
+    found = cut_into_cells(source, values, name, kind, mass)
+    assert found.grid is not None
+    granularity = granularity_of(source, values, kind, mass)
+    return replace(found, has_null=nulls > 0, radices=(), grid=replace(found.grid, granularity=granularity))
+
+
+def granularity_of(source: Source, values: str, kind: str, mass: float | None = None) -> Granularity | None:
+    """What ``values`` keep to; without those of more than ``mass`` rows, which have cells of their own."""
+    light = "" if mass is None else f"AND n <= {mass!r}"
+    shared = f"(SELECT value, n FROM {values} WHERE value IS NOT NULL {light} AND NOT ({_no_place(kind)}))"
+    return read_granularity(source, shared, kind)
 
 
 def cut_into_cells(source: Source, values: str, name: str, kind: str, mass: float) -> Column:

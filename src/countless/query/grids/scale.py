@@ -125,6 +125,17 @@ def _days(year: int, month: int, day: int) -> int:
     return datetime.date(year - cycles * CENTURIES[0], month, day).toordinal() + cycles * CENTURIES[1]
 
 
+def interpolate(low: Key, high: Key, way: float) -> Key:
+    """The number so far on the way from one key to another; two floats give a float.
+
+    >>> interpolate(10, 20, 0.25), interpolate(0.5, 1.5, 0.25)
+    (Fraction(25, 2), 0.75)
+    """
+    if isinstance(low, float) and isinstance(high, float):
+        return low + way * (high - low)
+    return low + Fraction(way) * (high - low)
+
+
 def month_of(key: Key) -> int:
     """The calendar month of an instant, counted from January of the year 0."""
     year, month, _ = _date(math.floor(Fraction(key) / DAY))
