@@ -20,7 +20,7 @@ from countless.estimator.answers.joint import Joint, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, Drawing, Sample, samples
+from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Drawing, Sample, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
@@ -172,6 +172,8 @@ class PreparedQuestion:
             return Drawing(EVERY_ROW)
         clause, model = self._clause, self._model
         found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
+        if not found.region.boxes and not self.question.certain:
+            raise NoRowsError(f"none of the values that the model knows satisfies {self.where}: {WIDER}")
         masses: list[float] = []
         if len(found.region.boxes) > 1:
             (density,) = densities(self._runtimes, [found.region], DEFAULT_METHOD, None, seed)

@@ -60,7 +60,7 @@ class RowCheck:
         self.columns = sorted(frozenset().union(*self._names))
 
     def allows(self, columns: Mapping[int, Texts], cut: Mapping[int, BoolArray], rows: int) -> BoolArray:
-        """Of which rows the condition is true. ``columns`` has at least those of :attr:`columns`, as DuckDB prints them.
+        """Of which rows the condition is true. ``columns`` has those of :attr:`columns`, as DuckDB prints values.
 
         Where a text is ``cut``, only its beginning is known: what is asked of it may hold.
         """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS
@@ -31,6 +32,9 @@ ROUND_NUMBERS = (
 )
 
 
+Number = int | Fraction
+
+
 @dataclass(frozen=True)
 class Granularity:
     """Values are ``offset`` plus a multiple of ``step``. Times are counted in nanoseconds.
@@ -45,12 +49,13 @@ class Granularity:
 
     def nearest(self, key: Any, low: tuple[Any, int], high: tuple[Any, int]) -> Fraction | None:
         """The value nearest to ``key`` between two cuts, each just before a key (0) or just after it (1), if any."""
-        least, most = self._steps(low[0]), self._steps(high[0])
-        first = math.floor(least) + 1 if low[1] else math.ceil(least)
-        last = math.floor(most) if high[1] else math.ceil(most) - 1
+        step, offset = self._numbers
+        least, most, key = (_exact(number) - offset for number in (low[0], high[0], key))
+        first = least // step + 1 if low[1] else -(-least // step)
+        last = most // step if high[1] else -(-most // step) - 1
         if first > last:
             return None
-        return self.offset + self.step * min(max(round(self._steps(key)), first), last)
+        return Fraction(offset + step * min(max((2 * key + step) // (2 * step), first), last))
 
     def common(self, other: Granularity | None) -> Granularity | None:
         """What the values of both keep to.
@@ -74,8 +79,18 @@ class Granularity:
         """The granularity that :meth:`to_json` wrote."""
         return cls(Fraction(data["step"]), Fraction(data["offset"]))
 
-    def _steps(self, key: Any) -> Fraction:
-        return (Fraction(key) - self.offset) / self.step
+    @cached_property
+    def _numbers(self) -> tuple[Number, Number]:
+        return _whole(self.step), _whole(self.offset)
+
+
+def _whole(number: Fraction) -> Number:
+    """Whole numbers are much faster."""
+    return number.numerator if number.denominator == 1 else number
+
+
+def _exact(key: Any) -> Number:
+    return key if isinstance(key, int) else Fraction(key)
 
 
 def read_granularity(source: Source, values: str, kind: str) -> Granularity | None:

@@ -86,18 +86,17 @@ class Values:
         if grid is None or code == self.column.null:
             return self.texts[code]
         start, end = self.parts.get(code, WHOLE)
-        low, high = self._key(code, start), self._key(code, end)
-        found = self.between((low, 0), (high, 1), code, start + point * (end - start))
+        low, high = self.key(code, start), self.key(code, end)
+        found = self.between((low, 0), (high, 1), self.key(code, start + point * (end - start)))
         return self.texts[code] if found is None else found
 
-    def between(self, low: Cut, high: Cut, cell: int, point: float) -> str | None:
-        """A value between two cuts of a cell, near that below which ``point`` of its rows lie; None if there is none.
+    def between(self, low: Cut, high: Cut, key: Key) -> str | None:
+        """The value nearest to ``key`` between two cuts of a grid's cell; None if there is none.
 
         It looks like the table's: numbers and times have as many digits as those have.
         """
         column, grid = self.column, self.column.grid
         assert grid is not None
-        key = self._key(cell, point)
         if key in self._knots and low <= (key, 0) < high:
             return self._knots[key]
         if column.type == TEXT:
@@ -116,7 +115,7 @@ class Values:
     def _knots(self) -> dict[Key, str]:
         return dict(zip(self.keys, self.column.values, strict=True))
 
-    def _key(self, cell: int, point: float) -> Key:
+    def key(self, cell: int, point: float) -> Key:
         """Where ``point`` of the cell's rows lie below; of strings, the knot before."""
         grid = self.column.grid
         assert grid is not None

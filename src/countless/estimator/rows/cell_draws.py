@@ -14,6 +14,7 @@ from countless.query.grids.survey import CellParts
 from countless.query.row_check import RowCheck
 
 TRIES = 8, 32  # values that are drawn in turn for a row whose values fail the condition
+TOLD = 0.0  # how far on the way is the value at which a piece was judged
 Texts = list[str | None]
 
 
@@ -46,7 +47,7 @@ class CellDraws:
     ) -> BoolArray:
         """Which rows satisfy the condition. Rows that fail get other values in the same cells, as often as ``TRIES``.
 
-        The last value that is tried begins a piece of its cell: of these the condition is known to hold, one by one.
+        The last value that is tried is one at which the condition was found to hold.
         """
         allowed = check.allows({index: columns[index] for index in check.columns}, cut, len(columns[0]))
         for tries in TRIES if self._filtered else ():
@@ -58,7 +59,7 @@ class CellDraws:
             for index in self._filtered:
                 points = rng.random((len(rows), 2))
                 if tries == TRIES[-1]:
-                    points[tries - 1 :: tries, 1] = 0.0
+                    points[tries - 1 :: tries, 1] = TOLD
                 tried[index] = [
                     self._value(index, row, *ways) for row, ways in zip(rows.tolist(), points.tolist(), strict=True)
                 ]
@@ -80,7 +81,8 @@ class CellDraws:
         if not pieces:
             return values.at(cell, way)
         piece = pieces[min(int(np.searchsorted(shares, which * shares[-1], side="right")), len(pieces) - 1)]
-        return values.between(piece.low, piece.high, cell, piece.start + way * (piece.end - piece.start))
+        key = piece.told if way == TOLD else values.key(cell, piece.start + way * (piece.end - piece.start))
+        return values.between(piece.low, piece.high, key)
 
     def _allowed(self, box: int, index: int, cell: int) -> tuple[list[Piece], FloatArray]:
         """The pieces of a cell that hold a value such as the column has, and the sums of their masses."""
@@ -90,7 +92,7 @@ class CellDraws:
             pieces = [
                 piece
                 for piece in self._cells[box][index].pieces(cell)
-                if between(piece.low, piece.high, cell, piece.start) is not None
+                if between(piece.low, piece.high, piece.told) is not None
             ]
             found = self._pieces[box, index, cell] = pieces, np.cumsum([piece.mass for piece in pieces])
         return found

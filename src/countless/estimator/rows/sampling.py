@@ -25,6 +25,7 @@ from countless.query.row_check import RowCheck
 from countless.region import Box, Region
 
 EVERY_ROW = Region((Box(),))
+WIDER = "ask for a wider condition, or fit the model with a higher max_distinct, so that it knows more values"
 ROUNDS = 6  # in which rows are drawn for those that failed the condition
 MOST_FOR_ONE = 8  # rows that are drawn in a round for each that is missing
 
@@ -100,10 +101,7 @@ def samples(schema: Schema, runtimes: Runtimes, drawing: Drawing, count: int, se
             break
         size = min(MOST_FOR_ONE, drawn // max(1, count - missing) + 1) * missing
     if missing == count:
-        raise NoRowsError(
-            f"{drawn:,} rows were drawn, and none satisfies the condition: ask for a wider one, or fit the model with "
-            "a higher max_distinct, so that more columns are stored value by value"
-        )
+        raise NoRowsError(f"{drawn:,} rows were drawn, and none satisfies the condition: {WIDER}")
     return Sample(
         schema.names,
         tuple(column.type for column in schema.columns),

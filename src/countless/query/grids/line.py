@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,8 +21,8 @@ from countless.query.grids.cuts import Cut, Range, Ranges
 from countless.query.grids.nearest import nearest_value
 from countless.query.grids.scale import Key, interpolate, scale_of, written
 
-MOST_PROBES = 32_768  # of a column: values between its knots
-LEAST_PROBES, DENSEST_PROBES = 3, 64  # between two knots
+MOST_PROBES = 16_384  # of a column: values between its knots
+LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
 BARELY = 1e-9  # of a cell: what an open range within it has at least, if the points at its ends claim all there is
 
 
@@ -51,23 +51,35 @@ class Line:
         return all(low < high for low, high in pairwise(keys)) and all(alone)
 
     @cached_property
-    def probes(self) -> dict[Key, str]:
-        """The knots and some values between them, in order, with their texts: the more, the fewer cells there are.
+    def probes(self) -> dict[Key, Key]:
+        """The knots and some values between them, in order: each speaks for the values around it.
 
-        They lie at random, but always the same: values at equal distances might all be at the same time of the day.
+        They come by where what they speak for begins. There are the more, the fewer cells there are. They lie at
+        random, but always the same: values at equal distances might all be at the same time of the day.
         """
+        if self.column.type == TEXT:
+            return {key: key for key in self.keys}
         rng, gaps = np.random.default_rng(0), max(1, len(self.keys) - self.grid.cells)
         each = min(max(MOST_PROBES // gaps, LEAST_PROBES), DENSEST_PROBES)
-        found = dict.fromkeys(self.keys)
-        for cell in range(self.grid.cells) if self.column.type != TEXT else ():
+        found: dict[Key, Key] = {}
+        for cell in range(self.grid.cells):
             knots = self.grid.knots(cell)
+            own = set(self.keys[knots.start : knots.stop])
             for low, high in pairwise(self.keys[knots.start : knots.stop]):
-                for way in ((np.arange(each) + rng.random(each)) / each).tolist():
-                    key = self.nearest(interpolate(low, high, way), (low, 1), (high, 0))
-                    if key is not None:
-                        found[key] = None
+                ways = ((np.arange(each) + rng.random(each)) / each).tolist()
+                own |= {self.nearest(interpolate(low, high, way), (low, 1), (high, 0)) for way in ways}
+            ordered = sorted(own - {None})
+            found[ordered[0]] = ordered[0]
+            for low, high in pairwise(ordered):
+                middle = interpolate(low, high, 0.5)
+                found[middle if low < middle else high] = high
+        return found
+
+    @cached_property
+    def probe_texts(self) -> list[str]:
+        """The probes as DuckDB prints them."""
         texts = dict(zip(self.keys, self.column.values, strict=True))
-        return {key: texts[key] if key in texts else written(self.column.type, key) for key in sorted(found)}
+        return [texts[key] if key in texts else written(self.column.type, key) for key in self.probes.values()]
 
     def nearest(self, key: Key, low: Cut, high: Cut) -> Key | None:
         """The value such as the column has that is nearest to ``key`` between two cuts, if there is one."""
@@ -77,6 +89,11 @@ class Line:
     def knot_places(self) -> dict[Cut, tuple[int, float]]:
         """The cut before every knot, and its place."""
         return {(key, 0): self.place((key, 0)) for key in self.keys}
+
+    @cached_property
+    def probe_places(self) -> dict[Cut, tuple[int, float]]:
+        """The cut before what every probe speaks for, and its place."""
+        return {(key, 0): self.place((key, 0)) for key in self.probes}
 
     def place(self, cut: Cut) -> tuple[int, float]:
         """The cell that ``cut`` is in, and the share of the cell's rows before it.
@@ -115,13 +132,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a cell between two cuts: how much of the cell it is, and its way through the knots, from 0 to 1."""
+    """A part of a cell between two cuts: how much of the cell it is, and its way through the knots, from 0 to 1.
+
+    What is known of it was told at ``told``, which is in it, or near.
+    """
 
     mass: float
     low: Cut
     high: Cut
     start: float
     end: float
+    told: Key
 
 
 class Atoms:
@@ -131,11 +152,11 @@ class Atoms:
     have no place.
     """
 
-    def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool, probes: Collection[Key] = ()) -> None:
+    def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool, probing: bool = False) -> None:
+        """With its knots, a line is cut at these too; if ``probing``, at the probes, which include them."""
         self.line = line
-        self._points = list(probes) or line.keys
-        places = dict(line.knot_places) if with_knots else {}
-        places |= {(key, 0): line.place((key, 0)) for key in probes}
+        self._points = list(line.probes) if with_knots and probing else line.keys
+        places = dict(line.probe_places if probing else line.knot_places) if with_knots else {}
         places |= {cut: line.place(cut) for cut in cuts if cut not in places}
         self.cuts = sorted(places)
         cells = np.array([places[cut][0] for cut in self.cuts], dtype=np.int64)
@@ -165,7 +186,10 @@ class Atoms:
         return Truth(self._with_null(true, ranges.of_null is True), self._with_null(false, ranges.of_null is False))
 
     def by_knots(self, truth: Truth) -> Truth:
-        """The same for a predicate whose truth is known at the knots, or the probes: each speaks up to the next."""
+        """The same for a predicate that is known at the knots, each of which speaks for the values up to the next.
+
+        If the line was cut at its probes, it is known at these.
+        """
         keys = [key for key, _ in self.cuts]
         owners = np.array([0, *(max(0, bisect_right(self._points, key) - 1) for key in keys)])
         known = len(self._points)
@@ -203,7 +227,10 @@ class Atoms:
             high = min(self.cuts[atom], most) if atom < len(self.cuts) else most
             if low < high:
                 shares = line.below(low[0])[1], line.below(high[0])[1]
-                found.append(Piece(float(self._mass[segment]), low, high, *shares))
+                told = low[0]
+                if self._points is not line.keys:
+                    told = line.probes[self._points[bisect_right(self._points, told) - 1]]
+                found.append(Piece(float(self._mass[segment]), low, high, *shares, told))
         return found
 
     def share(self, chosen: BoolArray) -> float:

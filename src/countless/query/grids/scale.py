@@ -25,6 +25,7 @@ CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself when it is rounded to one
 PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
 CENTURIES = 400, 146_097  # the calendar repeats after so many years, which are so many days
+FINE = 2**50  # parts of a way that are told apart
 COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
 
 
@@ -133,6 +134,8 @@ def interpolate(low: Key, high: Key, way: float) -> Key:
     """
     if isinstance(low, float) and isinstance(high, float):
         return low + way * (high - low)
+    if isinstance(low, int) and isinstance(high, int) and high - low > FINE:
+        return low + (high - low) * int(way * FINE) // FINE  # whole numbers are much faster than fractions
     return low + Fraction(way) * (high - low)
 
 
@@ -204,6 +207,8 @@ def _clock(text: str) -> int:
 
 
 def _numbers_between(key: Key, low: Key, high: Key) -> float:
+    if isinstance(key, int) and isinstance(low, int) and isinstance(high, int):
+        return (key - low) / (high - low)
     return float((Fraction(key) - Fraction(low)) / (Fraction(high) - Fraction(low)))  # floats might overflow
 
 

@@ -106,8 +106,7 @@ class Survey:
             line = lines.line(index)
             assert line is not None
             cuts = {cut for ranges in found if ranges is not None for cut in ranges.cuts()}
-            by_knots = None in found
-            self._atoms[index] = Atoms(line, cuts, by_knots, line.probes if by_knots and probing else ())
+            self._atoms[index] = Atoms(line, cuts, None in found, probing)
 
     def judge(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> Judgement:
         """The predicate on the atoms; ``at_knots`` is its truth at the knots, needed if it :meth:`is_of_knots`."""
@@ -127,7 +126,7 @@ class Survey:
     def probes(self, index: int) -> Collection[str] | None:
         """The values at which a predicate of knots is to be told instead of them, if so."""
         line = self._lines.line(index)
-        return line.probes.values() if line is not None and self._probing else None
+        return line.probe_texts if line is not None and self._probing else None
 
     def parts(self, index: int, chosen: BoolArray) -> CellParts:
         """What a set of atoms has of each cell."""
