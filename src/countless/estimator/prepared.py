@@ -20,7 +20,7 @@ from countless.estimator.answers.joint import Joint, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Drawing, Sample, samples
+from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Sample, SampleSource, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
@@ -166,10 +166,10 @@ class PreparedQuestion:
                 raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
         return samples(self._model.schema, self._runtimes, self._drawing(seed), count, seed)
 
-    def _drawing(self, seed: int) -> Drawing:
+    def _drawing(self, seed: int) -> SampleSource:
         """What rows are drawn of."""
         if self._clause is None:
-            return Drawing(EVERY_ROW)
+            return SampleSource(EVERY_ROW)
         clause, model = self._clause, self._model
         found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
         if not found.region.boxes and not self.question.certain:
@@ -178,7 +178,7 @@ class PreparedQuestion:
         if len(found.region.boxes) > 1:
             (density,) = densities(self._runtimes, [found.region], DEFAULT_METHOD, None, seed)
             masses = [answer.density for answer in density.answers]
-        return Drawing(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
+        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"

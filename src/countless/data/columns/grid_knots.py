@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from countless.data.columns.granularity import Granularity, read_granularity
+from countless.data.columns.granularity import Granularity
+from countless.data.columns.granularity_search import read_granularity
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column
 from countless.data.columns.types import FLOATS, quote_identifier, sql_literal, sql_value

@@ -49,7 +49,7 @@ class Sample(Frame):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
+class SampleSource:
     """What rows are drawn of: a region, the densities of its boxes if it has several, and how a row is checked.
 
     ``cells`` has for each box what it allows of the cells of grids, by column.
@@ -86,7 +86,7 @@ class _Kept:
         return len(self.cut)
 
 
-def samples(schema: Schema, runtimes: Runtimes, drawing: Drawing, count: int, seed: int) -> Sample:
+def samples(schema: Schema, runtimes: Runtimes, drawing: SampleSource, count: int, seed: int) -> Sample:
     """``count`` rows, at least one; fewer if the rows that are drawn fail the condition again and again."""
     if not drawing.region.boxes:
         raise NoRowsError("no row matches: there is nothing to draw")
@@ -115,7 +115,7 @@ def samples(schema: Schema, runtimes: Runtimes, drawing: Drawing, count: int, se
 
 
 def _drawn(
-    schema: Schema, runtimes: Runtimes, drawing: Drawing, size: int, most: int, rng: np.random.Generator
+    schema: Schema, runtimes: Runtimes, drawing: SampleSource, size: int, most: int, rng: np.random.Generator
 ) -> _Kept:
     """Draw ``size`` rows and keep those that satisfy the condition, ``most`` of them."""
     shares = rng.multinomial(size, _chances(drawing.region, drawing.masses))
