@@ -19,6 +19,7 @@ from countless.data.sources.source import Source
 
 CELLS = 1_024  # about so many cells: two digits of 32
 PARTS = 8  # a cell's knots cut it into so many parts of about equal mass
+LOOKED_AT = 200_000  # values, about, that tell the granularity: the others of a larger table keep to it too
 ROWS_PER_CELL = 8  # fewer rows in a cell teach a model nothing
 
 # In the order of the values: the rows below each, and how many of those that stand alone are at or below it. Between
@@ -76,8 +77,10 @@ def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) 
 def granularity_of(source: Source, values: str, kind: str, mass: float | None = None) -> Granularity | None:
     """What ``values`` keep to; without those of more than ``mass`` rows, which have cells of their own."""
     light = "" if mass is None else f"AND n <= {mass!r}"
-    shared = f"(SELECT value, n FROM {values} WHERE value IS NOT NULL {light} AND NOT ({_no_place(kind)}))"
-    return read_granularity(source, shared, kind)
+    ((count,),) = source.rows(f"SELECT count(*) FROM {values}")
+    some = f"hash(value) % {int(count) // LOOKED_AT + 1} = 0"
+    found = f"SELECT value, n FROM {values} WHERE value IS NOT NULL {light} AND NOT ({_no_place(kind)}) AND {some}"
+    return read_granularity(source, f"({found})", kind)
 
 
 def cut_into_cells(source: Source, values: str, name: str, kind: str, mass: float) -> Column:

@@ -78,7 +78,7 @@ class Values:
         if grid is None:
             return self._taken(codes)
         points = rng.random(len(codes))
-        return [self.at(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
+        return [self.like_the_tables(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
 
     def at(self, code: int, point: float) -> str | None:
         """The value of ``code`` as DuckDB prints it; of a grid's cell, that below which ``point`` of its rows lie."""
@@ -86,8 +86,17 @@ class Values:
         if grid is None or code == self.column.null:
             return self.texts[code]
         start, end = self.parts.get(code, WHOLE)
-        low, high = self.key(code, start), self.key(code, end)
-        found = self.between((low, 0), (high, 1), self.key(code, start + point * (end - start)))
+        key = self.key(code, start + point * (end - start))
+        return self._knots[key] if key in self._knots else written(self.column.type, key)
+
+    def like_the_tables(self, code: int, point: float) -> str | None:
+        """The value near that of :meth:`at` that looks like the table's, with whole minutes, or two decimals."""
+        grid = self.column.grid
+        if grid is None or code == self.column.null:
+            return self.texts[code]
+        knots = grid.knots(code)
+        low, high = self.keys[knots.start], self.keys[knots.stop - 1]
+        found = self.between((low, 0), (high, 1), self.key(code, point))
         return self.texts[code] if found is None else found
 
     def between(self, low: Cut, high: Cut, key: Key) -> str | None:
