@@ -191,17 +191,16 @@ class PreparedQuestion:
         method: str = DEFAULT_METHOD,
         particles: int | None = None,
         summary: bool = True,
-        seed: int | None = None,
     ) -> tuple[Density, float]:
         """The region's density, and how many milliseconds it took."""
-        region, seed = self.question.region, self._model.seed if seed is None else seed
+        region, seed = self.question.region, self._model.seed
 
         def counted() -> tuple[Density, float]:
             started = time.perf_counter()
             (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
             return found, _since(started)
 
-        return self._counted.once(("density", method, particles, summary, seed), counted)
+        return self._counted.once(("density", method, particles, summary), counted)
 
     def _estimate(self, density: Density, ms: float, method: str, table_rows: int | None = None) -> Estimate:
         model, ms = self._model, self._compile_ms + ms

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from countless.data.columns.granularity import Granularity
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS
 from countless.data.sources.source import Source
@@ -49,24 +51,21 @@ def read_granularity(source: Source, values: str, kind: str) -> Granularity | No
 def _decimals(source: Source, values: str, kind: str) -> int | None:
     """How many decimals nearly all floating-point numbers have."""
     places = range(MOST_DECIMALS + 1)
-    rounded = (f"CAST(round(CAST(value AS DOUBLE), {place}) AS {kind}) = value" for place in places)
-    shares = _shares(source, values, list(rounded))
-    return next((place for place in places if shares[place] >= OBEY), None)
+    tests = (f"CAST(round(CAST(value AS DOUBLE), {place}) AS {kind}) = value" for place in places)
+    sums = ", ".join(f"sum(n) FILTER ({test})" for test in tests)
+    ((rows, *obeying),) = source.rows(f"SELECT sum(n), {sums} FROM {values}")
+    return next((place for place in places if (obeying[place] or 0) >= OBEY * float(rows or 1)), None)
 
 
 def _multiples(source: Source, values: str, whole: str, unit: Fraction, steps: tuple[int, ...]) -> Granularity | None:
     """The greatest of ``steps`` that most values keep to: ``whole`` is SQL for one as a whole number of units."""
-    # Any value that nearly all others agree with will do as the first; the median is none of the odd ones at the ends.
-    ((anchor,),) = source.rows(f"SELECT quantile_disc({whole}, 0.5) FROM {values}")
-    if anchor is None:
+    found = source.rows(f"SELECT {whole}, n FROM {values}")
+    numbers = np.array([number for number, _ in found if number is not None], dtype=np.int64)
+    if not len(numbers):
         return None
-    tests = [f"(({whole}) % {step} + {step}) % {step} = {int(anchor) % step}" for step in steps]
-    kept = [step for step, share in zip(steps, _shares(source, values, tests), strict=True) if share >= OBEY]
-    return Granularity(max(kept) * unit, int(anchor) % max(kept) * unit) if kept else None
-
-
-def _shares(source: Source, values: str, tests: list[str]) -> list[float]:
-    """The share of the rows for which each of ``tests`` is true."""
-    sums = ", ".join(f"coalesce(sum(n) FILTER ({test}), 0)" for test in tests)
-    ((rows, *found),) = source.rows(f"SELECT coalesce(sum(n), 0), {sums} FROM {values}")
-    return [float(count) / max(1.0, float(rows)) for count in found]
+    rows = np.array([n for number, n in found if number is not None], dtype=np.float64)
+    least = OBEY * sum(float(n) for _, n in found)
+    # Any value that nearly all others agree with will do as the first; the median is none of the odd ones at the ends.
+    anchor = int(np.sort(numbers)[len(numbers) // 2])
+    kept = [step for step in steps if rows[numbers % step == anchor % step].sum() >= least]
+    return Granularity(max(kept) * unit, anchor % max(kept) * unit) if kept else None
