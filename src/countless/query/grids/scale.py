@@ -26,6 +26,7 @@ END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself 
 PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
 CENTURIES = 400, 146_097  # the calendar repeats after so many years, which are so many days
 FINE = 2**50  # parts of a way that are told apart
+FAR = 2**20  # between numbers as far apart as that, a whole one is as good as a fraction
 COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
 
 
@@ -134,7 +135,7 @@ def interpolate(low: Key, high: Key, way: float) -> Key:
     """
     if isinstance(low, float) and isinstance(high, float):
         return low + way * (high - low)
-    if isinstance(low, int) and isinstance(high, int) and high - low > FINE:
+    if isinstance(low, int) and isinstance(high, int) and high - low > FAR:
         return low + (high - low) * int(way * FINE) // FINE  # whole numbers are much faster than fractions
     return low + Fraction(way) * (high - low)
 
