@@ -169,7 +169,7 @@ class TestEstimate:
         truth = sum("dove" in line for line in lines.read_text(encoding="utf-8").splitlines())
         done = run("estimate", pages, "line LIKE '%dove%'")
         assert done.code == 0, done.err
-        assert done.out.startswith(f"{truth} rows  ({truth} to {truth} at 90%")
+        assert done.out.startswith(f"{truth} rows  (exact; ")
         answer = json.loads(run("estimate", pages, "line LIKE 'dove%' AND length(line) > 4", "--json").out)
         assert 0 < answer["low"] < answer["rows"] < answer["high"]
 

@@ -275,7 +275,9 @@ class Estimator:
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
 
-        Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
+        Every row satisfies ``where``, as DuckDB has it. If rows fail it again and again there are fewer than ``count``,
+        and ``requested`` of the sample tells how many were asked for. Values have the table's types; numbers and times
+        that are stored as a grid are any within a cell that look like the table's, such as whole minutes. The same
         ``seed`` gives the same rows.
         """
         return self._asked(where).sample(count, seed=seed)
