@@ -18,10 +18,11 @@ from torch import Tensor
 from countless.errors import TrainingError
 from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
+from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.interrupt import Interrupt
 from countless.train.options import CLOCKS, TrainOptions
 from countless.train.order import order_of
-from countless.train.task import BITS, Inputs, Task, stream
+from countless.train.task import Inputs, Task, stream
 from countless.train.team import Team
 
 logger = logging.getLogger(__name__)
@@ -89,18 +90,23 @@ def train(
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
-    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team())
+    if team is None:  # a clock of processor time knows of one process only
+        workers = GradientWorkers(task, options.seed, parts_of(task) if options.clock == "wall" else 1)
+    else:
+        workers = GradientWorkers(task, options.seed, 1, torch.get_num_threads())
+    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team(), workers)
     if checkpoint is not None and run.team.leads:
         Checkpoint.require_space(checkpoint, run.model)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
-    with interrupt or Interrupt() as interrupt:
-        run.stopping = stopped
-        while not run.finished and not run.stopping:
-            run.epoch_of_steps(interrupt, on_progress)
-    if run.stopping and not run.finished:
-        run.save()
-        run.judge()
+    with workers:
+        with interrupt or Interrupt() as interrupt:
+            run.stopping = stopped
+            while not run.finished and not run.stopping:
+                run.epoch_of_steps(interrupt, on_progress)
+        if run.stopping and not run.finished:
+            run.save()
+            run.judge()
     if on_progress is not None and run.progress is not None:
         on_progress(replace(run.progress, **run.measured()))  # what the report says
     return run.result(interrupted=run.stopping and not run.finished)
@@ -117,8 +123,10 @@ class _Run:
         path: Path | None,
         save_every: float,
         team: Team,
+        workers: GradientWorkers,
     ) -> None:
-        self.task, self.options, self.path, self.save_every, self.team = task, options, path, save_every, team
+        self.task, self.options, self.path, self.save_every = task, options, path, save_every
+        self.team, self.workers = team, workers
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
         self.limit = options.seconds
@@ -126,7 +134,7 @@ class _Run:
             "options": {name: value for name, value in options.to_json().items() if name != "share"},
             **task.identity,
             "table": fingerprint,
-            "threads": torch.get_num_threads(),
+            "threads": workers.parts * workers.threads,
         }
 
         held_out = min(HELD_OUT_MOST, int(task.rows * options.held_out)) if task.rows >= HELD_OUT_FROM else 0
@@ -190,12 +198,14 @@ class _Run:
         if not self.team.leads or (self.history and self.history[-1]["epoch"] == epoch):
             return
         self.judged = self.held_out[: self._most_judged]
-        train_bits = self._bits(self.probe[: self._most_judged], "as trained")
-        entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
+        measured: list[tuple[Tensor, Inputs]] = [(self.probe[: self._most_judged], "as trained")]
         if len(self.held_out):
-            entry["masked_bits"] = self._bits(self.judged, "masked")
-            entry["unmasked_bits"] = self._bits(self.judged, "unmasked")
-        self.history.append(entry)
+            measured += [(self.judged, "masked"), (self.judged, "unmasked")]
+        train_bits, *bits = self.workers.bits(measured)
+        masked_bits, unmasked_bits = bits or (None, None)
+        self.history.append(
+            {"epoch": epoch, "train_bits": train_bits, "masked_bits": masked_bits, "unmasked_bits": unmasked_bits}
+        )
         if train_bits <= self.best_bits:
             self.best_bits, self.best_epoch, self.best = train_bits, epoch, self._copy_of_model()
 
@@ -290,12 +300,7 @@ class _Run:
         share = self.team.share(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        self.optimizer.zero_grad()
-        bits = 0.0
-        if len(share):
-            loss = self.task.loss(share, self.generator, self.fraction) * (len(share) / len(batch))
-            loss.backward()  # type: ignore[no-untyped-call]
-            bits = loss.item() * BITS
+        bits = self.workers.backward(share, self.generator, self.fraction, self.updates, len(batch))
         self.team.add_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -310,10 +315,6 @@ class _Run:
         self.epoch_bits += bits
         self.seconds, self.mark = seconds / self.team.size, now
         self.stopping = requests > 0
-
-    def _bits(self, rows: Tensor, inputs: Inputs) -> float:
-        """Bits per unit, always with the same masks."""
-        return self.task.bits(rows, inputs, stream(self.options.seed, 0))
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:
         (then, updates_then), (now, updates_now) = recent[0], recent[-1]
