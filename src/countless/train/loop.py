@@ -57,6 +57,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class EarlierTraining:
+    """Training that a run goes on from, with the task's weights as that left them.
+
+    ``moments`` are Adam's, as a checkpoint has them; without them Adam starts anew.
+    """
+
+    epochs: int
+    moments: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
 class Trained:
     """What training leaves: the best weights, and how it went."""
 
@@ -77,12 +88,14 @@ def train(
     team: Team | None = None,
     interrupt: Interrupt | None = None,
     save_every: float = CHECKPOINT_SECONDS,
+    earlier: EarlierTraining | None = None,
 ) -> Trained:
     """Fit the task's model to its rows.
 
     With ``checkpoint``, the run is saved there every epoch (and every minute, or so many seconds); with ``resume``, it
     goes on from that file if it exists. Ctrl-C ends the run after the current step with the best weights so far, and so
-    does who sets ``interrupt``; ``stopped`` ends it before the first.
+    does who sets ``interrupt``; ``stopped`` ends it before the first. After ``earlier`` training, the weights that the
+    task begins with are among those of which the best are kept.
 
     Several processes may train as a ``team``, each of which calls this with the same task and options: the batches are
     then shared out, and all end with the same weights. The first of them measures and keeps checkpoints.
@@ -94,12 +107,14 @@ def train(
         workers = GradientWorkers(task, options.seed, parts_of(task) if options.clock == "wall" else 1)
     else:
         workers = GradientWorkers(task, options.seed, 1, torch.get_num_threads())
-    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team(), workers)
+    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team(), workers, earlier)
     if checkpoint is not None and run.team.leads:
         Checkpoint.require_space(checkpoint, run.model)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
     with workers:
+        if earlier is not None:
+            run.judge()
         with interrupt or Interrupt() as interrupt:
             run.stopping = stopped
             while not run.finished and not run.stopping:
@@ -124,9 +139,10 @@ class _Run:
         save_every: float,
         team: Team,
         workers: GradientWorkers,
+        earlier: EarlierTraining | None,
     ) -> None:
         self.task, self.options, self.path, self.save_every = task, options, path, save_every
-        self.team, self.workers = team, workers
+        self.team, self.workers, self.earlier = team, workers, earlier
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
         self.limit = options.seconds
@@ -144,6 +160,8 @@ class _Run:
         self.probe = self.order.first(PROBE_ROWS)
 
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
+        if earlier is not None and earlier.moments:
+            restore_optimizer(self.optimizer, earlier.moments)
 
         self.warned = self.stopping = False
         self.generator: torch.Generator
@@ -213,7 +231,12 @@ class _Run:
     def _most_judged(self) -> int:
         """Rows to measure bits of: in a run of less than an epoch so few that it takes no time beside training."""
         few = max(LEAST_JUDGED, int(JUDGED_SHARE * self.updates * self.batch))
-        return few if self.updates < self.steps else max(HELD_OUT_MOST, PROBE_ROWS)
+        return few if self.updates < self.steps and self.earlier is None else max(HELD_OUT_MOST, PROBE_ROWS)
+
+    @property
+    def _epochs_before(self) -> int:
+        """Epochs of earlier training, so that this one draws other random numbers."""
+        return 0 if self.earlier is None else self.earlier.epochs
 
     def measured(self) -> dict[str, Any]:
         """The bits of the best weights so far."""
@@ -288,7 +311,7 @@ class _Run:
 
     def _start_epoch(self) -> None:
         """Each epoch has its own generator, so that any epoch can be entered without replaying the others."""
-        self.generator = stream(self.options.seed, self.epoch + 1)
+        self.generator = stream(self.options.seed, self._epochs_before + self.epoch + 1)
         self.order.start(self.generator)
         if not self.team.leads:  # the same rows, but other masks
             self.generator = stream(self.options.seed, self.epoch + 1, self.team.rank)
@@ -300,7 +323,8 @@ class _Run:
         share = self.team.share(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        bits = self.workers.backward(share, self.generator, self.fraction, self.updates, len(batch))
+        update = self._epochs_before * self.steps + self.updates
+        bits = self.workers.backward(share, self.generator, self.fraction, update, len(batch))
         self.team.add_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()

@@ -49,6 +49,7 @@ TOGETHER = 64  # calibration queries that are counted in one scan, and then walk
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
 TABLE = "table"  # in a report: a digest that tells the table's files from others
+SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -176,6 +177,8 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
+        if sample is not learned:
+            report[SAMPLE_ROWS] = reading.sample_rows
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         if storage.keep_rows:
