@@ -48,7 +48,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-FAST = ("--epochs", 2, "--hidden", 16, "--blocks", 1, "--embedding", 8)
+FAST = ("--epochs", 2, "--hidden", 16, "--blocks", 1, "--embedding", 8, "--no-keep-training")
 
 
 class TestFit:

@@ -54,6 +54,7 @@ WORTH_A_SCAN = 8  # so many more queries are worth another scan
 ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
 USUAL_ROWS = 20_000
 TABLE = "table"  # in a report: a digest that tells the table's files from others
+SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -190,6 +191,8 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
+        if sample is not learned:
+            report[SAMPLE_ROWS] = reading.sample_rows
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)
