@@ -293,9 +293,7 @@ class _Run:
         self.optimizer.zero_grad()
         bits = 0.0
         if len(share):
-            loss = self.task.loss(share, self.generator, self.fraction) * (len(share) / len(batch))
-            loss.backward()  # type: ignore[no-untyped-call]
-            bits = loss.item() * BITS
+            bits = BITS * self.task.learn(share, self.generator, self.fraction, len(share) / len(batch))
         self.team.add_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()

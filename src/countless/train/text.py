@@ -87,7 +87,14 @@ class TextTask:
     def model(self) -> nn.Module:
         return self._model
 
-    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
+    def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
+        self._model.zero_grad()
+        loss = weight * self._loss(rows, generator)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    def _loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Nats per character of these rows, with those of what follows gaps."""
         nats, count = torch.zeros(()), 0
         shift = self._shift(rows, "as trained", generator)
         for index, column in enumerate(self.columns):
