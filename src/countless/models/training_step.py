@@ -15,7 +15,8 @@ from countless.models.resmade import MaskedLinear, OrderedLinear, ResidualBlock,
 from countless.models.tied_output import OutputTensors, TiedOutput
 from countless.models.triangular import Activations, TriangularLayer, plan_strips
 
-KEPT_SIZES = 4  # numbers of rows whose activations are kept: of a batch, of an epoch's last one, of those measured
+MEASURED_ROWS = 512  # at a time, so that measuring takes no more memory than training
+KEPT_SIZES = 3  # numbers of rows whose activations are kept: of a batch, of an epoch's last one, of those measured
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,13 @@ class TrainingStep:
 
     def nats(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int = 0) -> Tensor:
         """Nats of ``targets`` (B, n), each times its count (B, n), given ``inputs`` (B, n) in which MASK may stand."""
+        nats = self._grads["bias"].new_zeros(())
         with torch.no_grad():
-            return self._forward(self._activations(len(inputs)), inputs, targets, counts, order, gradients=False)
+            for first in range(0, len(inputs), MEASURED_ROWS):
+                rows = slice(first, first + MEASURED_ROWS)
+                buffers = self._activations(len(inputs[rows]))
+                nats += self._forward(buffers, inputs[rows], targets[rows], counts[rows], order, gradients=False)
+        return nats
 
     def gradients(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int = 0) -> Tensor:
         """The same; the gradients of it become those of the model's parameters, in place of what they were."""
