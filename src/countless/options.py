@@ -182,7 +182,8 @@ class TrainingOptions(Options):
     ``warmup`` of the run and falls to zero at its end by a ``schedule``, ``stable`` (at the peak, then along a line) or
     ``cosine`` (falling from the start); ``clip`` bounds the gradient's norm; ``held_out`` is the share of rows for
     validation; ``smooth`` is the share of an embedding's first variance in which neighbouring values are alike;
-    ``clock`` is that on the ``wall``, or the ``processor``'s, by which runs beside others can be compared.
+    ``clock`` is that on the ``wall``, or the ``processor``'s, by which runs beside others can be compared; a step on
+    text takes rows of about ``text_tokens`` characters, if ``batch`` is not given and the table has enough of them.
     """
 
     heading: ClassVar[str] = "Training"
@@ -201,7 +202,7 @@ class TrainingOptions(Options):
     )
     batch: int | None = setting(None, "whole", "Rows per step  [default: by the table's size, 128 to 256]", least=1)
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: 0.008; of text 0.003]", above=0
+        None, "number", "Adam's peak learning rate  [default: 0.008; of text 0.006]", above=0
     )
     masking: str = setting(UNIFORM, "text", "Input masking: uniform, none, or a probability.")
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
@@ -217,6 +218,7 @@ class TrainingOptions(Options):
     smooth: float = setting(0.0, "number", least=0, most=1)
     clock: str = setting("wall", "text", choices=CLOCKS)
     schedule: str = setting("stable", "text", choices=SCHEDULES)
+    text_tokens: int = setting(2_048, "whole", least=1)
 
     def __post_init__(self) -> None:
         masking: Any = self.masking
@@ -240,7 +242,7 @@ class UpdateOptions(Options):
         None, "seconds", "Time to train for, such as 90s or 5m  [default: an eighth of the fit's time]", above=0
     )
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: half of the fit's]", above=0
+        None, "number", "Adam's peak learning rate  [default: a quarter of the fit's]", above=0
     )
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
 
@@ -343,6 +345,7 @@ class FitKeywords(TypedDict, total=False):
     smooth: float
     clock: str
     schedule: str
+    text_tokens: int
     memory: str | int | None
     ray: str | None
     workers: int | None

@@ -22,7 +22,7 @@ QUESTION_SEED = 2020
 ROWS_SEED = 7
 BLOCKS = 3  # of every network of columns
 MOST_CHARACTERS = 100  # of a string, as the paper has it
-TEXT_LEARNING_RATE = 3e-3
+TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
 
 Say = Callable[[str], None]
 
@@ -162,6 +162,7 @@ class TrainedModel:
                 "text_network": network,
                 "max_length": MOST_CHARACTERS,
                 "learning_rate": TEXT_LEARNING_RATE,
+                "text_tokens": TEXT_TOKENS,
             }
         else:
             how = {

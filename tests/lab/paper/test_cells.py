@@ -53,4 +53,4 @@ def test_the_columns_are_trained_as_the_paper_has_it(
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_text_is_trained_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scale: str) -> None:
     given = options_of_fit(monkeypatch, tmp_path, scale, text=True)
-    assert (given["learning_rate"], given["schedule"]) == (3e-3, "cosine")
+    assert (given["learning_rate"], given["schedule"], given["text_tokens"]) == (3e-3, "cosine", 8_192)
