@@ -33,6 +33,7 @@ FROM (
 """
 ADULT = Path(countless.__file__).parent / "data" / "adult.parquet"
 SMALL = Network(hidden=16, blocks=1, embedding=8)
+Compared = list[tuple[Any, Any, Any, Any]]
 ENOUGH = 0.87  # of the error bars hold, at least
 
 
@@ -57,7 +58,7 @@ class Both:
                     yield answer, low, high, truth
 
 
-def coverage(compared: list[tuple[Any, Any, Any, Any]]) -> float:
+def coverage(compared: Compared) -> float:
     return float(np.mean([low <= truth <= high for _, low, high, truth in compared]))
 
 
@@ -108,7 +109,7 @@ class TestDistributions:
             found = meters.estimator.distribution(column, where)
             assert sum(row[-3] for row in found.rows) == pytest.approx(found.total.rows)
             assert not found.counted
-            truths = dict(meters.truth(f"SELECT {column}::VARCHAR, count(*) FROM t WHERE {where} GROUP BY 1"))
+            truths = dict(meters.truth(f"SELECT {column}, count(*) FROM t WHERE {where} GROUP BY 1"))
             held += [low <= truths.get(value, 0) <= high for value, _, _, low, high in found.rows]
         assert np.mean(held) >= ENOUGH
 
@@ -128,7 +129,7 @@ class TestDistributions:
         where = "hour(ts) < 9"
         for found in meters.estimator.distributions(["city", "grade"], where):
             alone = meters.estimator.distribution(found.names[0], where)
-            assert sorted(row[0] or "" for row in found.rows) == sorted(row[0] or "" for row in alone.rows)
+            assert {row[0] for row in found.rows} == {row[0] for row in alone.rows}
             assert sum(row[-3] for row in found.rows) == pytest.approx(found.total.rows)
 
     def test_a_clause_that_only_rows_answer(self, meters: Both) -> None:
@@ -140,12 +141,12 @@ class TestDistributions:
         for where in WHERES:
             found = whole.estimator.distribution("grade", where)
             assert found.counted
-            truths = dict(whole.truth(f"SELECT grade::VARCHAR, count(*) FROM t WHERE {where} GROUP BY 1"))
+            truths = dict(whole.truth(f"SELECT grade, count(*) FROM t WHERE {where} GROUP BY 1"))
             assert {value: rows for value, _, rows, _, _ in found.rows} == truths
             assert all(rows == low == high for _, _, rows, low, high in found.rows)
 
     def test_pairs(self, adult: Both) -> None:
-        compared = []
+        compared: Compared = []
         where = "age BETWEEN 30 AND 50 AND income = '>50K'"
         found = adult.estimator.distribution(["education", "sex"], where)
         truths = adult.truth(f"SELECT education, sex, count(*) FROM t WHERE {where} GROUP BY ALL")
@@ -166,7 +167,7 @@ class TestAggregates:
         assert alone.estimator.query("SELECT avg(power) FROM t WHERE hour(ts) = 4").rows[0][0] > 1.5 * truth
 
     def test_by_group(self, meters: Both) -> None:
-        compared = []
+        compared: Compared = []
         for where in WHERES:
             asked = "count(*), count(grade), avg(power), sum(current), stddev(power), median(current)"
             compared += meters.compared(f"SELECT city, {asked} FROM t WHERE {where} GROUP BY city", 1)
@@ -176,7 +177,7 @@ class TestAggregates:
 
     def test_by_group_of_adults(self, adult: Both) -> None:
         asked = "count(*), avg(age), sum(hours_per_week), median(age), quantile_cont(hours_per_week, 0.9)"
-        compared = []
+        compared: Compared = []
         for where in ("TRUE", "sex = 'Female' AND age > 40", "hours_per_week > 45 AND income = '>50K'"):
             for by in ("education", "race, sex", "income"):
                 keys = len(by.split(","))
@@ -191,7 +192,7 @@ class TestAggregates:
         asked += "quantile_disc(ts, 0.3), quantile_cont(power, 0.9)"
         sql = f"SELECT city, {asked} FROM t WHERE {where} GROUP BY city"
         compared = list(whole.compared(sql, 1))
-        assert len(compared) == 4 * 9
+        assert len(compared) == 9 * len(whole.truth(f"SELECT DISTINCT city FROM t WHERE {where}"))
         for answer, low, high, truth in compared:
             assert answer == low == high == (pytest.approx(truth) if isinstance(truth, float) else truth)
 
@@ -209,7 +210,7 @@ class TestExpressions:
     )
     def test_bars_hold_and_groups_add_up(self, meters: Both, by: str, asked: str) -> None:
         keys = by.count(", e") + 1
-        compared = []
+        compared: Compared = []
         for where in WHERES:
             sql = f"SELECT {by}, {asked} FROM t WHERE {where} GROUP BY {by}"
             compared += meters.compared(sql, keys)
