@@ -74,7 +74,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "training": {"clock": arguments.clock},
     }
-    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", keep_rows=KEPT, **options))
+    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", evidence=KEPT, **options))
     full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
     seeds = [int(seed) for seed in arguments.query_seeds.split(",")]
     queries = [query for seed in seeds for query in random_workload(full.schema, str(table), arguments.queries, seed)]

@@ -48,7 +48,7 @@ def url(server: PrivatePostgresServer) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def addresses(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     network = Network(hidden=32, blocks=1, embedding=8)
-    model = fit(url, epochs=3, batch=256, network=network, calibrate=False)
+    model = fit(url, epochs=3, batch=256, network=network, calibrate=False, evidence="none")
     return model.save(tmp_path_factory.mktemp("advise") / "addresses.countless")
 
 

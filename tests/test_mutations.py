@@ -48,7 +48,7 @@ FROM range(1200)
 
 @pytest.fixture(scope="module")
 def files(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file of each kind: columns, strings, and both with grids, several orders and kept rows."""
+    """A file of each kind: columns, strings, and both with grids, several orders and few evidence rows."""
     folder = tmp_path_factory.mktemp("kinds")
     table = folder / "pages.parquet"
     connect().execute(f"COPY ({PAGES}) TO '{table}'")
@@ -57,7 +57,7 @@ def files(model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
     fitted = {
         "text": fit(table, columns=["page"], text=["page"], epochs=1, text_network=tiny, calibrate=False),
         "mixed": fit(
-            table, text=["page"], epochs=1, network=small, text_network=tiny, max_distinct=100, orders=2, keep_rows=30
+            table, text=["page"], epochs=1, network=small, text_network=tiny, max_distinct=100, orders=2, evidence=30
         ),
     }
     return {"columns": model} | {name: made.save(folder / f"{name}.countless") for name, made in fitted.items()}

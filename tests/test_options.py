@@ -35,7 +35,7 @@ CLASSES = (ReadingOptions, Network, TextNetwork, TrainingOptions, UpdateOptions,
 KEYWORDS = {
     "table", "query", "columns", "exclude", "epochs", "budget", "seed", "masking", "learning_rate", "batch", "order",
     "orders", "text", "no_text", "max_length", "summary", "max_distinct", "dtype", "workload", "memory", "sample_rows",
-    "calibrate", "keep_rows", "checkpoint", "codes", "resume", "ray", "workers", "threads", "shared",
+    "calibrate", "evidence", "checkpoint", "codes", "resume", "ray", "workers", "threads", "shared",
 }  # fmt: skip
 OBJECTS = {"network", "text_network", "training", "listener"}
 WRONG_TYPES: dict[str, tuple[Any, ...]] = {

@@ -263,6 +263,7 @@ REPORT = Record(
     {},
     {
         **_TRAINED,
+        "evidence": String(),
         "text": Record({"columns": ListOf(String())}, _TRAINED),
         "workload": Record({"queries": COUNT, "column_sets": COUNT}),
         "updates": ListOf(_UPDATE),

@@ -103,9 +103,9 @@ def test_other_options_are_told_before_the_table_is_read(
     assert files(tmp_path) == left
     with monkeypatch.context() as patch:  # what a fit is after training does not matter to the checkpoint
         patch.setattr("countless.train.loop._Run.epoch_of_steps", stop)
-        done = run("fit", table, "-o", model, "--resume", "--keep-rows", "5", *FAST)
+        done = run("fit", table, "-o", model, "--resume", "--evidence", "5", *FAST)
     assert done.code == 0, done.err
-    assert load(model).info()["kept_rows"] == 5
+    assert load(model).info()["evidence"]["rows"] == 5
     assert files(tmp_path) == ["m.countless", "queries.sql"]
 
 

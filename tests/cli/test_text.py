@@ -47,7 +47,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pages(lines: Path) -> Path:
     """A model of the lines."""
-    estimator = fit(lines, text="line", epochs=12, batch=50, learning_rate=0.01, text_network=SMALL)
+    estimator = fit(lines, text="line", epochs=12, batch=50, learning_rate=0.01, text_network=SMALL, evidence="none")
     return estimator.save(lines.with_name("lines.countless"))
 
 

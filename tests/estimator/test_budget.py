@@ -16,7 +16,12 @@ from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
 from countless.options import Network
 
-SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=16, blocks=1, embedding=8)}
+SMALL: dict[str, Any] = {
+    "exclude": "id",
+    "batch": 100,
+    "network": Network(hidden=16, blocks=1, embedding=8),
+    "evidence": "none",
+}
 
 
 class Heard(Listener):
@@ -89,10 +94,10 @@ def test_the_width_follows_from_how_often_the_rows_can_be_seen(
     monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
     monkeypatch.setattr(learning, "passes_within", lambda *_: passes)
     options: dict[str, Any] = {"exclude": "id", "budget": 3.0, "calibrate": False, "checkpoint": tmp_path / "c"}
-    found = fit(people, **options)
+    found = fit(people, **options, evidence="none")
     assert found.info()["model"]["hidden"] == hidden
     monkeypatch.setattr(learning, "passes_within", lambda *_: 52.0 - passes)  # a resumed fit keeps what it has begun
-    again = fit(people, resume=True, **options)
+    again = fit(people, resume=True, **options, evidence="none")
     assert again.info()["model"]["hidden"] == hidden
     assert again.report["epochs"] == found.report["epochs"]
 
@@ -100,4 +105,4 @@ def test_the_width_follows_from_how_often_the_rows_can_be_seen(
 def test_the_passes_are_measured(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
     monkeypatch.setattr("countless.train.speed.PILOT_SECONDS", 0.0)
-    assert fit(people, exclude="id", budget=0.3, calibrate=False).info()["model"]["hidden"] == 256
+    assert fit(people, exclude="id", budget=0.3, calibrate=False, evidence="none").info()["model"]["hidden"] == 256

@@ -69,6 +69,7 @@ def test_adult() -> None:
         epochs=1,
         calibrate=False,
         network=Network(16, 1, 8),
+        evidence="none",
     )
     clauses = [
         "age BETWEEN 30 AND 40",
@@ -118,7 +119,9 @@ def test_a_model_without_them(estimator: Estimator, people: Path) -> None:
     for where in EXACT:
         assert bare.estimate(where).rows == estimator.estimate(where, summary=False).rows
     small = Network(hidden=8, blocks=0, embedding=4)
-    fitted = countless.fit(people, exclude="id", epochs=1, network=small, summary=False, calibrate=False)
+    fitted = countless.fit(
+        people, exclude="id", epochs=1, network=small, summary=False, calibrate=False, evidence="none"
+    )
     assert fitted.info()["counts"] is None
 
 

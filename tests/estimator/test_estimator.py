@@ -273,7 +273,7 @@ def test_an_explanation_reads_well(estimator: Estimator) -> None:
 def test_columns_called_like_our_own_names() -> None:
     names = ["value", "code", "rows", "place", "c0", "d0", "truth", "text", "domain_0", "a b", 'say "when"', "select"]
     frame = pd.DataFrame({name: [index, 5, 5, index] for index, name in enumerate(names)})
-    estimator = countless.fit(frame, epochs=1)
+    estimator = countless.fit(frame, epochs=1, evidence="none")
     for name in names:
         quoted = '"' + name.replace('"', '""') + '"'
         assert estimator.estimate(f"{quoted} = 99").rows == 0
@@ -289,7 +289,7 @@ def source() -> Source:
 
 @pytest.fixture(scope="module")
 def digits(source: Source) -> Estimator:
-    return fit(source, epochs=15, batch=200, network=Network(hidden=64, blocks=1, embedding=16))
+    return fit(source, epochs=15, batch=200, network=Network(hidden=64, blocks=1, embedding=16), evidence="none")
 
 
 class TestDigits:
@@ -339,7 +339,10 @@ class TestDigits:
 
 def test_half_precision_halves_the_file_and_hardly_moves_the_answers(people: Path, tmp_path: Path) -> None:
     network = Network(hidden=128, blocks=1, embedding=16)
-    full, half = (fit(people, exclude="id", epochs=3, network=network, dtype=dtype) for dtype in ("float32", "float16"))
+    full, half = (
+        fit(people, exclude="id", epochs=3, network=network, dtype=dtype, evidence="none")
+        for dtype in ("float32", "float16")
+    )
     for one, two in zip(full.estimate_many(CLAUSES), half.estimate_many(CLAUSES), strict=True):
         assert q_error(one.rows, two.rows) < 1.02
     loaded = Estimator.load(half.save(tmp_path / "half"))

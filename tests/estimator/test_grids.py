@@ -50,7 +50,7 @@ def source() -> Source:
 @pytest.fixture(scope="module")
 def gridded(source: Source) -> Estimator:
     network = Network(hidden=48, blocks=1, embedding=16)
-    return fit(source, max_distinct=100, no_text="name", epochs=12, batch=100, network=network)
+    return fit(source, max_distinct=100, no_text="name", epochs=12, batch=100, network=network, evidence="none")
 
 
 def test_no_column_is_left_out(gridded: Estimator) -> None:

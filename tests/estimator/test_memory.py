@@ -23,7 +23,12 @@ from countless.options import EncodeOptions, Network, TextNetwork
 if TYPE_CHECKING:
     from countless.train.loop import Progress
 
-SMALL: dict[str, Any] = {"exclude": "id", "batch": 100, "network": Network(hidden=48, blocks=1, embedding=16)}
+SMALL: dict[str, Any] = {
+    "exclude": "id",
+    "batch": 100,
+    "network": Network(hidden=48, blocks=1, embedding=16),
+    "evidence": "none",
+}
 LIMIT = "1GB"
 
 
@@ -91,7 +96,16 @@ def test_text_and_columns_from_files(tmp_path: Path) -> None:
     network = TextNetwork(width=16, blocks=1, heads=2, inner=16, grams=(2,), buckets=64)
     bits = []
     for memory in (None, LIMIT):
-        found = fit(frame, text="t", epochs=2, memory=memory, text_network=network, calibrate=False, max_length=12)
+        found = fit(
+            frame,
+            text="t",
+            epochs=2,
+            memory=memory,
+            text_network=network,
+            calibrate=False,
+            max_length=12,
+            evidence="none",
+        )
         assert found.schema.texts[0].name == "t"
         assert found.estimate("t LIKE '%oslo%'").rows == pytest.approx(834, abs=1)
         bits.append(found.report["text"]["train_bits"])

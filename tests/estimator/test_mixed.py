@@ -42,7 +42,9 @@ def source() -> Source:
 def mixed(source: Source) -> Estimator:
     network = TextNetwork(width=32, blocks=1, heads=2, inner=64, buckets=256)
     table = Network(hidden=48, blocks=1, embedding=16)
-    return fit(source, text="url", epochs=20, batch=128, network=table, text_network=network, calibrate=False)
+    return fit(
+        source, text="url", epochs=20, batch=128, network=table, text_network=network, calibrate=False, evidence="none"
+    )
 
 
 DEPENDENT = (
@@ -93,7 +95,7 @@ def test_all_particles_agree_with_enumeration(mixed: Estimator) -> None:
 
 
 def test_text_that_nobody_asks_about_costs_nothing(mixed: Estimator) -> None:
-    alone = fit(Source.open(pages()[["country", "size"]]), epochs=1, calibrate=False)
+    alone = fit(Source.open(pages()[["country", "size"]]), epochs=1, calibrate=False, evidence="none")
     asked = "country = 'IS' AND size > 10"
     assert mixed.explain(asked).skipped == ("url",)
     assert mixed.estimate(asked).rows == alone.estimate(asked).rows  # two columns are counted
@@ -118,7 +120,7 @@ def test_a_file_holds_both(mixed: Estimator, tmp_path: Path) -> None:
 
 def test_error_bars_come_from_questions_of_both_kinds(source: Source) -> None:
     small: dict[str, Any] = {"network": Network(hidden=16, blocks=0), "text_network": TextNetwork(width=16, blocks=1)}
-    model = fit(source, text="url", epochs=1, **small)
+    model = fit(source, text="url", epochs=1, **small, evidence="none")
     asked = [query.where for query in model.calibration.queries]
     both = [where for where in asked if "url" in where and ("country" in where or "size" in where)]
     assert len(both) > 20

@@ -39,7 +39,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Estimator:
         f"COPY (SELECT range % 7 AS day, 'p' || hash(range) % 300 || '.org' AS page FROM range(600)) TO '{path}'"
     )
     small = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
-    return fit(path, text=["page"], epochs=1, text_network=small, calibrate=False)
+    return fit(path, text=["page"], epochs=1, text_network=small, calibrate=False, evidence="none")
 
 
 def answered(estimator: Estimator, where: str) -> float:

@@ -94,14 +94,14 @@ class TestLogProb:
     def test_the_values_of_a_grid_together_are_certain(self) -> None:
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": np.append(rng.normal(size=500), np.zeros(100)), "k": rng.integers(3, size=600)})
-        estimator = fit(frame, max_distinct=40, epochs=1, network=SMALL)
+        estimator = fit(frame, max_distinct=40, epochs=1, network=SMALL, evidence="none")
         assert estimator.schema.coded[0].grid is not None
         values = pd.DataFrame(itertools.product(frame["x"].unique(), range(3)), columns=["x", "k"])
         assert np.exp(estimator.log_prob(values)).sum() == pytest.approx(1.0, rel=1e-4)
 
     def test_several_orders(self, people: Path) -> None:
         columns = ["city", "married", "score"]
-        estimator = fit(people, columns=columns, orders=3, epochs=1, network=SMALL)
+        estimator = fit(people, columns=columns, orders=3, epochs=1, network=SMALL, evidence="none")
         assert estimator.orders == 3
         texts = [[*column.values, *[None] * column.has_null] for column in estimator.schema.coded]
         rows = [dict(zip(columns, row, strict=True)) for row in itertools.product(*texts)]
@@ -221,7 +221,7 @@ class TestComplete:
         kind = rng.integers(2, size=800)
         frame = pd.DataFrame({"kind": kind, "x": rng.normal(size=800) + 100.0 * kind})
         frame.loc[::5, "x"] = np.where(kind[::5] == 0, 0.0, frame["x"][::5])
-        estimator = fit(frame, max_distinct=60, epochs=30, batch=100, network=SMALL)
+        estimator = fit(frame, max_distinct=60, epochs=30, batch=100, network=SMALL, evidence="none")
         for kind_of, middle in ((0, 0.0), (1, 100.0)):
             row = estimator.complete({"kind": kind_of}).row
             assert row["x"] == pytest.approx(middle, abs=1.0)
@@ -313,7 +313,9 @@ class TestAnomalies:
         frame = pd.read_parquet(people)[["age", "city", "score"]]
         frame["decade"] = frame["age"] // 10 * 10
         frame["country"] = frame["city"].map({"Oslo": "Norway", "Rome": "Italy", "New York": "USA", "Łódź": "Poland"})
-        estimator = fit(frame, epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16))
+        estimator = fit(
+            frame, epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16), evidence="none"
+        )
         rome = int(np.flatnonzero(frame["city"] == "Rome")[100])
         old = int(np.flatnonzero(frame["age"] > 60)[50])
         frame.loc[rome, "country"] = "Poland"
@@ -328,7 +330,7 @@ class TestAnomalies:
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": rng.normal(size=2_000), "rare": rng.random(size=2_000) < 0.1})
         frame.loc[::2, "x"] = None
-        estimator = fit(frame, max_distinct=60, epochs=15, batch=100, network=SMALL)
+        estimator = fit(frame, max_distinct=60, epochs=15, batch=100, network=SMALL, evidence="none")
         assert estimator.schema.coded[0].grid is not None
         (found,) = estimator.anomalies({"x": 0.1, "rare": True}).to_dicts()
         assert (found["column"], found["expected"]) == ("rare", "false")
@@ -368,7 +370,7 @@ def mixed() -> Estimator:
     texts = [("cat", "dove", "eel")[one] if rng.random() < 0.9 else None for one in kind]
     frame = pd.DataFrame({"kind": kind, "twice": kind * 2, "t": pd.Series(texts, dtype=object)})
     small = TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64)
-    found = fit(frame, text="t", epochs=20, batch=50, network=SMALL, text_network=small)
+    found = fit(frame, text="t", epochs=20, batch=50, network=SMALL, text_network=small, evidence="none")
     assert found._runtimes.texts[0].spec.context
     return found
 

@@ -36,7 +36,7 @@ CLAUSES = [
     "upper(address.city) LIKE 'R%'",
     "t.address.zip IN (1, 5)",
 ]
-SMALL: dict[str, Any] = {"epochs": 3, "network": Network(hidden=16, blocks=1, embedding=8)}
+SMALL: dict[str, Any] = {"epochs": 3, "network": Network(hidden=16, blocks=1, embedding=8), "evidence": "none"}
 
 
 def truth(where: str) -> int:

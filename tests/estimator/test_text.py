@@ -60,7 +60,14 @@ def table(rows: int = 600) -> pd.DataFrame:
 
 def quick(source: Any, **options: Any) -> Estimator:
     """A fit that takes no time, for what does not depend on how good it is."""
-    chosen: dict[str, Any] = {"text": "t", "epochs": 1, "network": SMALL_TABLE, "text_network": SMALL} | options
+    chosen: dict[str, Any] = {
+        "text": "t",
+        "epochs": 1,
+        "network": SMALL_TABLE,
+        "text_network": SMALL,
+        "evidence": "none",
+    }
+    chosen |= options
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("countless.estimator.fitting.fit.CALIBRATION_QUERIES", (22, 22))
         return fit(source, **chosen)
@@ -73,7 +80,7 @@ def source() -> Source:
 
 @pytest.fixture(scope="module")
 def sentences() -> Estimator:
-    return fit(table()[["t"]], text="t", epochs=25, batch=50, learning_rate=0.01, text_network=SMALL)
+    return fit(table()[["t"]], text="t", epochs=25, batch=50, learning_rate=0.01, text_network=SMALL, evidence="none")
 
 
 @pytest.fixture(scope="module")

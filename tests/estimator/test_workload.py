@@ -35,7 +35,16 @@ def test_the_report_tells_what_was_asked(people: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.sql"
     queries.write_text("age > 30 AND city = 'Oslo';\nSELECT * FROM p\nWHERE married;\nage = 20 AND city = 'Rome'")
     heard = Heard()
-    found = fit(people, exclude="id", epochs=1, network=SMALL, workload=queries, calibrate=False, listener=heard)
+    found = fit(
+        people,
+        exclude="id",
+        epochs=1,
+        network=SMALL,
+        workload=queries,
+        calibrate=False,
+        listener=heard,
+        evidence="none",
+    )
     assert heard.asked == [WorkloadColumns(3, 0, {(0, 1): 2.0, (2,): 1.0})]
     expected = {"queries": 3, "column_sets": 2}
     assert found.report["workload"] == expected
@@ -45,7 +54,7 @@ def test_the_report_tells_what_was_asked(people: Path, tmp_path: Path) -> None:
 def test_a_clause_that_does_not_fit_is_told_before_training(people: Path) -> None:
     heard = Heard()
     with pytest.raises(UnknownColumnError, match="clause 2 of the workload"):
-        fit(people, exclude="id", network=SMALL, workload=["age > 3", "agee > 3"], listener=heard)
+        fit(people, exclude="id", network=SMALL, workload=["age > 3", "agee > 3"], listener=heard, evidence="none")
     assert "training" not in heard.stages
 
 
@@ -61,6 +70,7 @@ def test_another_workload_is_another_run(people: Path, tmp_path: Path) -> None:
             calibrate=False,
             checkpoint=place,
             resume=place.exists(),
+            evidence="none",
         )
 
     run(["age > 30"])
@@ -82,6 +92,7 @@ def test_a_workload_about_text_alone_is_passed_over(caplog: pytest.LogCaptureFix
         max_length=4,
         calibrate=False,
         workload=["url LIKE 'www%'", "url LIKE '%7'"],
+        evidence="none",
     )
     assert "passed over 2 of the workload's clauses" in caplog.text
     assert found.report["workload"] == {"queries": 0, "column_sets": 0}

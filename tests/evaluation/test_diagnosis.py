@@ -99,7 +99,7 @@ def test_what_only_three_columns_show() -> None:
     """Any two of x, y, z are as independent as ever; the third follows from them."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({name: rng.integers(2, size=2000) for name in "vwxyz"})
-    estimator = fit(table, epochs=8, batch=100, network=Network(hidden=16, blocks=1, embedding=4))
+    estimator = fit(table, epochs=8, batch=100, network=Network(hidden=16, blocks=1, embedding=4), evidence="none")
     found = diagnose(estimator, table.assign(z=table.x ^ table.y), queries=100, filters=(4, 5))
     assert {len(item.question.filters) for item in found.answers} == {4, 5}
     assert {columns for columns, _ in found.blamed_columns} == {("x", "y", "z")}

@@ -19,7 +19,8 @@ ROWS = "SELECT printf('abcdef00-0000-0000-0000-%012d', range % 20)::UUID AS u, r
 def model(text: bool) -> Estimator:
     small = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
     options = {"text": ["u"], "text_network": small} if text else {}
-    return fit(connect().sql(ROWS), epochs=1, network=Network(hidden=8, blocks=0), calibrate=False, **options)  # type: ignore[arg-type]
+    quick = {"epochs": 1, "network": Network(hidden=8, blocks=0), "calibrate": False, "evidence": "none"}
+    return fit(connect().sql(ROWS), **quick, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", [False, True])

@@ -30,6 +30,7 @@ def pages() -> Estimator:
         calibrate=False,
         network=Network(hidden=16, blocks=1, embedding=8),
         text_network=TextNetwork(width=16, blocks=1, heads=2, inner=32, buckets=64),
+        evidence="none",
     )
 
 

@@ -143,7 +143,7 @@ def service(model: Path, people: Path, tmp_path_factory: pytest.TempPathFactory)
     frame = pages(600)
     frame["host"] = [f"host {math.isqrt(row)}" for row in range(600)]
     frame["bytes"] = [row**3 // 2000 if row < 595 else 1_000_000 for row in range(600)]
-    made = fit(Source.open(frame), text="url", epochs=2, network=table, text_network=text)
+    made = fit(Source.open(frame), text="url", epochs=2, network=table, text_network=text, evidence="none")
     path = made.save(tmp_path_factory.mktemp("pages") / "pages.countless")
     models: dict[str, Served] = load_models([str(model), str(path)], [f"people={people}"])
     with running(models, ServiceOptions()) as found:

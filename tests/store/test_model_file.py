@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from countless import store
-from countless.data.columns.text import Strings
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.store import (
@@ -65,11 +64,10 @@ def test_round_trip(tmp_path: Path, schema: Any, spec: Any, weights: Any, calibr
 
 def test_sections_of_every_type_fit_into_one_file(tmp_path: Path) -> None:
     weights = StoredTensors({"w": np.ones(3, np.float32)})
-    strings = Strings(np.zeros((2, 4), np.uint8), np.ones(2, np.int32))
     sections = Sections(
         {name: StoredNetwork({"kind": name}, weights) for name in ("columns", "text")},
         {"pairs": StoredSummary({"a": np.arange(3)})},
-        {"kept": StoredRows(np.ones((2, 3), np.uint8), (strings,))},
+        {"evidence": StoredRows({"codes-0": np.ones((1, 3), np.uint8)})},
     )
     store.write(tmp_path / "x", Contents({}, sections))
     found = store.read(tmp_path / "x").sections
@@ -78,9 +76,8 @@ def test_sections_of_every_type_fit_into_one_file(tmp_path: Path) -> None:
         "text": {"kind": "text"},
     }
     assert (list(found.summaries), found.summaries["pairs"].arrays["a"].tolist()) == (["pairs"], [0, 1, 2])
-    assert (list(found.rows), len(found.rows["kept"])) == (["kept"], 2)
-    for name, array in sections.rows["kept"].arrays().items():
-        np.testing.assert_array_equal(found.rows["kept"].arrays()[name], array)
+    assert (list(found.rows), list(found.rows["evidence"].arrays)) == (["evidence"], ["codes-0"])
+    np.testing.assert_array_equal(found.rows["evidence"].arrays["codes-0"], np.ones((1, 3)))
 
 
 def test_weights_that_are_masked_take_no_room(tmp_path: Path) -> None:

@@ -112,8 +112,9 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
             type=click.Choice([FUSED, *METHODS, *extra]),
             default=FUSED,
             show_default=True,
-            help="How to answer: fused is evidence rows and the model together, the others the model alone. naive is for text only; skipping and progressive read the first order of a model of"
-            " several; plain- ones make a whole forward pass at every step, as the paper does.",
+            help="How to answer. fused is evidence rows and the model together, the others are the model alone. naive"
+            " is for text only; skipping and progressive read the first order of a model of several; plain- ones make a"
+            " whole forward pass at every step, as the paper does.",
         )
         return method(particles(command))
 

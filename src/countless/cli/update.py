@@ -33,8 +33,8 @@ from countless.options import UpdateOptions
 @click.option(
     "--replay",
     default=None,
-    help="Where old rows come from, to be learned along with the new ones: model, kept (fit --keep-rows), or the old "
-    "table.  [default: kept, if the file keeps any; else model]",
+    help="Where old rows come from, to be learned along with the new ones: evidence (the file's own rows), "
+    "model, or the old table.  [default: evidence, if the file has any; else model]",
 )
 @options_from(UpdateOptions)
 def update(model: Path, rows: str, output: Path | None, replay: str | None, **given: Any) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,11 +19,16 @@ from countless.arrays import BoolArray, IntArray
 from countless.data.columns.discovery import Scans
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import TEXT, quote_identifier, sql_texts
+from countless.data.encoding.schema_growth import Growth
 from countless.data.encoding.table import Table
-from countless.data.sources.source import Source
+from countless.data.sources.source import Source, connect, new_name
 from countless.errors import ModelFileError
 
 LEAST, MOST, ONE_IN = 10_000, 100_000, 10  # rows by default: one in ten, between these two
+DEVIATIONS = 5.0  # by which the number of old rows in a larger sample may be above its mean, and all be there
+MOST_HYPERGEOMETRIC = 10**9  # rows of which NumPy can draw so
+EVIDENCE_STREAM = 23  # keeps the random numbers of the rows apart from others of the seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +55,19 @@ class EvidenceRows:
     @classmethod
     def drawn(cls, source: Source, schema: Schema, count: int, seed: int) -> EvidenceRows:
         """``count`` random rows of ``source``, the table of ``schema``; all of them if it has no more."""
-        some = source if count >= schema.rows else source.sampled(count, seed)
+        if count >= schema.rows:
+            return cls._encoded(source, schema)
+        own_seed = int(np.random.SeedSequence([seed, EVIDENCE_STREAM]).generate_state(1)[0])
+        with source.sample_table(count, own_seed, schema.names) as some:
+            return cls._encoded(some, replace(schema, rows=count))
+
+    @classmethod
+    def _encoded(cls, some: Source, schema: Schema) -> EvidenceRows:
+        """All rows of a source."""
         wide = {column.name: column.type for column in schema.columns if not has_codes(column)}
         found = Scans(some).domains(wide, lambda name, count: True) if wide else {}
         columns = tuple(found.get(column.name, column) for column in schema.columns)
-        own = replace(schema, rows=min(count, schema.rows), columns=columns)
+        own = replace(schema, columns=columns)
         table = Table.encode_rows(some, own)
         return cls.of(own, [np.concatenate(parts) for parts in zip(*table.blocks(), strict=True)])
 
@@ -67,6 +81,47 @@ class EvidenceRows:
             for own, column in zip(codes, schema.coded, strict=True)
         )
         return cls(schema, tuple(packed))
+
+    def source(self) -> Source:
+        """The rows as a table in a DuckDB of its own, with the table's names, types and values, in this order."""
+        name, codes, connection = new_name(), new_name(), connect()
+        connection.register(codes, {f"c{index}": own for index, own in enumerate(self.codes)})
+        # NULL's code is the place after the last value, where a list has NULL.
+        values = ", ".join(
+            f"CAST({sql_texts(column.values)} AS {column.type}[])[CAST(c{index} AS BIGINT) + 1] "
+            f"AS {quote_identifier(column.name)}"
+            for index, column in enumerate(self.schema.coded)
+        )
+        found = Source(name, connection, None)
+        found.run(f"CREATE TEMP TABLE {found.table} AS SELECT {values} FROM {quote_identifier(codes)}")
+        connection.unregister(codes)
+        return found
+
+    def updated(self, growth: Growth, new: Source, wanted: int, seed: int) -> EvidenceRows:
+        """A uniform sample of the table after ``new`` rows, of ``wanted`` rows if so many can be had.
+
+        These are rows of this sample, chosen at random, and of the new ones: so many of each as a sample of the whole
+        table would have. Only values of rows that are left stay.
+        """
+        rng = np.random.default_rng([seed, EVIDENCE_STREAM])
+        added = growth.schema.rows - growth.old.rows
+        kept, drawn = updated_shares(self.rows, growth.old.rows, added, wanted, rng)
+        places = rng.choice(self.rows, kept, replace=False)
+        old = [own[places] for own in self.codes]
+        fresh = EvidenceRows.drawn(new, replace(growth.schema, rows=added), drawn, seed) if drawn else None
+        connection = connect()
+        columns, codes = [], []
+        for index, column in enumerate(growth.schema.columns):
+            more = None if fresh is None else (fresh.schema.coded[index], fresh.codes[index])
+            if has_codes(column):
+                moved = growth.codes(index)[old[index]]
+                codes.append(moved if more is None else np.concatenate([moved, more[1]]))
+            else:
+                before = (self.schema.coded[index], old[index])
+                column, own = _merged(connection, [before] if more is None else [before, more])
+                codes.append(own)
+            columns.append(column)
+        return self.of(replace(growth.schema, rows=kept + drawn, columns=tuple(columns)), codes)
 
     def arrays(self, table: Schema) -> dict[str, NDArray[Any]]:
         """The rows as arrays by name, for the model file of a ``table``."""
@@ -142,6 +197,65 @@ def evidence_rows(wanted: str, rows: int) -> int:
     if wanted.endswith("%"):
         return max(1, round(rows * float(wanted[:-1]) / 100))
     return min(rows, int(wanted))
+
+
+def updated_shares(held: int, rows: int, added: int, wanted: int, rng: np.random.Generator) -> tuple[int, int]:
+    """How many old rows and how many new ones a uniform sample has, after a table of ``rows`` rows gets ``added`` more.
+
+    The old ones are taken from a sample of ``held``. If that is not the whole table, a larger sample may have more old
+    rows than are there: then it is only so large that this hardly happens.
+
+    >>> rng = np.random.default_rng(0)
+    >>> updated_shares(500, 500, 20, 520, rng), updated_shares(300, 500, 0, 300, rng)
+    ((500, 20), (300, 0))
+    >>> kept, drawn = updated_shares(10_000, 100_000, 100_000, 20_000, rng)
+    >>> kept <= 10_000, 19_000 < kept + drawn < 20_000
+    (True, True)
+    """
+    size = min(wanted, rows + added)
+    if held < rows and size > held:
+        share = rows / (rows + added)
+        # The greatest size whose mean number of old rows, and so many deviations more, are held.
+        margin = DEVIATIONS * np.sqrt(1 - share)
+        root = (np.sqrt(margin**2 + 4 * held) - margin) / 2
+        size = max(held, min(size, int(root**2 / share)))
+    while True:
+        fresh = _new_among(size, rows, added, rng)
+        if size - fresh <= held:
+            return size - fresh, fresh
+
+
+def _new_among(size: int, rows: int, added: int, rng: np.random.Generator) -> int:
+    """How many new rows a uniform sample has."""
+    if rows + added < MOST_HYPERGEOMETRIC:
+        return int(rng.hypergeometric(added, rows, size))
+    return int(rng.binomial(size, added / (rows + added)))  # of so large a table it is the same
+
+
+def _merged(
+    connection: duckdb.DuckDBPyConnection, parts: list[tuple[Column, NDArray[Any]]]
+) -> tuple[Column, NDArray[Any]]:
+    """A column of the values that some codes of several columns stand for, and all codes in it."""
+    first = parts[0][0]
+    used = [np.unique(codes[codes != column.null]) for column, codes in parts]
+    texts = [column.values[code] for (column, _), own in zip(parts, used, strict=True) for code in own]
+    value = 'text COLLATE "binary"' if first.type == TEXT else f"CAST(text AS {first.type})"
+    ranked = (
+        f"SELECT text, dense_rank() OVER (ORDER BY {value}) - 1 AS code "
+        f"FROM (SELECT unnest({sql_texts(texts)}) AS text, unnest(range({len(texts)})) AS place) ORDER BY place"
+    )
+    found = connection.execute(ranked).fetchall()
+    places: IntArray = np.array([code for _, code in found], dtype=np.int64)
+    values = {code: text for text, code in found}
+    null, codes, start = len(values), [], 0
+    for (column, own), these in zip(parts, used, strict=True):
+        table = np.full(column.null + 1, null)
+        table[these] = places[start : start + len(these)]
+        codes.append(table[own])
+        start += len(these)
+    every = np.concatenate(codes)
+    merged = Column(first.name, first.type, tuple(values[code] for code in range(null)), bool((every == null).any()))
+    return merged, every
 
 
 def _codes(planes: NDArray[Any]) -> NDArray[Any]:

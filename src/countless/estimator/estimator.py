@@ -113,6 +113,13 @@ class Estimator:
         found = self._densities(clauses, MODEL_METHOD, None)
         return known_queries(found, truths, self.rows, self._model.evidence)
 
+    def can_model(self, where: str) -> bool:
+        """Whether the model has an answer to ``where``, evidence rows or not."""
+        try:
+            return not self._compiler.compile(where).beyond
+        except CountlessError:
+            return False
+
     @property
     def rows(self) -> int:
         """Rows of the table."""
@@ -225,6 +232,10 @@ class Estimator:
             for answer in found
         ]
 
+    def estimate_by_model(self, where: Where) -> Estimate:
+        """The number of rows that ``where`` keeps by the model alone, without evidence rows."""
+        return self.estimate(where, method=MODEL_METHOD)
+
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
         return self.prepare(where).explain(method=method, particles=particles)
@@ -329,10 +340,11 @@ class Estimator:
         """The estimator of a table that got these ``rows`` more; this one stays as it is.
 
         ``rows`` are only the new ones, with every column of the model; other columns are passed over. They are learned
-        along with old rows, in the shares that both have in the table, so that these are not forgotten: rows that the
-        model itself draws (``replay="model"``), those that its file keeps (``"kept"``, the default where there are
-        any), or the old table. What is counted exactly stays exact. ``budget`` (seconds) is by default an eighth of the
-        fit's time. Ctrl-C ends training early and keeps the best so far.
+        along with old rows, in the shares that both have in the table, so that these are not forgotten: the
+        evidence rows of its file (``replay="evidence"``, the default where there are any), rows that the model itself
+        draws (``"model"``), or the old table. Evidence rows stay a uniform sample of the table. What is counted exactly
+        stays exact. ``budget`` (seconds) is by default an eighth of the fit's time. Ctrl-C ends training early and
+        keeps the best so far.
         """
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update

@@ -33,7 +33,7 @@ def table(people: Path) -> Table:
 @pytest.fixture(scope="module")
 def several(people: Path) -> Estimator:
     """A model of five orders."""
-    return countless.fit(people, exclude="id", epochs=8, batch=100, network=SMALL, orders=5)
+    return countless.fit(people, exclude="id", epochs=8, batch=100, network=SMALL, orders=5, evidence="none")
 
 
 def test_the_tables_own_order(table: Table) -> None:
@@ -70,7 +70,9 @@ def test_random_orders_follow_from_their_seed(table: Table) -> None:
 
 
 def test_there_are_no_more_orders_than_permutations(people: Path) -> None:
-    two = countless.fit(people, columns=["age", "city"], epochs=1, network=SMALL, orders=10, calibrate=False)
+    two = countless.fit(
+        people, columns=["age", "city"], epochs=1, network=SMALL, orders=10, calibrate=False, evidence="none"
+    )
     assert len(two.info()["model"]["orders"]) == 2
 
 
@@ -112,7 +114,7 @@ def test_methods_for_several_orders_need_them(estimator: Estimator) -> None:
 
 
 def test_several_orders_take_no_more_parameters(several: Estimator, people: Path) -> None:
-    one = countless.fit(people, exclude="id", epochs=1, network=SMALL, calibrate=False)
+    one = countless.fit(people, exclude="id", epochs=1, network=SMALL, calibrate=False, evidence="none")
     assert several.report["parameters"] <= one.report["parameters"]
     spec = ModelSpec((9,) * 20, hidden=200, orders=tuple(tuple(np.roll(range(20), k).tolist()) for k in range(3)))
     single = ModelSpec((9,) * 20, hidden=200)
@@ -121,7 +123,7 @@ def test_several_orders_take_no_more_parameters(several: Estimator, people: Path
 
 
 def test_without_calibration_there_is_no_error_bar(people: Path) -> None:
-    raw = countless.fit(people, exclude="id", epochs=1, network=SMALL, calibrate=False)
+    raw = countless.fit(people, exclude="id", epochs=1, network=SMALL, calibrate=False, evidence="none")
     assert raw.info()["interval"]["queries"] == 0
     found = raw.estimate("age > 40")
     assert found.low <= found.rows <= found.high

@@ -21,7 +21,7 @@ from countless.workload import every_filter, every_pattern, pattern_clauses
 from countless.workload.columns import KINDS
 from countless.workload.text import KINDS as TEXT_KINDS
 
-SMALL: dict[str, Any] = {"epochs": 1, "network": Network(hidden=16, blocks=1, embedding=8)}
+SMALL: dict[str, Any] = {"epochs": 1, "network": Network(hidden=16, blocks=1, embedding=8), "evidence": "none"}
 
 
 class Heard(Listener):
@@ -121,12 +121,6 @@ class TestAfterTraining:
         assert calibrated.calibration == whole.calibration  # as if nothing had failed
         assert calibrated.estimate(clause) != raw.estimate(clause)
         assert calibrated.calibrate(people, seed=1).calibration != calibrated.calibration
-
-    def test_rows_that_cannot_be_kept(self, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("countless.estimator.fitting.fit.kept_rows", fails)
-        model = fit(people, exclude=["id"], keep_rows=10, **SMALL)
-        assert model.report["missing"] == {"kept rows": "the table went away"}
-        assert model.calibration.queries
 
     def test_an_update_keeps_what_it_learned(
         self, estimator: Estimator, people: Path, monkeypatch: pytest.MonkeyPatch

@@ -132,7 +132,9 @@ class TestColumns:
     def test_few_rows_are_enumerated(self) -> None:
         """All four combinations are found, and nothing is left to chance but which is drawn how often."""
         rows = "SELECT (range % 4 = 0) AS a, (range % 2 = 0) AS b FROM range(400)"
-        model = fit(connect().sql(rows), epochs=40, network=Network(hidden=8, blocks=1), calibrate=False)
+        model = fit(
+            connect().sql(rows), epochs=40, network=Network(hidden=8, blocks=1), calibrate=False, evidence="none"
+        )
         found = model.sample(400)
         assert found.enumerated
         assert found.effective_size <= 4
@@ -167,7 +169,9 @@ class TestColumns:
             "CASE WHEN range % 5 > 0 THEN (hash(range, 2) % 30011)::INTEGER END AS n FROM range(4000)"
         )
         source = Source.open(connect().sql(rows))
-        model = fit(source, epochs=8, max_distinct=1000, network=Network(hidden=32, blocks=1), calibrate=False)
+        model = fit(
+            source, epochs=8, max_distinct=1000, network=Network(hidden=32, blocks=1), calibrate=False, evidence="none"
+        )
         assert all(column.grid is not None for column in model.schema.coded)
         frame = model.sample(2000).to_pandas()
         assert frame["n"].isna().mean() == pytest.approx(0.2, abs=0.04)
@@ -206,7 +210,14 @@ def test_columns_and_pairs_match_rows_that_were_held_out(people: Path) -> None:
     order = np.random.default_rng(0).permutation(len(table))
     held_out, learned = texts(table.take(order[:1000])), table.take(order[1000:])
     names, others = table.column_names, texts(learned)[:1000]
-    model = fit(learned, epochs=20, batch=100, network=Network(hidden=48, blocks=1, embedding=16), calibrate=False)
+    model = fit(
+        learned,
+        epochs=20,
+        batch=100,
+        network=Network(hidden=48, blocks=1, embedding=16),
+        calibrate=False,
+        evidence="none",
+    )
     drawn = texts(model.sample(1000).to_arrow())
     for one in range(len(names)):
         assert chi_square(drawn[:, one], held_out[:, one]) < 5.0, names[one]

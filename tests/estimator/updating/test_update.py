@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from countless import Estimator, Listener, Network, TextNetwork, fit, load
 from countless.data.columns.digits import to_digits
 from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import quote_identifier
 from countless.data.encoding.schema_growth import NEW, Growth
 from countless.data.encoding.table import position_counts
 from countless.data.sources.source import Source, connect
 from countless.errors import DataError, EmptyTableError, OptionError
+from countless.estimator.loading import evidence_of
 from countless.estimator.updating.replay import Old, mixed
 from countless.estimator.updating.weight_inheritance import heritages, inherited
 from countless.models.resmade import ResMADE
@@ -118,24 +120,40 @@ def test_the_same_seed_makes_the_same_model(estimator: Estimator) -> None:
 
 def test_old_rows_may_come_from_the_table_or_from_the_file(people: Path, newcomers: Path, tmp_path: Path) -> None:
     small: dict[str, Any] = {"exclude": "id", "epochs": 1, "network": Network(16, 0, 4), "calibrate": False}
-    kept = fit(people, keep_rows=500, **small)
-    assert kept.info()["kept_rows"] == 500
-    once = load(kept.update(newcomers, epochs=1).save(tmp_path / "once.countless"))
-    assert once.report["updates"][-1]["replay"] == "kept"
+    sampled = fit(people, evidence=500, **small)
+    assert sampled.info()["evidence"]["rows"] == 500
+    once = load(sampled.update(newcomers, epochs=1).save(tmp_path / "once.countless"))
+    assert once.report["updates"][-1]["replay"] == "evidence"
     twice = once.update(newcomers, epochs=1)
-    assert twice.info()["kept_rows"] == 500
+    assert twice.info()["evidence"]["rows"] == 500
     assert twice.rows == 4_200
     assert twice.estimate("city = 'Aarhus'").rows == 400
-    from_table = fit(people, **small).update(newcomers, replay=people, epochs=1)
+    from_table = fit(people, evidence="none", **small).update(newcomers, replay=people, epochs=1)
     assert from_table.report["updates"][-1]["replayed_rows"] == 3_000
-    with pytest.raises(DataError, match="keeps no rows"):
-        from_table.update(newcomers, replay="kept")
+    assert from_table.info()["evidence"] is None
+    with pytest.raises(DataError, match="has no evidence rows"):
+        from_table.update(newcomers, replay="evidence")
+
+
+def test_evidence_of_a_whole_table_stays_whole(people: Path, newcomers: Path, tmp_path: Path) -> None:
+    """Some columns in grids."""
+    before = fit(people, exclude="id", max_distinct=8, epochs=1, network=Network(16, 0, 4), calibrate=False)
+    updated = load(before.update(newcomers, epochs=1).save(tmp_path / "m.countless"))
+    assert updated.report["updates"][-1]["replayed_rows"] == 3_000
+    evidence = evidence_of(updated.schema, updated._sections)
+    assert evidence is not None
+    columns = ", ".join(quote_identifier(name) for name in updated.columns)
+    types = ", ".join(f"CAST({quote_identifier(c.name)} AS {c.type})" for c in updated.schema.columns)
+    union = f"SELECT {columns} FROM '{people}' UNION ALL BY NAME SELECT {columns} FROM '{newcomers}'"
+    truth = connect().sql(f"SELECT {types} FROM ({union})").fetchall()
+    source = evidence.source()
+    assert sorted(source.rows(f"SELECT {columns} FROM {source.table}"), key=repr) == sorted(truth, key=repr)
 
 
 @pytest.mark.parametrize("options", [{"orders": 2}, {"summary": False}, {"max_distinct": 8}, {"dtype": "float32"}])
 def test_other_models_are_updated_too(people: Path, newcomers: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     """Of several orders, without counts, with grids, in full precision."""
-    before = fit(people, exclude="id", epochs=1, network=Network(16, 1, 4), calibrate=False, **options)
+    before = fit(people, exclude="id", epochs=1, network=Network(16, 1, 4), calibrate=False, **options, evidence="none")
     updated = load(before.update(newcomers, epochs=1).save(tmp_path / "model.countless"))
     assert updated.rows == 3_600
     assert updated.orders == before.orders
@@ -146,7 +164,7 @@ def test_other_models_are_updated_too(people: Path, newcomers: Path, tmp_path: P
 def test_a_table_of_nothing_but_text_is_updated(tmp_path: Path) -> None:
     network = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
     rows = pd.DataFrame({"t": ["cat eel", "dove eel", "eel cat"] * 100})
-    before = fit(rows, text="t", epochs=1, text_network=network, calibrate=False)
+    before = fit(rows, text="t", epochs=1, text_network=network, calibrate=False, evidence="none")
     updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
     assert updated.rows == 600
     assert updated.estimate("t LIKE '%dove%'").rows == 200
@@ -157,7 +175,7 @@ def test_a_table_of_nothing_but_text_is_updated(tmp_path: Path) -> None:
 def test_several_text_columns_are_updated_together(tmp_path: Path) -> None:
     network = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
     rows = pd.DataFrame({"t": ["cat eel", "dove eel", "eel cat"] * 100, "u": ["rome", "oslo", "bonn"] * 100})
-    before = fit(rows, text=("t", "u"), epochs=1, text_network=network, calibrate=False)
+    before = fit(rows, text=("t", "u"), epochs=1, text_network=network, calibrate=False, evidence="none")
     updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
     assert updated.estimate("t LIKE '%dove%'").rows == updated.estimate("u LIKE '%slo%'").rows == 200
     told = updated.report["updates"][0]["text"]
@@ -202,7 +220,7 @@ def sentences() -> Estimator:
     rows = pd.DataFrame({"kind": rng.integers(3, size=300), "t": texts})
     network = TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16)
     options: dict[str, Any] = {"epochs": 1, "network": Network(8, 0, 4), "text_network": network}
-    return fit(rows, text="t", **options)
+    return fit(rows, text="t", **options, evidence="none")
 
 
 def test_text_is_learned_along(sentences: Estimator, tmp_path: Path) -> None:

@@ -116,10 +116,10 @@ class TestParts:
 class TestExpressions:
     """With evidence rows, groups and aggregates may be of expressions."""
 
-    @pytest.mark.parametrize("by", ["upper(city)", "1", "ALL", "town", "UPPER(t.CITY)", '(upper("city"))'])
+    @pytest.mark.parametrize("by", ["upper(city)", "1", "town", "UPPER(t.CITY)", '(upper("city"))'])
     def test_ways_to_group(self, by: str) -> None:
-        sql = f"SELECT upper(city) AS town, count(*), town || 'x' FROM t GROUP BY {by} ORDER BY town"
-        found = read_select(sql.replace("town || 'x'", "lower(upper(City))"), SCHEMA, evidence=True)
+        sql = f"SELECT upper(city) AS town, count(*), lower(upper(City)) FROM t GROUP BY {by} ORDER BY town"
+        found = read_select(sql, SCHEMA, evidence=True)
         assert found.groups == (RowExpression('UPPER("city")', (1,)),)
         assert found.outer.sql("duckdb") == ("SELECT __g0 AS town, __a0, LOWER(__g0) FROM __groups ORDER BY town")
 

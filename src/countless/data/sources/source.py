@@ -214,12 +214,29 @@ class Source:
 
     def sampled(self, size: int, seed: int) -> Source:
         """A random sample of so many rows, kept in a table of its own."""
+        return self._kept(new_name(), self._sample(size, seed))
+
+    @contextmanager
+    def sample_table(self, size: int, seed: int, columns: Sequence[str]) -> Iterator[Source]:
+        """A random sample of so many rows, of some ``columns``, while it is needed.
+
+        It is drawn once: a relation may give its rows in another order every time it is asked.
+        """
+        table = quote_identifier(new_name())
+        self.run(f"CREATE TEMP TABLE {table} AS {self._sample(size, seed, columns)}")
+        try:
+            yield self._viewed_as(f"SELECT * FROM {table}", self.left_structs)
+        finally:
+            self.run(f"DROP TABLE {table}")
+
+    def _sample(self, size: int, seed: int, columns: Sequence[str] = ()) -> str:
+        """SQL for so many random rows; of all columns unless some are named."""
         place = quote_identifier(f"{self.name}_place")
         # The hash only shuffles: rows with the same one would be as good as each other.
         order = f"hash({place} + {int(seed) * 1_000_003})"
-        numbered = f"SELECT *, row_number() OVER () AS {place} FROM {self.table}"
-        rows = f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
-        return self._kept(new_name(), rows)
+        selected = ", ".join(map(quote_identifier, columns)) or "*"
+        numbered = f"SELECT {selected}, row_number() OVER () AS {place} FROM {self.table}"
+        return f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
 
     def selected(self, select: str) -> Source:
         """What a SELECT in which :attr:`table` may be named gives, kept in a table of its own."""

@@ -54,21 +54,44 @@ class Explanation:
 
     @property
     def _how(self) -> str:
+        answer = self.estimate
+        if answer.hits is not None and answer.hits == answer.rows and answer.exact:
+            return "counted in the evidence rows, which are all rows of the table"
         if self.visited and all(box.counted for box in self.boxes):
             return "from counts that are stored with the model"
-        return "sampled" if self.estimate.sampled else "exact under the model"
+        if answer.hits is not None:
+            return "evidence rows alone" if answer.model_rows is None else "evidence rows and the model"
+        return "sampled" if answer.sampled else "exact under the model"
+
+    @property
+    def _evidence(self) -> list[str]:
+        """What evidence rows and the model say, each alone, and why the model was asked or not."""
+        answer = self.estimate
+        if answer.hits is None or answer.evidence_rows is None:
+            return []
+        share = answer.hits / answer.evidence_rows
+        hits = f"{answer.hits:,} of {answer.evidence_rows:,} rows, a share of {share:.3g}"
+        lines = [f"evidence  {hits}"]
+        lines += [f"evidence  only these rows can answer {sql}" for sql in self.beyond]
+        if answer.exact:
+            return lines
+        if answer.model_rows is not None:
+            return [*lines, f"model     {format_rows(answer.model_rows)} rows; the hits are too few to do without it"]
+        return [*lines, "model     not asked: it could hardly narrow what so many hits say"]
 
     def __str__(self) -> str:
         answer = self.estimate
         between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
         lines = [f"{format_rows(answer.rows)} rows  ({between})"]
         lines.append(f"method    {answer.method}, {self._how}")
+        lines += self._evidence
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
             lines.append("note      text is multiplied with the rest, as if they had nothing to do with each other")
-        lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
-        lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
+        if self.boxes:
+            lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
+            lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
             how = (
                 f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"

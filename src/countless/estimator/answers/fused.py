@@ -20,6 +20,7 @@ from countless.estimator.calibration.posterior import Posterior, SampleCount, is
 from countless.query.compile import Question
 
 FUSED = "fused"
+ROUNDING = 1e-9  # of logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +78,12 @@ class Fusion:
             found = self.posterior(density)
             tail = self.calibration.tail
             rows, low, high = (found.quantile(share) for share in (0.5, tail, 1.0 - tail))
-            if hits.count == 0 and rows <= 1.0:
-                rows = min(rows, 1.0 if model is None else model)
-            low, high = (low if low > 1.0 else float(hits.count)), max(high, rows)
+            if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
+                rows = float(hits.count and total)
+            elif hits.count == 0 and rows <= 1.0:
+                rows = min(rows, model or 0.0)
+            low = min(low * (1.0 - ROUNDING), rows) if low > 1.0 else float(hits.count)
+            high = max(high * (1.0 + ROUNDING), rows)
         factor = now / total
         return Estimate(
             where=self.question.where,

@@ -35,6 +35,7 @@ MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
 FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT = 0.3, 4.0, 2.0, 4.0
 USUAL_SHARE = 0.68  # of errors that are within one standard deviation
+LEAST_KNOWN = 30  # queries from which the errors of a model are known
 UNKNOWN_SPREAD = 1.0  # of the errors of a model that was not calibrated, in logarithms
 UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) / 40) for place in range(40)])
 TAIL = 0.05  # of a posterior, on either side of an error bar
@@ -100,7 +101,7 @@ class Calibration:
     def errors(self, estimate: float, shape: Shape, without: int | None = None) -> FloatArray:
         """Logarithms of truth to answer, of the queries that are most like a question, but for the one ``without``."""
         others = len(self.queries) - (without is not None)
-        if others < NEAREST[0]:
+        if others < LEAST_KNOWN:
             return UNKNOWN_ERRORS
         distances = self._distances(estimate, shape)
         if without is not None:

@@ -43,6 +43,11 @@ class SampleCount:
         return self.rows >= self.total
 
     @property
+    def others(self) -> SampleCount:
+        """The rows that do not satisfy the condition."""
+        return SampleCount(self.rows - self.count, self.rows, self.total)
+
+    @property
     def share(self) -> float:
         """Rows of the sample for each row of the table."""
         return self.rows / self.total
@@ -87,8 +92,13 @@ def posterior(
     ``errors`` are logarithms of true counts to the model's answers, of questions like this. Without an answer, only the
     hits say something. Exact counts tell that there are ``least`` to ``most`` rows.
     """
+    if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
+        others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
+        return Posterior(hits.total - others.counts[::-1], 1.0 - others.below[::-1])
     logs, weights = _around(hits)
-    if answer is not None and errors is not None:
+    if answer is None or errors is None:
+        weights = weights * np.exp((logs - logs[-1]) / 2)  # Jeffreys: no hits still allow for some rows
+    else:
         middle = math.log(max(answer, 1.0))
         prior = (middle + errors[:, None] + _width(errors) * STRATA).ravel()
         logs = np.concatenate([prior, logs])

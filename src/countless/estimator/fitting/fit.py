@@ -16,6 +16,7 @@ from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.source import Source
+from countless.errors import CountlessError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import backend_of
@@ -39,6 +40,7 @@ from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
 from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
+from countless.workload.questions import KINDS, questions_by_kind
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
+ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
+USUAL_ROWS = 20_000
 TABLE = "table"  # in a report: a digest that tells the table's files from others
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
@@ -183,6 +187,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
+        report[EVIDENCE] = storage.evidence
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)
@@ -230,16 +235,34 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
     began = plan.spent
     count = calibration_queries(raw.rows, bool(raw.schema.texts))
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)
+    usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
+    clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
     queries: list[CalibrationQuery] = []
     done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
     while more := next_queries(done, count, plan.spent - began, plan.left):
         batch = clauses[done : done + more]
         source.watch = _scan_meter(listener, done, more, count)
-        queries += raw.calibration_queries(batch, source.counts(batch))
+        try:
+            truths = source.counts(batch)
+        except CountlessError:  # one of the usual questions, perhaps: the others are plain
+            batch = [clause for clause in batch if clause not in usual]
+            truths = source.counts(batch)
+        queries += raw.calibration_queries(batch, truths)
         source.watch = None
-        done += len(batch)
+        done += more
         listener.calibrating(done, count)
     return raw.calibrated(Calibration(tuple(queries)))
+
+
+def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
+    """Questions as people ask them, of every kind that the model can answer, in random order."""
+    some = source.sampled(USUAL_ROWS, seed) if raw.rows > USUAL_ROWS else source
+    try:
+        asked = questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, raw.columns)
+    except CountlessError:
+        return []
+    found = [clause for clause, _ in asked if raw.can_model(clause)]
+    return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:count].tolist()]
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:

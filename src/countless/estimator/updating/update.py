@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from countless.data.encoding.recoding import opened
 from countless.data.encoding.schema_growth import Growth, conformed, encoded, grown
+from countless.data.evidence import evidence_rows
 from countless.data.sources.fingerprints import digest_of, table_digest
 from countless.data.sources.source import Source
 from countless.engine.runtimes import Runtimes
@@ -21,8 +23,9 @@ from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
 from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
+from countless.settings import rows_to_keep
 from countless.spec import RESMADE, ModelSpec
-from countless.store import COLUMNS, EVIDENCE, Sections
+from countless.store import COLUMNS, EVIDENCE, Sections, StoredRows
 from countless.train import require_torch
 
 FROM_MODEL, FROM_FILE = "model", "evidence"  # where old rows come from, unless from a table
@@ -53,7 +56,8 @@ def update(
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
     old, told = _replayed(growth, estimator, sections, runtimes, replay, effort, listener)
-    whole = told not in (FROM_MODEL, FROM_FILE) and len(old) == schema.rows
+    whole = told != FROM_MODEL and len(old) == schema.rows
+    rows_now = _evidence(growth, estimator, sections, source, effort.seed)
     learner = Relearner(sections, runtimes, estimator.report, growth, new, old, whole, effort, listener)
     found, trained = learner.sections()
     entry = {
@@ -71,7 +75,7 @@ def update(
         "interrupted": trained["interrupted"],
         "updates": [*estimator.report.get("updates", ()), entry],
     }
-    raw = Estimator(growth.schema, found, report=report)
+    raw = Estimator(growth.schema, replace(found, rows=rows_now), report=report)
     listener.stage("calibrating")
     updated = raw
     with Salvage(CALIBRATION, report, listener):
@@ -124,6 +128,18 @@ def _replayed(
         return drawn(growth, runtimes, min(growth.old.rows, most), seconds, effort.seed), FROM_MODEL
     listener.stage("reading old rows")
     return from_table(growth, replay, MOST_ROWS, effort.seed), "table"
+
+
+def _evidence(
+    growth: Growth, estimator: Estimator, sections: Sections, new: Source, seed: int
+) -> dict[str, StoredRows]:
+    """The rows of the file after the update: a uniform sample of old and ``new`` rows, as large as a fit would make."""
+    rows = evidence_of(growth.old, sections)
+    if rows is None:
+        return {}
+    wanted = rows_to_keep(EVIDENCE, estimator.report.get(EVIDENCE, rows.rows))
+    count = max(rows.rows, evidence_rows(wanted, growth.schema.rows))
+    return {EVIDENCE: StoredRows(rows.updated(growth, new, count, seed).arrays(growth.schema))}
 
 
 def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
