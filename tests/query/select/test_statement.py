@@ -16,7 +16,8 @@ from countless.errors import (
     UnsupportedQueryError,
 )
 from countless.query.select.outer import GroupTable, Outer
-from countless.query.select.statement import Aggregate, RowExpression, read_select
+from countless.query.select.selection import Aggregate, RowExpression
+from countless.query.select.statement import read_select
 from tests.texts import URL
 
 GRID = Grid((0, 2), (0.0, 1.0, 0.0, 1.0), (5, 5))

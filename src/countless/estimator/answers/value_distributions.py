@@ -13,7 +13,7 @@ from countless.estimator.answers.mean_fusion import FusedMeans, Rows, fused_mean
 from countless.estimator.answers.quantiles import Ranked
 from countless.estimator.answers.values import Values
 from countless.query.grids.scale import scale_of
-from countless.query.select.statement import Aggregate
+from countless.query.select.selection import Aggregate
 
 Texts = list[str | None]
 SQUARES_CAUTION = 1.3  # a sample hardly knows how much its squares vary: few of them are large
