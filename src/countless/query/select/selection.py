@@ -35,6 +35,7 @@ class Aggregate:
     def sql(self, schema: Schema) -> str:
         """The aggregate as DuckDB takes it.
 
+        >>> from countless.data.columns.schema import Column
         >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False),))
         >>> Aggregate("count").sql(schema), Aggregate("quantile_cont", 0, "0.9").sql(schema)
         ('count(*)', 'quantile_cont("n", 0.9)')
