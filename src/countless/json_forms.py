@@ -156,12 +156,14 @@ MANIFEST = Record({"format": Whole(), "library": String(), "sections": MappingOf
 _NAMES = ListOf(String(r"[\w.-]+"), most=1 << 16)
 SECTION_NAMES = Record({"networks": _NAMES, "summaries": _NAMES, "rows": _NAMES})
 
+_FRACTION = r"[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?"
 GRID = Record(
     {
         "starts": ListOf(Whole(), least=1),
         "shares": ListOf(Number(0, 1), least=1),
         "distinct": ListOf(Whole(1, MOST_ROWS), least=1),
-    }
+    },
+    {"granularity": Record({"step": String(_FRACTION), "offset": String(rf"0|{_FRACTION}")})},
 )
 COLUMN = Record(
     {

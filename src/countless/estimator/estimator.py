@@ -275,7 +275,9 @@ class Estimator:
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
 
-        Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
+        Every row satisfies ``where``, as DuckDB has it. If rows fail it again and again there are fewer than ``count``,
+        and ``requested`` of the sample tells how many were asked for. Values have the table's types; numbers and times
+        that are stored as a grid are any within a cell that look like the table's, such as whole minutes. The same
         ``seed`` gives the same rows.
         """
         return self._asked(where).sample(count, seed=seed)
@@ -351,6 +353,31 @@ class Estimator:
 
         effort = RelearningOptions(epochs, budget, learning_rate, seed)
         return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
+
+    def train(
+        self,
+        table: Any,
+        *,
+        budget: float | None = None,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        workload: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        listener: Listener | None = None,
+    ) -> Estimator:
+        """The estimator after further training on ``table``, which it was fitted on; this one stays as it is.
+
+        A table that has changed is a :class:`DataError`. Weights that did not get better are kept as they were, and
+        Ctrl-C ends training early. ``budget`` (seconds, by default 300) is for everything, error bars included.
+        ``checkpoint`` is the file of that name of the fit, or ``MODEL.training`` that ``countless fit`` keeps: weights
+        in full precision and Adam's moments, written anew. Without it, training starts from the weights as stored.
+        """
+        from countless.estimator.updating.more_training import more_training
+        from countless.options import MoreTrainingOptions
+
+        effort = MoreTrainingOptions(budget, epochs, learning_rate, workload)
+        place = None if checkpoint is None else Path(checkpoint)
+        return more_training(self, self._sections, self._runtimes, table, effort, place, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
         """The same model with new error bars, from random questions about ``table``, which it was fitted on."""

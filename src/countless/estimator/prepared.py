@@ -23,10 +23,11 @@ from countless.estimator.answers.joint import Joint, ObservedGroups, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Sample, SampleSource, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
+from countless.query.row_check import RowCheck
 from countless.region import Region
 
 DEFAULT_METHOD = FUSED
@@ -188,13 +189,25 @@ class PreparedQuestion:
         """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
         count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
         question = self.question
-        if self._region is not EVERY_ROW:
+        if question.region is not EVERY_ROW:
             density, _ = self._density()
             if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:
                 raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
-        boxes = self._density(seed=seed)[0].answers if len(question.region.boxes) > 1 else ()
-        masses = [answer.density for answer in boxes]
-        return samples(self._model.schema, self._runtimes, question.region, count, seed, masses)
+        return samples(self._model.schema, self._runtimes, self._drawing(seed), count, seed)
+
+    def _drawing(self, seed: int) -> SampleSource:
+        """What rows are drawn of."""
+        if self._clause is None:
+            return SampleSource(EVERY_ROW)
+        clause, model = self._clause, self._model
+        found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
+        if not found.region.boxes and not self.question.certain:
+            raise NoRowsError(f"none of the values that the model knows satisfies {self.where}: {WIDER}")
+        masses: list[float] = []
+        if len(found.region.boxes) > 1:
+            (density,) = densities(self._runtimes, [found.region], MODEL_METHOD, None, seed)
+            masses = [answer.density for answer in density.answers]
+        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"
@@ -229,18 +242,17 @@ class PreparedQuestion:
         method: str = MODEL_METHOD,
         particles: int | None = None,
         summary: bool = True,
-        seed: int | None = None,
     ) -> tuple[Density, float]:
         """The region's density, and how many milliseconds it took."""
         region = self.question.region if method == MODEL_METHOD else self._region
-        seed = self._model.seed if seed is None else seed
+        seed = self._model.seed
 
         def counted() -> tuple[Density, float]:
             started = time.perf_counter()
             (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
             return found, _since(started)
 
-        return self._counted.once(("density", method, particles, summary, seed), counted)
+        return self._counted.once(("density", method, particles, summary), counted)
 
     def _estimate(self, density: Density, ms: float, method: str, table_rows: int | None = None) -> Estimate:
         model, ms = self._model, self._compile_ms + ms

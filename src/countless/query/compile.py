@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
 from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
-from countless.query.grids.survey import Lines, Survey
+from countless.query.grids.survey import CellParts, Lines, Survey
 from countless.query.names import resolve
 from countless.query.parameters import Clause
 from countless.query.parse import span_of
@@ -70,6 +70,14 @@ class Question:
         return tuple(detail() for detail in self.details)
 
 
+@dataclass(frozen=True, eq=False)
+class DrawingRegion:
+    """What rows are drawn from: boxes, and for each box what it allows of the grids' cells, by column."""
+
+    region: Region
+    cells: tuple[Mapping[int, CellParts], ...]
+
+
 class Compiler:
     """Turns clauses about one table into regions, and judges them on its evidence rows. Safe to share by threads."""
 
@@ -108,30 +116,40 @@ class Compiler:
 
     def _in_part(self, clause: Clause, condition: exp.Expr) -> Question:
         """A clause of which some filters can only be answered by evidence rows: the others make its region."""
-        assert self.evidence is not None
         descent = _Descent(self, clause.source)
         descent.survey(condition)
-        formulas: list[Formula] = []
-        beyond: list[exp.Expr] = []
-        for part in conjuncts(condition):
-            try:
-                formula = descent.formula(part, Want.TRUE)
-                disjoint(cover(all_of([*formulas, formula])))
-            except (UnsupportedQueryError, QueryTooLargeError):
-                beyond.append(part)
-            else:
-                formulas.append(formula)
+        formula, beyond = descent.modelled(condition)
         self._check(clause)
         among = np.logical_and.reduce([descent.among(part) for part in beyond])
         return Question(
             clause.text,
-            descent.region(all_of(formulas)),
+            descent.region(formula),
             certain=False,
             condition=clause.condition,
             details=tuple(descent.details),
             beyond=tuple(map(written, beyond)),
             among=among,
         )
+
+    def compile_for_drawing(self, clause: Clause) -> DrawingRegion:
+        """What to draw rows of ``clause`` from, which has been compiled before.
+
+        What a question judges by the knots of a grid is judged by many more values here. Filters that only evidence
+        rows can answer are left out: rows that are drawn must be checked.
+        """
+        descent = _Descent(self, clause.source, probing=True)
+        condition = with_canonical_uuids(clause.condition, self.schema)
+        descent.survey(condition)
+        parts = disjoint(cover(descent.modelled(condition)[0]))
+        grids = ([index for index in box if index < len(self.schema.coded) and self._has_grid(index)] for box in parts)
+        cells = (
+            {index: descent.surveyed.parts(index, box[index]) for index in own}
+            for box, own in zip(parts, grids, strict=True)
+        )
+        return DrawingRegion(Region(tuple(map(descent.box, parts))), tuple(cells))
+
+    def _has_grid(self, index: int) -> bool:
+        return self.schema.coded[index].grid is not None
 
     def read(self, where: Where) -> Clause:
         """``where`` parsed. If it has parameters, all is checked that can be without their values."""
@@ -165,13 +183,28 @@ class Compiler:
 class _Descent:
     """One descent through one clause."""
 
-    def __init__(self, compiler: Compiler, clause: str | None) -> None:
+    def __init__(self, compiler: Compiler, clause: str | None, probing: bool = False) -> None:
         self.compiler = compiler
+        self.probing = probing
         self.schema = compiler.schema
         self.clause = clause
         self.details: list[Callable[[], Comparison]] = []
         self.certain = True
         self.surveyed = Survey(compiler.lines, ())
+
+    def modelled(self, condition: exp.Expr) -> tuple[Formula, list[exp.Expr]]:
+        """The filters of a condition that the model understands, and those that it does not."""
+        formulas: list[Formula] = []
+        beyond: list[exp.Expr] = []
+        for part in conjuncts(condition):
+            try:
+                formula = self.formula(part, Want.TRUE)
+                disjoint(cover(all_of([*formulas, formula])))
+            except (UnsupportedQueryError, QueryTooLargeError):
+                beyond.append(part)
+            else:
+                formulas.append(formula)
+        return all_of(formulas), beyond
 
     def survey(self, condition: exp.Expr) -> None:
         """Look for the comparisons with columns that have a grid: together they say how to cut it into atoms."""
@@ -179,11 +212,11 @@ class _Descent:
         if not grids:
             return
         leaves = []
-        for node in _leaves(condition):
+        for node in leaves_of(condition):
             columns = list(self._columns(node))
             if len(columns) == 1 and columns[0] in grids:
                 leaves.append((columns[0], node))
-        self.surveyed = Survey(self.compiler.lines, leaves)
+        self.surveyed = Survey(self.compiler.lines, leaves, self.probing)
 
     def region(self, formula: Formula) -> Region:
         """The rows of ``formula``."""
@@ -291,7 +324,9 @@ class _Descent:
     def _observed(self, index: int, node: exp.Expr, want: Want, satisfied: Codes) -> Codes:
         """The values that satisfy ``node``, together with those of the evidence rows, if there are any."""
         evidence = self.compiler.evidence
-        return satisfied if evidence is None else Observed(satisfied, want.codes(evidence.truth(index, node)))
+        if evidence is None or self.probing:
+            return satisfied
+        return Observed(satisfied, want.codes(evidence.truth(index, node)))
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.columns[index].is_text:
@@ -304,7 +339,8 @@ class _Descent:
         try:
             if column is not None and column.is_text:
                 return self.compiler.texts.truth(column, node)
-            return self.compiler.dictionary.truth(index, node)
+            probes = None if index is None else self.surveyed.probes(index)
+            return self.compiler.dictionary.truth(index, node, probes)
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
@@ -343,12 +379,12 @@ def _parts(codes: Codes) -> tuple[Codes, BoolArray | None]:
     return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)
 
 
-def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:
+def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
     """The comparisons below the connectives, as :meth:`_Descent.formula` finds them."""
     if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
-        yield from _leaves(node.this)
+        yield from leaves_of(node.this)
     elif isinstance(node, exp.And | exp.Or):
         for part in node.flatten():
-            yield from _leaves(part)
+            yield from leaves_of(part)
     else:
         yield node

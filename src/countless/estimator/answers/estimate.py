@@ -39,7 +39,7 @@ class Estimate:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{format_rows(self.rows)} rows ({format_rows(self.low)} to {format_rows(self.high)}) where {self.where}"
+        return f"{format_rows(self.rows)} rows ({format_interval(self)}) where {self.where}"
 
 
 def format_rows(count: float) -> str:
@@ -49,6 +49,22 @@ def format_rows(count: float) -> str:
     ('1,234,567', '3.2', '3')
     """
     return f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
+
+
+def format_interval(estimate: Estimate) -> str:
+    """The error bar of an estimate for people. One whose ends look the same is told by its width.
+
+    >>> from dataclasses import replace
+    >>> found = Estimate("a > 3", 75.2, 0.1, 70.0, 80.0, 0.9, "particles", exact=False, ms=1.0)
+    >>> format_interval(found), format_interval(replace(found, low=75.0, high=75.4))
+    ('70 to 80 at 90%', 'within 1 row at 90%')
+    >>> format_interval(replace(found, rows=75.0, low=75.0, high=75.0, exact=True))
+    'exact'
+    """
+    if estimate.exact:
+        return "exact"
+    low, high = format_rows(estimate.low), format_rows(estimate.high)
+    return f"{'within 1 row' if low == high else f'{low} to {high}'} at {estimate.level:.0%}"
 
 
 def q_error(estimate: float, truth: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.engine.density import Density
-from countless.estimator.answers.estimate import Estimate, format_rows
+from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
 from countless.query.compile import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
@@ -81,8 +81,7 @@ class Explanation:
 
     def __str__(self) -> str:
         answer = self.estimate
-        between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
-        lines = [f"{format_rows(answer.rows)} rows  ({between})"]
+        lines = [f"{format_rows(answer.rows)} rows  ({format_interval(answer)})"]
         lines.append(f"method    {answer.method}, {self._how}")
         lines += self._evidence
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]

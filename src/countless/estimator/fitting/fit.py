@@ -11,7 +11,7 @@ import numpy as np
 
 from countless.data.columns.schema import Schema
 from countless.data.encoding.column_blame import ColumnBlame
-from countless.data.encoding.table import EXCLUDED, bytes_in_memory
+from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
 from countless.data.sources.fingerprints import table_digest
@@ -22,6 +22,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import backend_of
 from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
+from countless.estimator.fitting.orders import check_order
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.fitting.stage_times import StageTimer
@@ -53,6 +54,7 @@ WORTH_A_SCAN = 8  # so many more queries are worth another scan
 ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
 USUAL_ROWS = 20_000
 TABLE = "table"  # in a report: a digest that tells the table's files from others
+SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -169,6 +171,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         limit = None if backend.bounds is None else backend.bounds.duckdb
         given, flatten = source, reading.flatten
         source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        check_order(options.network, modelled_names(source, reading))
         with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
             learned = backend.encode(source, reading, seed, listener)
         schema = learned.schema
@@ -188,6 +191,8 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
+        if sample is not learned:
+            report[SAMPLE_ROWS] = reading.sample_rows
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)
