@@ -22,6 +22,7 @@ COMMANDS = {
     "fit": "Learn a table and write a model file.",
     "update": "Add new rows to what a model knows.",
     "calibrate": "Give a model new error bars.",
+    "strip": "Write a model file without rows of the table.",
     "check": "Is a model still true of its table?",
     "estimate": "How many rows match a WHERE clause?",
     "query": "Answer a SELECT with aggregates from a model.",
