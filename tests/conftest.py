@@ -42,9 +42,14 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def estimator(people: Path) -> Estimator:
-    """A small model of the people, without their key."""
+    """A small model of the people, without their key and without evidence rows: what is tested is the model."""
     return fit(
-        people, exclude="id", epochs=25, batch=100, network=Network(hidden=48, blocks=1, embedding=16), evidence="none"
+        people,
+        exclude="id",
+        epochs=25,
+        batch=100,
+        evidence="none",
+        network=Network(hidden=48, blocks=1, embedding=16),
     )
 
 

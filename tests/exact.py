@@ -40,7 +40,9 @@ class ExactTable:
 
     def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
         """The statement's result, as an estimator would find it."""
-        return answered(self.prepare, self._compiler, self._outer, sql, calibration)
+        return answered(
+            self.prepare, self._compiler, self._outer, sql, calibration or Calibration(()), calibration is not None
+        )
 
     def estimate(self, question: Question) -> Estimate:
         rows = float(np.count_nonzero(self._kept(question)))
@@ -70,6 +72,7 @@ class ExactRows:
 
     table: ExactTable
     question: Question
+    evidence: None = None
 
     @property
     def total(self) -> Estimate:

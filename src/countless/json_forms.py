@@ -156,12 +156,14 @@ MANIFEST = Record({"format": Whole(), "library": String(), "sections": MappingOf
 _NAMES = ListOf(String(r"[\w.-]+"), most=1 << 16)
 SECTION_NAMES = Record({"networks": _NAMES, "summaries": _NAMES, "rows": _NAMES})
 
+_FRACTION = r"[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?"
 GRID = Record(
     {
         "starts": ListOf(Whole(), least=1),
         "shares": ListOf(Number(0, 1), least=1),
         "distinct": ListOf(Whole(1, MOST_ROWS), least=1),
-    }
+    },
+    {"granularity": Record({"step": String(_FRACTION), "offset": String(rf"0|{_FRACTION}")})},
 )
 COLUMN = Record(
     {
@@ -233,8 +235,12 @@ _QUERIES: dict[str, Form] = {
     "filters": Whole(),
     "single": Whole(),
     "union": Whole(0, 1),
+    "vague": Whole(0, 1),
+    "hits": COUNT,
 }
-CALIBRATION = Record({"level": Number(1e-9, 1 - 1e-9), **{name: ListOf(form) for name, form in _QUERIES.items()}})
+CALIBRATION = Record(
+    {"level": Number(1e-9, 1 - 1e-9), "tail": Number(0, 0.5), **{name: ListOf(form) for name, form in _QUERIES.items()}}
+)
 
 _BITS = OrNull(Number(finite=False))  # of a training that diverged
 _OPTIONS = Record(

@@ -243,6 +243,25 @@ class UpdateOptions(Options):
 
 
 @dataclass(frozen=True)
+class MoreTrainingOptions(Options):
+    """How long to go on training a finished model; ``budget`` (in seconds) is for reading and calibrating too."""
+
+    heading: ClassVar[str] = "Training"
+
+    budget: float | None = setting(
+        None,
+        "seconds",
+        "Time for everything: reading, training, error bars  [default: 5m, or no limit with --epochs]",
+        above=0,
+    )
+    epochs: int | None = setting(None, "whole", "More passes over the table  [default: by --budget]", least=1)
+    learning_rate: float | None = setting(
+        None, "number", "Adam's peak learning rate  [default: half of the fit's]", above=0
+    )
+    workload: Any = setting(None, "clauses", "The WHERE clauses that the fit was given with --workload.")
+
+
+@dataclass(frozen=True)
 class ResourceOptions(Options):
     """Where the work is done, and where it is kept so that a stopped fit can go on.
 

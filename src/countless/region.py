@@ -119,18 +119,23 @@ class DigitSet:
 
 @dataclass(frozen=True)
 class Filter:
-    """A constraint and the positions that it reads, in the order it reads them."""
+    """A constraint and the positions that it reads, in the order it reads them.
+
+    ``seen`` says which values of the evidence rows satisfy it, where these are not the codes of the constraint.
+    """
 
     positions: tuple[int, ...]
     constraint: Constraint
+    seen: BoolArray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class TextFilter:
-    """What is asked of the text column at ``column`` among the table's text columns."""
+    """What is asked of the text column at ``column`` among the table's text columns; ``seen`` as of a filter."""
 
     column: int
     language: Language
+    seen: BoolArray | None = None
 
 
 class Hints(Protocol):

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from countless import load
-from countless.cli.calibrate import named
+from countless.cli.longer_training import named
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from tests.cli.test_cli import FAST, Run, run

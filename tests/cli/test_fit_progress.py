@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from countless.cli.fit import fit
-from countless.cli.fit_progress import FitView, given_options, short_training
+from countless.cli.fit_progress import FitView
+from countless.cli.longer_training import named, short_training
 from countless.data.progress import ScanProgress
 
 
@@ -24,7 +24,7 @@ def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: 
 
 
 def warnings(*facts: Any, **more: Any) -> list[str]:
-    return short_training(fitted(*facts, **more), "files.parquet", Path("files.countless"))
+    return short_training(fitted(*facts, **more), Path("files.countless"), "files.parquet")
 
 
 def test_nothing_is_told_of_networks_that_were_trained_enough() -> None:
@@ -35,10 +35,10 @@ def test_nothing_is_told_of_networks_that_were_trained_enough() -> None:
 def test_each_network_has_its_own_warning_with_a_command() -> None:
     columns, text = warnings(1.5, 0.01)
     assert columns.startswith("fewer than 3 passes over the table")
-    assert columns.endswith("train longer: countless fit files.parquet -o files.countless --budget 20m")
+    assert columns.endswith("train longer: countless train files.countless files.parquet --budget 10m")
     assert text.startswith("the text of path was trained on 70,000 of 7,000,000 strings, too few")
-    assert "countless fit files.parquet -o files.countless --budget 20m" in text
-    assert text.endswith("or with a --max-length below 130")
+    assert "countless train files.countless files.parquet --budget 10m" in text
+    assert text.endswith("or fit it again with a --max-length below 130")
 
 
 def test_text_alone_is_warned_about_even_if_the_columns_are_well() -> None:
@@ -47,10 +47,13 @@ def test_text_alone_is_warned_about_even_if_the_columns_are_well() -> None:
     assert "--max-length" not in text
 
 
-def test_a_frame_or_a_url_is_not_put_into_a_command() -> None:
-    for source in (object(), "postgresql://ann:secret@db/shop"):
-        (text,) = short_training(fitted(20.0, 0.01), source, Path("m.countless"))
-        assert "countless fit ... -o m.countless --budget" in text
+def test_the_command_holds_no_password_and_has_the_workload() -> None:
+    table = named("postgresql://ann:secret@db/shop", "sales.orders")
+    (text,) = short_training(fitted(20.0, 0.01, length=40), Path("my m"), table, Path("asked.sql"))
+    assert "secret" not in text
+    assert "countless train 'my m' " in text
+    assert "@db/shop::sales.orders" in text
+    assert text.endswith(" --workload asked.sql")
 
 
 def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,12 +70,3 @@ def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFix
     view.stage("calibrating")
     view.calibrating(50, 400)
     assert "50/400 queries  at most " in capsys.readouterr().out
-
-
-def test_the_command_has_the_options_that_were_given() -> None:
-    given = ["t.parquet", "-o", "m", "--exclude", "id,the note", "--no-summary", "--epochs", "3", "--memory", "2GB"]
-    with fit.make_context("fit", given):
-        assert given_options() == ["--exclude", "id,the note", "--memory", "2000MB", "--no-summary"]
-        (text,) = warnings(20.0, 0.01, length=40)
-    assert "-o files.countless --exclude 'id,the note' --memory 2000MB --no-summary --budget " in text
-    assert given_options() == []

@@ -118,7 +118,11 @@ def test_when_all_is_told(model: Path) -> None:
         assert "3,000" in started.stdout.readline()
         started.send_signal(signal.SIGINT)
         told = [line for line in started.stderr.read().splitlines() if not line.startswith("import time:")]
-        assert (started.wait(), [line for line in told if line]) in ((0, []), (130, ["interrupted"]), (-signal.SIGINT, []))
+        assert (started.wait(), [line for line in told if line]) in (
+            (0, []),
+            (130, ["interrupted"]),
+            (-signal.SIGINT, []),
+        )
 
 
 def test_who_ignores_interrupts_goes_on_to_do_so(model: Path) -> None:

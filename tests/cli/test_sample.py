@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from countless.query.row_check import RowCheck
 from tests.cli.test_cli import Run, run
 from tests.texts import NOTE, URL, random_estimator
 
@@ -69,6 +71,15 @@ def test_what_rows_of_a_rare_condition_are_worth(run: Run, model: Path) -> None:
     where = "age = 44 AND city IS NULL AND \"since when\" = '2020-01-04' AND score = 0.5"
     done = run("sample", model, "--where", where, "--count", 300)
     assert re.fullmatch(r"note: 300 rows are worth about \d+ independent ones\n", done.err)
+
+
+def test_fewer_rows_than_were_asked_for(run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allows = RowCheck.allows
+    monkeypatch.setattr(RowCheck, "allows", lambda *given: allows(*given) & (np.arange(given[-1]) == 0))
+    done = run("sample", model, "--where", "age > 30", "--count", 300, "-o", tmp_path / "few.csv")
+    assert done.code == 0
+    assert "note: only 6 of 300 rows could be drawn: the others failed the condition" in done.err
+    assert done.err.endswith(f"wrote 6 rows to {tmp_path / 'few.csv'}\n")
 
 
 @pytest.mark.parametrize("command", [("sample", "--count", "20000"), ("sample", "--count", "20000", "--json")])

@@ -154,6 +154,7 @@ def test_a_sample(client: Client, estimator: Estimator) -> None:
     known = estimator.sample(7, where="age > 60", seed=3)
     assert found["rows"] == [[value if isinstance(value, int | None) else str(value) for value in row] for row in known]
     assert (found["effective_size"], found["enumerated"]) == (known.effective_size, known.enumerated)
+    assert found["requested"] == len(found["rows"]) == 7
 
 
 @pytest.mark.parametrize("where", [WHERE, "p.age < 20 OR \"since when\" > DATE '2020-02-01'", "city LIKE 'O%'"])

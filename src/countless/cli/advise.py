@@ -16,7 +16,8 @@ from countless.advise.findings import Suggestion
 from countless.advise.planner import Planner
 from countless.advise.questions import random_questions, read_questions
 from countless.cli import display as show
-from countless.cli.fit_progress import HARDLY, FitView, hardly_trained
+from countless.cli.fit_progress import FitView
+from countless.cli.longer_training import HARDLY, hardly_trained
 from countless.cli.options import Duration, json_option
 from countless.errors import QueryError
 from countless.estimator.estimator import Estimator

@@ -12,7 +12,6 @@ from countless.cli import display as show
 from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
 from countless.cli.options import model_argument
-from countless.data.sources.location import SEPARATOR, shown
 from countless.data.sources.source import require_file
 from countless.errors import TrainingError
 from countless.estimator.estimator import Estimator
@@ -70,9 +69,3 @@ def require_whole(report: dict[str, Any], model: Path, table: str) -> None:
         command = shlex.join(["countless", "calibrate", str(model), table])
         told = f"{model} is written, but it could not be calibrated ({missing[CALIBRATION]})"
         raise TrainingError(f"{told}: until it is, error bars reach from 0 to all rows. To calibrate it: {command}")
-
-
-def named(source: str, table: str | None = None, query: str | None = None) -> str:
-    """The table that a fit has read, as one word that another command takes, without the password of a URL."""
-    chosen = table or query
-    return shown(f"{source}{SEPARATOR}{chosen}" if chosen else source)

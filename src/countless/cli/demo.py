@@ -13,7 +13,8 @@ from rich.table import Table as TextTable
 
 from countless._version import __version__
 from countless.cli import display as show
-from countless.cli.fit_progress import checkpoint_of, checkpoints_left, codes_of, fit_and_save
+from countless.cli.files_beside import checkpoint_of, checkpoints_left, codes_of
+from countless.cli.fit_progress import fit_and_save
 from countless.cli.locking import hold
 from countless.data.datasets import adult, npm_urls
 from countless.data.encoding.table import Table

@@ -11,7 +11,7 @@ from countless.cli import display as show
 from countless.cli.options import json_option, method_options, model_argument
 from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
-from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.estimate import Estimate, format_interval
 from countless.estimator.estimator import Estimator
 
 
@@ -93,6 +93,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _line(answer: Estimate) -> str:
-    between = f"{show.rows(answer.low)} to {show.rows(answer.high)} at {answer.level:.0%}"
     noun = "row" if show.rows(answer.rows) == "1" else "rows"
-    return f"{show.rows(answer.rows)} {noun}  ({between}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms)"
+    told = f"{format_interval(answer)}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms"
+    return f"{show.rows(answer.rows)} {noun}  ({told})"

@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from countless.cli import display as show
-from countless.cli.calibrate import named, require_whole
-from countless.cli.fit_progress import checkpoint_of, codes_of, fit_and_save, require_writable
+from countless.cli.calibrate import require_whole
+from countless.cli.files_beside import checkpoint_of, codes_of
+from countless.cli.fit_progress import fit_and_save, require_writable
 from countless.cli.fit_record import REPORTED, Run
 from countless.cli.locking import hold
+from countless.cli.longer_training import longer_training, named
 from countless.cli.settings import GroupedCommand, GroupedOption, made_from, options_from
 from countless.options import (
     TEXT_PRESETS,
@@ -41,7 +43,8 @@ from countless.store import is_model, read
     "  countless fit 'events/*.parquet' -o events.countless --memory 2GB\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit 'logs/*.parquet' -o logs.countless --ray auto --workers 8 --shared /mnt/shared\n"
-    "  countless fit people.parquet -o people.countless --resume",
+    "  countless fit people.parquet -o people.countless --resume\n"
+    "  countless train people.countless people.parquet --budget 5m",
 )
 @click.argument("source")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
@@ -56,7 +59,15 @@ from countless.store import is_model, read
     help="The Transformer for text: the default trains in minutes; the paper's is deeper.",
 )
 @options_from(TextNetwork, TrainingOptions, ResourceOptions, StorageOptions)
-def fit(source: str, output: Path, text_preset: str, **given: Any) -> int:
+@click.option(
+    "--keep-training/--no-keep-training",
+    cls=GroupedOption,
+    group=StorageOptions.heading,
+    default=None,
+    help="Keep what countless train needs in MODEL.training, three times the weights in full precision  "
+    "[default: unless it takes more than 250 MB]",
+)
+def fit(source: str, output: Path, text_preset: str, keep_training: bool | None, **given: Any) -> int:
     """Learn a table and write a model file.
 
     SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
@@ -86,11 +97,12 @@ def fit(source: str, output: Path, text_preset: str, **given: Any) -> int:
     require_writable(output)
     hold("fit", output, beside)
     run = Run.of(beside, source, options, text_preset)
-    message = _how_it_starts(run, output, resume)
+    longer = f"to train it longer: {longer_training(output, named(source, table, query), options.training.workload)}"
+    message = _how_it_starts(run, output, resume, longer)
     if message is None:
         require_whole(read(output).report, output, named(source, table, query))
         told = f"nothing to resume: {output} is finished, of this table and with these options"
-        console.print(f"{told}; to fit it anew leave --resume out", soft_wrap=True)
+        console.print(f"{told}; {longer}; to fit it anew leave --resume out", soft_wrap=True)
         return 0
     if message:
         console.print(message, soft_wrap=True)
@@ -103,6 +115,7 @@ def fit(source: str, output: Path, text_preset: str, **given: Any) -> int:
         on_training=(lambda: None) if resume else run.replace_earlier,
         facts={REPORTED: run.to_json()},
         options=options,
+        keep=keep_training,
     )
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
@@ -129,12 +142,12 @@ def _options(output: Path, text_preset: str, given: Mapping[str, Any]) -> FitOpt
     )
 
 
-def _how_it_starts(run: Run, output: Path, resume: bool) -> str | None:
+def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | None:
     """What to tell the user about an earlier fit, if there is something; None if its model is finished."""
     left = run.left
     names = " and ".join(map(str, left))
     if left and resume:
-        run.require_same_options()
+        run.require_same_options(longer if is_model(output) else "")
         return f"going on from {names}"
     if left:
         return f"starting anew and replacing {names} of an earlier run (--resume goes on from it)"

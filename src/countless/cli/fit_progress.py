@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import math
-import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
@@ -30,28 +26,32 @@ from countless.cli.display import (
     trained,
     validation,
 )
+from countless.cli.files_beside import (
+    checkpoints_left,
+    codes_of,
+    keep_training,
+    kept_training,
+    remove_checkpoints,
+    training_of,
+)
+from countless.cli.longer_training import named, short_training
 from countless.data.columns.schema import Schema
 from countless.data.encoding.available_memory import peak_memory
-from countless.data.encoding.code_files import PARTIAL, is_codes, remove, remove_spills
+from countless.data.encoding.code_files import is_codes, remove, remove_spills
 from countless.data.encoding.table import EXCLUDED
 from countless.data.progress import ScanProgress
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.backends import checkpoint_of as of_network
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
 from countless.options import FitOptions
-from countless.store import is_model
+from countless.store import COLUMNS, TEXT, is_model
 from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
-FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
-HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
-FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
-NOT_REPEATED = ("output", "budget", "epochs", "resume")  # options that a longer fit does not take over
-LONG_TEXT = 100  # characters: a shorter --max-length trains faster
-BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 AFTER_TRAINING = ("calibrating",)  # stages
 MANY_CUT = 0.05  # so many strings that are cut are worth a warning
 LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
@@ -174,12 +174,14 @@ def fit_and_save(
     beside: Path | None = None,
     on_training: Callable[[], None] = lambda: None,
     facts: Mapping[str, Any] | None = None,
+    keep: bool | None = False,
 ) -> Estimator:
     """Fit ``source``, shown on ``console``, and write ``output``.
 
     The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
     options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
-    begins. ``facts`` are added to the report.
+    begins. ``facts`` are added to the report. What :meth:`.Estimator.train` needs is kept beside ``output`` with
+    ``keep``; if that is None, unless it is large.
     """
     require_writable(output)
     beside = beside or output
@@ -199,12 +201,16 @@ def fit_and_save(
         raise click.exceptions.Exit(130) from None
     estimator.report.update(facts or {})
     _save(estimator, output, beside)
-    _summarize(console, estimator, output, source)
+    for old in (of_network(training_of(output), name) for name in (COLUMNS, TEXT)):
+        old.unlink(missing_ok=True)
     if not estimator.report["interrupted"]:
-        for left in checkpoint_files(beside):
-            left.unlink(missing_ok=True)
+        keep_training(console, beside, output, keep)
+        remove_checkpoints(beside)
         if is_codes(codes):
             remove(codes)
+    reading = options.reading
+    table = named(str(source), reading.table, reading.query) if isinstance(source, str | Path) else "TABLE"
+    _summarize(console, estimator, output, table, options.training.workload)
     return estimator
 
 
@@ -234,26 +240,6 @@ def _stopped(view: FitView, beside: Path) -> str | None:
     return f"interrupted while {view.last}, after training was finished: {kept}, and have the model in a moment"
 
 
-def checkpoint_of(output: Path) -> Path:
-    """Where training towards ``output`` keeps its state."""
-    return output.with_name(output.name + ".checkpoint")
-
-
-def codes_of(output: Path) -> Path:
-    """Where a fit of ``output`` with limited memory keeps the table's codes."""
-    return output.with_name(output.name + ".codes")
-
-
-def checkpoints_left(output: Path) -> list[Path]:
-    """What a stopped fit of ``output`` has left: a checkpoint of the columns' model, of text models, or both."""
-    return [path for path in checkpoint_files(output) if path.suffix != PARTIAL]
-
-
-def checkpoint_files(output: Path) -> list[Path]:
-    """The same, with checkpoints that were not finished when the process was killed."""
-    return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
-
-
 def require_writable(output: Path) -> None:
     """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
     if output.is_dir():
@@ -268,74 +254,7 @@ def require_writable(output: Path) -> None:
         raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
 
 
-def hardly_trained(estimator: Estimator) -> bool:
-    """Whether the columns were trained too little, so that :data:`HARDLY` should be shown."""
-    return bool(estimator.schema.coded) and _more_needed(estimator.report) > 1
-
-
-def _more_needed(report: Mapping[str, Any]) -> float:
-    """How many times as long the columns should be trained.
-
-    >>> _more_needed({"epochs": 1.5}), _more_needed({"epochs": 0.1, "rows_seen": 1_500_000})
-    (2.0, 2.0)
-    """
-    epochs, rows = float(report.get("epochs", FEW_EPOCHS)), int(report.get("rows_seen", 0))
-    return min(FEW_EPOCHS / max(epochs, 1e-6), FEW_ROWS / rows if rows else math.inf)
-
-
-def short_training(estimator: Estimator, source: Any, path: Path) -> list[str]:
-    """A warning for each network that was trained too little, with a command that mends it."""
-    report, schema = estimator.report, estimator.schema
-    named = isinstance(source, str | Path) and "://" not in str(source)  # a URL may hold a password
-    again = shlex.join(["countless", "fit", str(source), "-o", str(path), *given_options(), "--budget"])
-    again = again if named else f"countless fit ... -o {path} --budget"
-    seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
-    hints, times_as_long = [], 1.0
-    if hardly_trained(estimator):
-        hints.append((HARDLY, ""))
-        times_as_long = _more_needed(report)
-    text = report.get("text")
-    if text is not None and text["epochs"] < 1 and text["rows_seen"] < FEW_STRINGS:
-        seen, longest = text["rows_seen"], max(column.length for column in schema.texts)
-        times_as_long = max(times_as_long, min(text["train_rows"], FEW_STRINGS) / max(seen, 1))
-        shorter = f", or with a --max-length below {longest}" if longest >= LONG_TEXT else ""
-        names = ", ".join(text["columns"])
-        hints.append(
-            (f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few", shorter)
-        )
-    longer = f"train longer: {again} {budget_for(seconds * times_as_long)}"  # the same for both
-    return [f"{hint}; {longer}{shorter}" for hint, shorter in hints]
-
-
-def given_options() -> list[str]:
-    """The options that the running ``fit`` was given, for the same command with more time."""
-    context, words = click.get_current_context(silent=True), list[str]()
-    if context is None or context.command.name != "fit":
-        return words
-    for option in context.command.params:
-        name, value = str(option.name), context.params.get(str(option.name))
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not isinstance(option, click.Option) or not given or name in NOT_REPEATED:
-            continue
-        if isinstance(value, bool):
-            words.append(option.opts[0] if value else option.secondary_opts[0])
-        else:
-            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            words += [option.opts[0], text if name != "memory" else f"{int(text) // 1_000_000}MB"]
-    return words
-
-
-def budget_for(seconds: float) -> str:
-    """A round --budget of at least so many seconds, with half as much again for reading and calibrating.
-
-    >>> budget_for(30.0), budget_for(700.0), budget_for(1e9)
-    ('1m', '20m', '24h')
-    """
-    enough = next((budget for budget in BUDGETS if budget >= 1.5 * seconds), BUDGETS[-1])
-    return f"{enough // 3600}h" if enough >= 3600 else f"{enough // 60}m"
-
-
-def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) -> None:
+def _summarize(console: Console, estimator: Estimator, path: Path, source: str, workload: Any) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in estimator.schema.coded:
@@ -364,7 +283,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
     if "text" in report:
         console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
     # After Ctrl-C the remedy is --resume.
-    for warning in [] if report["interrupted"] else short_training(estimator, source, path):
+    for warning in [] if report["interrupted"] else short_training(estimator, path, source, workload):
         console.print(warning, style="yellow", soft_wrap=True)
     for text in estimator.info()["texts"]:
         if text["summary"] and "sampled_rows" in text["summary"]:
@@ -380,7 +299,7 @@ def _summarize(console: Console, estimator: Estimator, path: Path, source: Any) 
         needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
         console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
     console.print(f"peak memory {size(peak_memory())}")
-    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}"
+    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}{kept_training(path)}"
     console.print(written, soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countless.cli.fit_progress import checkpoint_files, checkpoints_left, codes_of
+from countless.cli.files_beside import checkpoint_files, checkpoints_left, codes_of
 from countless.cli.settings import plain_options
 from countless.data.atomic_files import write_whole
 from countless.data.encoding.code_files import is_codes
@@ -28,6 +28,7 @@ from countless.store import read
 
 REPORTED = "fit"  # in the report of a model: the record of the fit that made it
 UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest tells the table; resources do not change a model
+TIME = ("epochs", "budget")
 AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may go on with others
 
 
@@ -62,9 +63,10 @@ class Run:
         """Whether an earlier fit was killed before it had anything to go on from."""
         return self.path.exists() and not self.left
 
-    def require_same_options(self) -> None:
+    def require_same_options(self, longer: str) -> None:
         """Refuse to go on from checkpoints of a fit that had other options, if there is a record of it.
 
+        ``longer`` tells what to do instead if only the time to train differs, if there is something.
         Codes alone depend on a few options only, and their folder knows which.
         """
         if not checkpoints_left(self.place):
@@ -74,9 +76,10 @@ class Run:
         except (OSError, ValueError):
             return  # loading the checkpoint compares what it holds
         if told := self._other_options(facts, AFTERWARDS):
+            only_time = longer and not self._other_options(facts, (*AFTERWARDS, *TIME))
             raise TrainingError(
                 f"cannot go on from {' and '.join(map(str, self.left))}: {told}; "
-                "give the same options, or fit again without --resume"
+                f"give the same options, or fit again without --resume{f'; {longer}' if only_time else ''}"
             )
 
     def differs_from(self, model: Path) -> str | None:
@@ -94,7 +97,7 @@ class Run:
             return f"{model} is of another table, or the table has changed since"
         if report.get("interrupted"):
             return f"{model} was stopped early, and its checkpoint is gone"
-        told = self._other_options(facts)
+        told = self._other_options(facts, TIME)  # a finished model is not fitted anew to train longer
         return f"{model} had other options: {told}" if told else None
 
     @contextmanager

@@ -20,6 +20,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a full or br
 # Loaded when they are run, so that estimating does not pay for what fitting imports.
 COMMANDS = {
     "fit": "Learn a table and write a model file.",
+    "train": "Train a finished model longer.",
     "update": "Add new rows to what a model knows.",
     "calibrate": "Give a model new error bars.",
     "strip": "Write a model file without rows of the table.",

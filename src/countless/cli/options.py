@@ -12,6 +12,7 @@ import click
 from countless.data.columns.names import split_names
 from countless.engine.methods import METHODS
 from countless.errors import OptionError
+from countless.estimator.answers.fused import FUSED
 from countless.settings import memory_size
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -108,11 +109,12 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         )
         method = click.option(
             "--method",
-            type=click.Choice([*METHODS, *extra]),
-            default="particles",
+            type=click.Choice([FUSED, *METHODS, *extra]),
+            default=FUSED,
             show_default=True,
-            help="How to answer. naive is for text only; skipping and progressive read the first order of a model of"
-            " several; plain- ones make a whole forward pass at every step, as the paper does.",
+            help="How to answer. fused is evidence rows and the model together, the others are the model alone. naive"
+            " is for text only; skipping and progressive read the first order of a model of several; plain- ones make a"
+            " whole forward pass at every step, as the paper does.",
         )
         return method(particles(command))
 

@@ -31,18 +31,22 @@ WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is to
 def sample(model: Path, count: int, where: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
     """Which rows would a model write?
 
-    Draws rows from a model, each by its probability. Prints a row per line, with tabs between its columns, whose names
-    come first if there are several; a text that goes on beyond what the model sees ends with an ellipsis.
+    Draws rows from a model, each by its probability; with --where all of them match. Prints a row per
+    line, with tabs between its columns, whose names come first if there are several; a text that goes on beyond what
+    the model sees ends with an ellipsis.
     """
     if out is not None:
         require_writable(out)
     found = Estimator.load(model).sample(count, where=where, seed=seed)
-    if found.effective_size < WORTH * count:
-        worth = f"{show.plural(count, 'row')} are worth about {found.effective_size:,.0f} independent ones"
+    if len(found) < count:
+        few = f"only {len(found):,} of {show.plural(count, 'row')} could be drawn"
+        click.echo(f"note: {few}: the others failed the condition, again and again", err=True)
+    if found.effective_size < WORTH * len(found):
+        worth = f"{show.plural(len(found), 'row')} are worth about {found.effective_size:,.0f} independent ones"
         click.echo(f"note: {worth}", err=True)
     if out is not None:
         found.write(out)
-        show.wrote(count, "row", out)
+        show.wrote(len(found), "row", out)
         return
     if len(found.names) > 1 and not as_json:
         click.echo("\t".join(map(_shown, found.names)))

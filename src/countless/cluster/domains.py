@@ -17,7 +17,7 @@ import numpy as np
 from countless.cluster.rows import ParquetRows, reader
 from countless.data.columns.alphabet import POINTS, Tally, length_of
 from countless.data.columns.discovery import Few
-from countless.data.columns.grid_knots import ROWS_PER_CELL, cut_into_cells
+from countless.data.columns.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
 from countless.data.columns.text import TextColumn
@@ -162,15 +162,8 @@ class Merged:
         return found
 
     def grid(self, name: str, kind: str, most_cells: int) -> Column:
-        values = self._values(name)
-        ((rows, nulls),) = self._source.rows(
-            f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
-        )
-        cells = max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
-        column = cut_into_cells(self._source, values, name, kind, int(rows) / cells)
-        if self._numbers[name] in self._some:
-            column = _with_distinct(column, self._distinct(name))
-        return replace(column, has_null=nulls > 0, radices=())
+        column = grid_of(self._source, self._values(name), name, kind, most_cells)
+        return _with_distinct(column, self._distinct(name)) if self._numbers[name] in self._some else column
 
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
         lengths = self._lengths(name)

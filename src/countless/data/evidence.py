@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import IntArray
+from countless.arrays import BoolArray, IntArray
 from countless.data.columns.discovery import Scans
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
@@ -45,6 +46,11 @@ class EvidenceRows:
     def rows(self) -> int:
         """How many rows there are."""
         return self.schema.rows
+
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What others derived from the rows and keep with them, by what it is."""
+        return {}
 
     @classmethod
     def drawn(cls, source: Source, schema: Schema, count: int, seed: int) -> EvidenceRows:
@@ -151,6 +157,24 @@ class EvidenceRows:
         if len({len(own) for own in codes}) != 1 or not 0 < len(codes[0]) <= table.rows:
             raise ModelFileError("the model file is damaged: its evidence rows have several lengths; fit it again")
         return cls(replace(table, rows=len(codes[0]), columns=tuple(columns)), tuple(codes))
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The evidence ``rows``, and ``marks`` of those that satisfy a condition; ``count`` is how many these are."""
+
+    rows: EvidenceRows
+    marks: BoolArray
+    count: int
+
+    @classmethod
+    def of(cls, rows: EvidenceRows, marks: BoolArray) -> Hits:
+        """The rows that are marked."""
+        return cls(rows, marks, int(np.count_nonzero(marks)))
+
+    def codes(self, index: int) -> IntArray:
+        """The code of each hit in the column at ``index``."""
+        return self.rows.codes[index][self.marks].astype(np.int64)
 
 
 def has_codes(column: Any) -> bool:

@@ -10,6 +10,7 @@ from countless.engine.answer import Answer
 from countless.engine.fusion.text_in_context import with_texts
 from countless.engine.methods import METHODS, for_columns, for_text
 from countless.engine.runtimes import Runtimes
+from countless.engine.text.ngram_answers import is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
@@ -51,6 +52,22 @@ def densities(
     boxes = [box for region in regions for box in (*region.boxes, *region.cover)]
     answers = iter(_answers(runtimes, boxes, method, budget, seed))
     return [_density(region, answers) for region in regions]
+
+
+def counts_answer(runtimes: Runtimes, region: Region) -> bool:
+    """Whether exact counts alone tell the density, so that nothing is walked: of one or two columns, or of a text."""
+    if len(region.boxes) != 1:
+        return False
+    (box,) = region.boxes
+    if not box.texts:
+        if runtimes.counts is None or not 0 < len(box.filters) <= 2:
+            return False
+        known = runtimes.counts.known(runtimes.hinted(box))
+        return known.answer is not None and known.answer.counted
+    if box.filters or len(box.texts) > 1:
+        return False
+    summary = runtimes.summaries[box.texts[0].column]
+    return summary is not None and is_counted(box.texts[0].language.strings, summary)
 
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:

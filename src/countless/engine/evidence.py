@@ -10,20 +10,40 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray
 from countless.engine.columns.kernel import compiled
+from countless.region import Box, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
 
 
 class CodedRows:
-    """Rows as one array of codes for each column; ``sizes`` has how many codes each column has."""
+    """Rows as one array of codes for each column; ``sizes`` has how many codes each column has.
 
-    def __init__(self, codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> None:
+    The first columns are those of a model, which have these ``positions``; then come its text columns.
+    """
+
+    def __init__(
+        self, codes: Sequence[NDArray[Any]], sizes: Sequence[int], positions: Sequence[tuple[int, ...]]
+    ) -> None:
         if any(int(own.max(initial=0)) >= size for own, size in zip(codes, sizes, strict=True)):
             raise ValueError("a row has a code that its column does not have")
         self._codes = tuple(np.ascontiguousarray(own) for own in codes)
         self._sizes = tuple(sizes)
         self.rows = len(codes[0])
+        self._columns = {own: column for column, own in enumerate(positions)}
         self._module = compiled()
+
+    def count_region(self, region: Region, among: BoolArray | None = None) -> int:
+        """How many rows are in ``region``, and ``among`` these, if some are marked."""
+        if among is not None:
+            return int(np.count_nonzero(self.mark_region(region, among)))
+        return sum(self.count(self._sets(box)) for box in region.boxes)  # no row is in two boxes
+
+    def mark_region(self, region: Region, among: BoolArray | None = None) -> BoolArray:
+        """Which rows these are."""
+        marks: BoolArray = np.zeros(self.rows, dtype=np.bool_)
+        for box in region.boxes:
+            marks |= self.marks(self._sets(box))
+        return marks if among is None else marks & among
 
     def count(self, sets: Sequence[CodeSet]) -> int:
         """How many rows are in every one of ``sets``."""
@@ -46,6 +66,17 @@ class CodedRows:
         for column, allowed in sets:
             marks &= allowed[self._codes[column]]
         return marks
+
+    def _sets(self, box: Box) -> list[CodeSet]:
+        """What a box asks of each column. A filter on values that the model does not tell apart brings its own set."""
+        sets: list[CodeSet] = []
+        for item in box.filters:
+            allowed = item.seen if item.seen is not None else np.asarray(item.constraint.weights, dtype=np.bool_)
+            sets.append((self._columns[item.positions], allowed))
+        for text in box.texts:
+            assert text.seen is not None
+            sets.append((len(self._columns) + text.column, text.seen))
+        return sets
 
     def _arrays(self, sets: Sequence[CodeSet]) -> list[tuple[NDArray[Any], BoolArray]]:
         """What the compiled module reads. It trusts that every code has its place."""

@@ -21,16 +21,19 @@ from countless.estimator.answers.aggregates import answered
 from countless.estimator.answers.counts import answers, estimate_of, known_queries, today
 from countless.estimator.answers.distribution import BinsWanted, Distribution
 from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.explain import Explanation
+from countless.estimator.answers.fused import FUSED, Fused
 from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.result import QueryResult
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
+from countless.estimator.calibration.posterior import with_tail
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.info import held_facts, without_history
 from countless.estimator.loading import evidence_of, made_ready
 from countless.estimator.plugins import load_plugins
-from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
+from countless.estimator.prepared import DEFAULT_METHOD, MODEL_METHOD, AnsweringModel, PreparedQuestion
 from countless.estimator.rows.anomalies import anomalies
 from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.completion import CompletionOptions, complete
@@ -65,11 +68,12 @@ class Estimator:
         self.library = library
         self._sections = sections
         self._runtimes = made_ready(schema, sections)
-        self._evidence = evidence_of(schema, sections)
-        self._compiler = Compiler(schema)
+        rows = evidence_of(schema, sections)
+        evidence = None if rows is None else Evidence(schema, rows)
+        self._compiler = Compiler(schema, rows)
         self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
-        self._model = AnsweringModel(schema, self._runtimes, self._compiler, self.calibration, self._seed)
+        self._model = AnsweringModel(schema, self._runtimes, self._compiler, self.calibration, self._seed, evidence)
         self._questions: Memo | None = None
 
     @classmethod
@@ -109,11 +113,22 @@ class Estimator:
 
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""
+        evidence = self._model.evidence
+        if evidence is not None:
+            calibration = with_tail(calibration, evidence.rows.rows, self.rows)
         return Estimator(self.schema, self._sections, calibration, self.report, self.library)
 
     def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
         """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
-        return known_queries(self._answers(clauses, DEFAULT_METHOD, None), truths, self.rows)
+        found = self._densities(clauses, MODEL_METHOD, None)
+        return known_queries(found, truths, self.rows, self._model.evidence)
+
+    def can_model(self, where: str) -> bool:
+        """Whether the model has an answer to ``where``, evidence rows or not."""
+        try:
+            return not self._compiler.compile(where).beyond
+        except CountlessError:
+            return False
 
     @property
     def rows(self) -> int:
@@ -155,8 +170,9 @@ class Estimator:
     ) -> Estimate:
         """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
 
-        ``method`` is ``particles``, one of the paper's (``skipping``, ``progressive``, and of models that know several
-        orders ``multi-order`` and ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
+        ``method`` is ``fused``, evidence rows and the model together. The others are the model alone: ``particles``,
+        one of the paper's (``skipping``, ``progressive``, and of models that know several orders ``multi-order`` and
+        ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
         how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts that are stored with the model
         alone; only ``particles`` uses them. ``table_rows`` is how many rows the table has by now: the answer and its
         error bar are scaled to it, and none is exact then.
@@ -209,8 +225,15 @@ class Estimator:
         """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
         if isinstance(clauses, str | Predicate | ColumnReference):
             raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
-        started, now = time.perf_counter(), today(table_rows)
-        found = self._answers(list(clauses), method, particles, summary, threads, seed)
+        started, now, method = time.perf_counter(), today(table_rows), self._model.method(method)
+        if method == FUSED:
+            fused = self._fused(list(clauses), particles, summary, threads, seed)
+            share = (time.perf_counter() - started) * 1e3 / max(1, len(fused))
+            return [
+                answer if isinstance(answer, CountlessError) else answer[1].estimate(method, share, now)
+                for answer in fused
+            ]
+        found = self._densities(list(clauses), method, particles, summary, threads, seed)
         share = (time.perf_counter() - started) * 1e3 / max(1, len(found))
         return [
             answer
@@ -218,6 +241,10 @@ class Estimator:
             else estimate_of(*answer, self.calibration, self.rows, method, share, now)
             for answer in found
         ]
+
+    def estimate_by_model(self, where: Where) -> Estimate:
+        """The number of rows that ``where`` keeps by the model alone, without evidence rows."""
+        return self.estimate(where, method=MODEL_METHOD)
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
@@ -258,7 +285,9 @@ class Estimator:
     def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
 
-        Their values have the table's types; of numbers and times that are stored as a grid, any within a cell. The same
+        Every row satisfies ``where``, as DuckDB has it. If rows fail it again and again there are fewer than ``count``,
+        and ``requested`` of the sample tells how many were asked for. Values have the table's types; numbers and times
+        that are stored as a grid are any within a cell that look like the table's, such as whole minutes. The same
         ``seed`` gives the same rows.
         """
         return self._asked(where).sample(count, seed=seed)
@@ -270,7 +299,7 @@ class Estimator:
         GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. With ``intervals``, the columns ``name_low`` and
         ``name_high`` after each aggregate are the ends of its error bar.
         """
-        return answered(self._asked, self._compiler, self._outer, sql, self.calibration if intervals else None)
+        return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
@@ -334,6 +363,31 @@ class Estimator:
         effort = RelearningOptions(epochs, budget, learning_rate, seed)
         return update(self, self._sections, self._runtimes, rows, replay, effort, listener)
 
+    def train(
+        self,
+        table: Any,
+        *,
+        budget: float | None = None,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        workload: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        listener: Listener | None = None,
+    ) -> Estimator:
+        """The estimator after further training on ``table``, which it was fitted on; this one stays as it is.
+
+        A table that has changed is a :class:`DataError`. Weights that did not get better are kept as they were, and
+        Ctrl-C ends training early. ``budget`` (seconds, by default 300) is for everything, error bars included.
+        ``checkpoint`` is the file of that name of the fit, or ``MODEL.training`` that ``countless fit`` keeps: weights
+        in full precision and Adam's moments, written anew. Without it, training starts from the weights as stored.
+        """
+        from countless.estimator.updating.more_training import more_training
+        from countless.options import MoreTrainingOptions
+
+        effort = MoreTrainingOptions(budget, epochs, learning_rate, workload)
+        place = None if checkpoint is None else Path(checkpoint)
+        return more_training(self, self._sections, self._runtimes, table, effort, place, listener)
+
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
         """The same model with new error bars, from random questions about ``table``, which it was fitted on."""
         from countless.estimator.calibration.recalibration import recalibrated
@@ -361,7 +415,7 @@ class Estimator:
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
 
-    def _answers(
+    def _densities(
         self,
         asked: Sequence[Where],
         method: str,
@@ -370,12 +424,26 @@ class Estimator:
         threads: int | None = None,
         seed: int | None = None,
     ) -> list[tuple[Question, Density] | CountlessError]:
-        """What each clause asks and its density, or its error."""
+        """What each clause asks and its density by the model, or its error."""
         models = self._runtimes if summary else self._runtimes.without_summaries()
 
         def walk(questions: list[Question]) -> list[Density]:
             regions = [question.region for question in questions]
             return densities(models, regions, method, particles, self._seed if seed is None else seed)
+
+        return answers(self._compiler, walk, asked, threads)
+
+    def _fused(
+        self, asked: Sequence[Where], particles: int | None, summary: bool, threads: int | None, seed: int | None
+    ) -> list[tuple[Question, Fused] | CountlessError]:
+        """What each clause asks, and what evidence rows and the model say of it, or its error."""
+        models = self._runtimes if summary else self._runtimes.without_summaries()
+
+        def walk(questions: list[Question]) -> list[Fused]:
+            fusions = [self._model.fusion(models, question) for question in questions]
+            regions = [fusion.question.region for fusion in fusions if fusion.asks_model]
+            found = iter(densities(models, regions, MODEL_METHOD, particles, self._seed if seed is None else seed))
+            return [Fused(fusion, next(found) if fusion.asks_model else None) for fusion in fusions]
 
         return answers(self._compiler, walk, asked, threads)
 

@@ -8,24 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from countless.data.columns.schema import Schema
-from countless.engine.density import Density, densities
+from countless.data.evidence import Hits
+from countless.engine.density import Density, counts_answer, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
-from countless.errors import NoRowsError, QueryTypeError
+from countless.errors import NoRowsError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
 from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution
 from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.explain import Explanation, explanation
-from countless.estimator.answers.joint import Joint, joint
+from countless.estimator.answers.fused import FUSED, Fusion
+from countless.estimator.answers.joint import Joint, ObservedGroups, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, Sample, samples
+from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Sample, SampleSource, samples
 from countless.query.compile import Compiler, Question
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
+from countless.query.row_check import RowCheck
+from countless.region import Region
 
-DEFAULT_METHOD = "particles"
+DEFAULT_METHOD = FUSED
+MODEL_METHOD = "particles"  # of the model, if nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +43,17 @@ class AnsweringModel:
     compiler: Compiler
     calibration: Calibration
     seed: int
+    evidence: Evidence | None = None
+
+    def method(self, name: str) -> str:
+        """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
+        return MODEL_METHOD if name == FUSED and self.evidence is None else name
+
+    def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
+        """What evidence rows say of ``question``, to be fused with what the model says."""
+        assert self.evidence is not None
+        counted = not question.beyond and counts_answer(runtimes, question.region)
+        return Fusion(question, self.evidence.hits(question), self.calibration, counted)
 
     def checked_seed(self, seed: int | None) -> int:
         """The ``seed`` that is asked for, or the model's own."""
@@ -118,28 +135,39 @@ class PreparedQuestion:
 
         ``ms`` is the time that compiling and counting took, also if that was for an earlier call.
         """
-        now = today(table_rows)
+        method, now = self._model.method(method), today(table_rows)
         return self._counted.once(
-            (method, particles, summary, now),
-            lambda: self._estimate(*self._density(method, particles, summary), method, now),
+            (method, particles, summary, now), lambda: self._answered(method, particles, summary, now)[1]
         )
+
+    def _answered(
+        self, method: str, particles: int | None, summary: bool, now: int | None
+    ) -> tuple[Density | None, Estimate]:
+        """The model's density, if it was asked, and the answer."""
+        if method != FUSED:
+            density, ms = self._density(method, particles, summary)
+            return density, self._estimate(density, ms, method, now)
+        started = time.perf_counter()
+        fusion = self._model.fusion(self._runtimes if summary else self._bare(), self.question)
+        asked = self._density(MODEL_METHOD, particles, summary)[0] if fusion.asks_model else None
+        return asked, fusion.estimate(asked, method, self._compile_ms + _since(started), now)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How the condition is answered, as :meth:`Estimator.explain`."""
-        density, ms = self._density(method, particles)
+        method, question = self._model.method(method), self.question
         started = time.perf_counter()
-        estimate = self._estimate(density, ms, method)
-        stages = {"parse": self._compile_ms, "engine": ms, "interval": _since(started)}
-        return explanation(self._model.schema, self.question, density, estimate, stages)
+        density, estimate = self._answered(method, particles, True, None)
+        stages = {"parse": self._compile_ms, "answer": _since(started)}
+        return explanation(self._model.schema, question, density, estimate, stages)
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
         """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
-        region, total = self.question.region, self.total
         places = self._places(columns)
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
         groups = len(places) if groups is None else groups
-        return joint(self._model.schema, self._runtimes, region, total, places, groups, self._model.seed)
+        schema, seed, region = self._model.schema, self._model.seed, self.question.region
+        return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
 
     def distribution(
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
@@ -152,8 +180,10 @@ class PreparedQuestion:
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
         """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
         model, region, total = self._model, self.question.region, self.total
-        places = self._places(columns)
-        return distributions(model.schema, self._runtimes, region, total, places, model.calibration, bins, model.seed)
+        places, seed = self._places(columns), self._model.seed
+        return distributions(
+            model.schema, self._runtimes, region, total, places, model.calibration, bins, seed, self._observed
+        )
 
     def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
         """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
@@ -163,9 +193,21 @@ class PreparedQuestion:
             density, _ = self._density()
             if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:
                 raise NoRowsError(f"no row matches {question.where}: there is nothing to draw")
-        boxes = self._density(seed=seed)[0].answers if len(question.region.boxes) > 1 else ()
-        masses = [answer.density for answer in boxes]
-        return samples(self._model.schema, self._runtimes, question.region, count, seed, masses)
+        return samples(self._model.schema, self._runtimes, self._drawing(seed), count, seed)
+
+    def _drawing(self, seed: int) -> SampleSource:
+        """What rows are drawn of."""
+        if self._clause is None:
+            return SampleSource(EVERY_ROW)
+        clause, model = self._clause, self._model
+        found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
+        if not found.region.boxes and not self.question.certain:
+            raise NoRowsError(f"none of the values that the model knows satisfies {self.where}: {WIDER}")
+        masses: list[float] = []
+        if len(found.region.boxes) > 1:
+            (density,) = densities(self._runtimes, [found.region], MODEL_METHOD, None, seed)
+            masses = [answer.density for answer in density.answers]
+        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"
@@ -173,22 +215,44 @@ class PreparedQuestion:
     def _places(self, columns: Sequence[str]) -> list[int]:
         return [self._model.compiler.column(name) for name in names_of(columns)]
 
+    @property
+    def _region(self) -> Region:
+        """The rows that are asked about, in the model's terms."""
+        question = self.question
+        if question.beyond:
+            raise UnsupportedQueryError(f"only evidence rows can answer {question.beyond[0]}, and the model was asked")
+        return question.region
+
+    @property
+    def evidence(self) -> Hits | None:
+        """The evidence rows, and which of them satisfy the condition; None if the model file holds none."""
+        evidence = self._model.evidence
+        if evidence is None:
+            return None
+        return self._counted.once("evidence", lambda: Hits.of(evidence.rows, evidence.marks(self.question)))
+
+    @property
+    def _observed(self) -> ObservedGroups | None:
+        """What the evidence says of groups of the condition's rows, beside the model."""
+        hits, model = self.evidence, self._model
+        return None if hits is None else ObservedGroups.of(model.schema, hits, self.question, model.calibration)
+
     def _density(
         self,
-        method: str = DEFAULT_METHOD,
+        method: str = MODEL_METHOD,
         particles: int | None = None,
         summary: bool = True,
-        seed: int | None = None,
     ) -> tuple[Density, float]:
         """The region's density, and how many milliseconds it took."""
-        region, seed = self.question.region, self._model.seed if seed is None else seed
+        region = self.question.region if method == MODEL_METHOD else self._region
+        seed = self._model.seed
 
         def counted() -> tuple[Density, float]:
             started = time.perf_counter()
             (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
             return found, _since(started)
 
-        return self._counted.once(("density", method, particles, summary, seed), counted)
+        return self._counted.once(("density", method, particles, summary), counted)
 
     def _estimate(self, density: Density, ms: float, method: str, table_rows: int | None = None) -> Estimate:
         model, ms = self._model, self._compile_ms + ms

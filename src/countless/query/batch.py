@@ -8,6 +8,7 @@ different columns make a box together. Whatever is not that plain is compiled wh
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from countless.errors import QueryError
 from countless.query.compile import Compiler, Question
@@ -66,7 +67,7 @@ class BatchCompiler:
         if box is not None:
             return Question(str(where).strip(), Region((box,)))
         found = self._compiler.compile(where)
-        return Question(found.where, found.region, found.certain)  # what it was made from would fill the memory
+        return replace(found, condition=None, details=())  # what it was made from would fill the memory
 
     def _box(self, where: str) -> Box | None:
         pieces = conjuncts(where)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 from sqlglot import exp
 
+from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import NAMELESS, TextColumn
+from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.boxes import CodeBox, cover, disjoint
+from countless.query.conjuncts import conjuncts
 from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
+from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
-from countless.query.grids.survey import Lines, Survey
+from countless.query.grids.survey import CellParts, Lines, Survey
 from countless.query.names import resolve
 from countless.query.parameters import Clause
 from countless.query.parse import span_of
@@ -47,6 +52,8 @@ class Question:
     """A clause that has been understood: its text, its region, and what it was made from.
 
     It is not ``certain`` if something was judged by a grid's knots, letters nobody knows, or the sign of a zero.
+    ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
+    region is that of all others.
     """
 
     where: str
@@ -54,6 +61,8 @@ class Question:
     certain: bool = True
     condition: exp.Expr | None = None
     details: tuple[Callable[[], Comparison], ...] = ()
+    beyond: tuple[str, ...] = ()
+    among: BoolArray | None = field(default=None, compare=False)
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -61,11 +70,20 @@ class Question:
         return tuple(detail() for detail in self.details)
 
 
-class Compiler:
-    """Turns clauses about one table into regions. Safe to share by threads."""
+@dataclass(frozen=True, eq=False)
+class DrawingRegion:
+    """What rows are drawn from: boxes, and for each box what it allows of the grids' cells, by column."""
 
-    def __init__(self, schema: Schema) -> None:
+    region: Region
+    cells: tuple[Mapping[int, CellParts], ...]
+
+
+class Compiler:
+    """Turns clauses about one table into regions, and judges them on its evidence rows. Safe to share by threads."""
+
+    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None) -> None:
         self.schema = schema
+        self.evidence = None if evidence is None else EvidenceTables(evidence)
         self.dictionary = DomainTables(schema)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
@@ -85,13 +103,53 @@ class Compiler:
         try:
             condition = with_canonical_uuids(clause.condition, self.schema)
             descent.survey(condition)
-            boxes = cover(descent.formula(condition, Want.TRUE))
-            parts = disjoint(boxes)
+            try:
+                region = descent.region(descent.formula(condition, Want.TRUE))
+            except (UnsupportedQueryError, QueryTooLargeError):
+                if self.evidence is None:
+                    raise
+                return self._in_part(clause, condition)
             self._check(clause)
         except RecursionError:
             raise QueryTooLargeError(NESTED, clause.source) from None
-        region = Region(tuple(map(descent.box, parts)), tuple(map(descent.box, boxes)) if len(parts) > 1 else ())
         return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
+
+    def _in_part(self, clause: Clause, condition: exp.Expr) -> Question:
+        """A clause of which some filters can only be answered by evidence rows: the others make its region."""
+        descent = _Descent(self, clause.source)
+        descent.survey(condition)
+        formula, beyond = descent.modelled(condition)
+        self._check(clause)
+        among = np.logical_and.reduce([descent.among(part) for part in beyond])
+        return Question(
+            clause.text,
+            descent.region(formula),
+            certain=False,
+            condition=clause.condition,
+            details=tuple(descent.details),
+            beyond=tuple(map(written, beyond)),
+            among=among,
+        )
+
+    def compile_for_drawing(self, clause: Clause) -> DrawingRegion:
+        """What to draw rows of ``clause`` from, which has been compiled before.
+
+        What a question judges by the knots of a grid is judged by many more values here. Filters that only evidence
+        rows can answer are left out: rows that are drawn must be checked.
+        """
+        descent = _Descent(self, clause.source, probing=True)
+        condition = with_canonical_uuids(clause.condition, self.schema)
+        descent.survey(condition)
+        parts = disjoint(cover(descent.modelled(condition)[0]))
+        grids = ([index for index in box if index < len(self.schema.coded) and self._has_grid(index)] for box in parts)
+        cells = (
+            {index: descent.surveyed.parts(index, box[index]) for index in own}
+            for box, own in zip(parts, grids, strict=True)
+        )
+        return DrawingRegion(Region(tuple(map(descent.box, parts))), tuple(cells))
+
+    def _has_grid(self, index: int) -> bool:
+        return self.schema.coded[index].grid is not None
 
     def read(self, where: Where) -> Clause:
         """``where`` parsed. If it has parameters, all is checked that can be without their values."""
@@ -125,13 +183,28 @@ class Compiler:
 class _Descent:
     """One descent through one clause."""
 
-    def __init__(self, compiler: Compiler, clause: str | None) -> None:
+    def __init__(self, compiler: Compiler, clause: str | None, probing: bool = False) -> None:
         self.compiler = compiler
+        self.probing = probing
         self.schema = compiler.schema
         self.clause = clause
         self.details: list[Callable[[], Comparison]] = []
         self.certain = True
         self.surveyed = Survey(compiler.lines, ())
+
+    def modelled(self, condition: exp.Expr) -> tuple[Formula, list[exp.Expr]]:
+        """The filters of a condition that the model understands, and those that it does not."""
+        formulas: list[Formula] = []
+        beyond: list[exp.Expr] = []
+        for part in conjuncts(condition):
+            try:
+                formula = self.formula(part, Want.TRUE)
+                disjoint(cover(all_of([*formulas, formula])))
+            except (UnsupportedQueryError, QueryTooLargeError):
+                beyond.append(part)
+            else:
+                formulas.append(formula)
+        return all_of(formulas), beyond
 
     def survey(self, condition: exp.Expr) -> None:
         """Look for the comparisons with columns that have a grid: together they say how to cut it into atoms."""
@@ -139,11 +212,26 @@ class _Descent:
         if not grids:
             return
         leaves = []
-        for node in _leaves(condition):
+        for node in leaves_of(condition):
             columns = list(self._columns(node))
             if len(columns) == 1 and columns[0] in grids:
                 leaves.append((columns[0], node))
-        self.surveyed = Survey(self.compiler.lines, leaves)
+        self.surveyed = Survey(self.compiler.lines, leaves, self.probing)
+
+    def region(self, formula: Formula) -> Region:
+        """The rows of ``formula``."""
+        boxes = cover(formula)
+        parts = disjoint(boxes)
+        return Region(tuple(map(self.box, parts)), tuple(map(self.box, boxes)) if len(parts) > 1 else ())
+
+    def among(self, node: exp.Expr) -> BoolArray:
+        """The evidence rows that satisfy a filter which the model cannot answer."""
+        assert self.compiler.evidence is not None
+        try:
+            return self.compiler.evidence.satisfied(node, sorted(self._columns(node)))
+        except QueryError as error:
+            error.clause, error.span = self.clause, span_of(node, self.clause)
+            raise error from None
 
     def box(self, box: CodeBox) -> Box:
         """The box in terms of the model's positions."""
@@ -151,15 +239,16 @@ class _Descent:
         for index in sorted(box):
             column = self.schema.columns[index]
             if column.is_text:
-                texts.append(TextFilter(self.schema.text_index(index), box[index]))
+                texts.append(TextFilter(self.schema.text_index(index), *_parts(box[index])))
             else:
                 filters.append(self._filter(index, column, box[index]))
         return Box(tuple(filters), tuple(texts))
 
     def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
-        weights = codes if column.grid is None else self.surveyed.weights(index, codes)
+        own, seen = _parts(codes)
+        weights = own if column.grid is None else self.surveyed.weights(index, own)
         constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
-        return Filter(self.schema.positions(index), constraint)
+        return Filter(self.schema.positions(index), constraint, seen)
 
     def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
@@ -216,7 +305,7 @@ class _Descent:
             )
 
         self.details.append(detail)
-        return leaf(index, satisfied)
+        return leaf(index, self._observed(index, node, want, satisfied))
 
     def _on_text(self, node: exp.Expr, index: int, column: TextColumn, want: Want) -> Formula:
         truth, how = self._truth(index, node)
@@ -230,7 +319,14 @@ class _Descent:
             return Comparison(column.name, written(node), None, most, how, self._unseen(index, node), states=states)
 
         self.details.append(detail)
-        return leaf(index, satisfied)
+        return leaf(index, self._observed(index, node, want, satisfied))
+
+    def _observed(self, index: int, node: exp.Expr, want: Want, satisfied: Codes) -> Codes:
+        """The values that satisfy ``node``, together with those of the evidence rows, if there are any."""
+        evidence = self.compiler.evidence
+        if evidence is None or self.probing:
+            return satisfied
+        return Observed(satisfied, want.codes(evidence.truth(index, node)))
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.columns[index].is_text:
@@ -243,7 +339,8 @@ class _Descent:
         try:
             if column is not None and column.is_text:
                 return self.compiler.texts.truth(column, node)
-            return self.compiler.dictionary.truth(index, node)
+            probes = None if index is None else self.surveyed.probes(index)
+            return self.compiler.dictionary.truth(index, node, probes)
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
@@ -277,12 +374,17 @@ class _Descent:
         )
 
 
-def _leaves(node: exp.Expr) -> Iterator[exp.Expr]:
+def _parts(codes: Codes) -> tuple[Codes, BoolArray | None]:
+    """A set of values as the model has it, and as the evidence rows have it, if they have it in another way."""
+    return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)
+
+
+def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
     """The comparisons below the connectives, as :meth:`_Descent.formula` finds them."""
     if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
-        yield from _leaves(node.this)
+        yield from leaves_of(node.this)
     elif isinstance(node, exp.And | exp.Or):
         for part in node.flatten():
-            yield from _leaves(part)
+            yield from leaves_of(part)
     else:
         yield node

@@ -5,7 +5,7 @@ Of a column with a grid it has the knots only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,16 +51,17 @@ class DomainTables:
         self.schema = schema
         self._number = owner()
 
-    def truth(self, index: int | None, predicate: exp.Expr) -> Truth:
+    def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
         """Where ``predicate``, which names no column but ``schema.coded[index]``, is true and where it is false.
 
-        Without a column (``index`` None) the predicate is a constant and the arrays have one element.
+        Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
+        it is told at these values of a grid's column instead of at its knots.
         """
         renamed = predicate.transform(lambda node: exp.column("value") if isinstance(node, exp.Column) else node)
         condition = f"({written(renamed)}) AND TRUE"
         try:
             with borrowed() as sandbox:
-                source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index)
+                source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index, probes)
                 ((truth,),) = sandbox.ask(
                     f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
                     f"'' ORDER BY code) FROM (SELECT code, {condition} AS truth FROM {source})",
@@ -69,8 +70,8 @@ class DomainTables:
         except duckdb.Error as error:
             raise explain_error(error) from None
         letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
-        size = 1 if index is None else len(_texts(self.schema.coded[index]))
-        signed = [] if index is None else _signed(self.schema.coded[index])
+        size = 1 if index is None else len(values_of(self.schema.coded[index], probes))
+        signed = [] if index is None or probes is not None else _signed(self.schema.coded[index])
         if len(letters) != size + len(signed):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
         same = all(letters[code] == letters[size + place] for place, code in enumerate(signed))
@@ -125,10 +126,11 @@ class DomainTables:
             rows = sandbox.run(f"SELECT {selected} FROM ({listed})", [list(characters)])
         return [list(found or ()) for found in rows[0]]
 
-    def _table(self, sandbox: Sandbox, index: int) -> str:
-        name, column = f"domain_{self._number}_{index}", self.schema.coded[index]
+    def _table(self, sandbox: Sandbox, index: int, probes: Collection[str] | None) -> str:
+        column = self.schema.coded[index]
+        name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
         if not sandbox.has(name, self._number):
-            texts, signed = _texts(column), _signed(column)
+            texts, signed = values_of(column, probes), _signed(column) if probes is None else []
             sandbox.table(
                 name,
                 self._number,
@@ -141,8 +143,10 @@ class DomainTables:
         return name
 
 
-def _texts(column: Column) -> list[str | None]:
-    return [*column.values, None] if column.has_null else list(column.values)
+def values_of(column: Column, probes: Collection[str] | None = None) -> list[str | None]:
+    """The values of a column by code, or others in their stead; NULL included if it occurs."""
+    values = column.values if probes is None else probes
+    return [*values, None] if column.has_null else list(values)
 
 
 def _signed(column: Column) -> list[int]:

@@ -76,7 +76,8 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
 def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
     """Rows that the model would write."""
     found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed)
-    return _table(found) | {"effective_size": found.effective_size, "enumerated": found.enumerated}
+    facts = ("requested", "effective_size", "enumerated")
+    return _table(found) | {name: getattr(found, name) for name in facts}
 
 
 def check(served: Served, asked: CheckRequest) -> dict[str, Any]:

@@ -188,6 +188,9 @@ class Sampled(Reply):
 
     columns: list[NamedType]
     rows: list[list[Any]]
+    requested: int = Field(
+        description="How many rows were asked for: more than there are, if the rest failed the condition."
+    )
     effective_size: float = Field(description="How many independently drawn rows they are worth.")
     enumerated: bool = Field(description="Whether they were drawn from all rows that the model says can match.")
     ms: float

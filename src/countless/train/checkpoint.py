@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,8 @@ class Checkpoint:
             )
 
     @classmethod
-    def load(cls, path: Path, identity: dict[str, Any]) -> Checkpoint:
-        """The checkpoint at ``path``, which must belong to the run ``identity`` describes."""
+    def load(cls, path: Path, identity: dict[str, Any] | None = None) -> Checkpoint:
+        """The checkpoint at ``path``, which must belong to the run that ``identity`` describes, if it is given."""
         try:
             with safe_open(path, framework="pt") as file:
                 facts = json.loads((file.metadata() or {})["countless_checkpoint"])
@@ -79,12 +79,19 @@ class Checkpoint:
                 checkpoint = cls(**facts, tensors=tensors)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise TrainingError(f"cannot resume from {path} ({error}): fit again without --resume") from None
+        if identity is None:
+            return checkpoint
         for name, was, now in _differences(checkpoint.identity, json.loads(json.dumps(identity))):
             raise TrainingError(
                 f"cannot resume from {path}: its {name} was {was!r}, now {now!r}; "
                 "use the same options and table, or fit again without --resume"
             )
         return checkpoint
+
+    def without_model(self) -> Checkpoint:
+        """What further training needs of a run that has ended: the best weights, and Adam's moments."""
+        kept = {name: tensor for name, tensor in self.tensors.items() if name.startswith(("best.", "adam."))}
+        return replace(self, tensors=kept)
 
     def group(self, prefix: str) -> dict[str, Tensor]:
         """The tensors named ``prefix.*``, without the prefix."""

@@ -18,10 +18,11 @@ from torch import Tensor
 from countless.errors import TrainingError
 from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
+from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.interrupt import Interrupt
 from countless.train.options import CLOCKS, TrainOptions
 from countless.train.order import order_of
-from countless.train.task import BITS, Inputs, Task, stream
+from countless.train.task import Inputs, Task, stream
 from countless.train.team import Team
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class EarlierTraining:
+    """Training that a run goes on from, with the task's weights as that left them.
+
+    ``moments`` are Adam's, as a checkpoint has them; without them Adam starts anew.
+    """
+
+    epochs: int
+    moments: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
 class Trained:
     """What training leaves: the best weights, and how it went."""
 
@@ -76,12 +88,14 @@ def train(
     team: Team | None = None,
     interrupt: Interrupt | None = None,
     save_every: float = CHECKPOINT_SECONDS,
+    earlier: EarlierTraining | None = None,
 ) -> Trained:
     """Fit the task's model to its rows.
 
     With ``checkpoint``, the run is saved there every epoch (and every minute, or so many seconds); with ``resume``, it
     goes on from that file if it exists. Ctrl-C ends the run after the current step with the best weights so far, and so
-    does who sets ``interrupt``; ``stopped`` ends it before the first.
+    does who sets ``interrupt``; ``stopped`` ends it before the first. After ``earlier`` training, the weights that the
+    task begins with are among those of which the best are kept.
 
     Several processes may train as a ``team``, each of which calls this with the same task and options: the batches are
     then shared out, and all end with the same weights. The first of them measures and keeps checkpoints.
@@ -89,18 +103,25 @@ def train(
     if checkpoint is not None and not checkpoint.parent.is_dir():
         raise TrainingError(f"cannot keep a checkpoint at {checkpoint}: there is no directory {checkpoint.parent}")
     keep_freed_memory()
-    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team())
+    if team is None:  # a clock of processor time knows of one process only
+        workers = GradientWorkers(task, options.seed, parts_of(task) if options.clock == "wall" else 1)
+    else:
+        workers = GradientWorkers(task, options.seed, 1, torch.get_num_threads())
+    run = _Run(task, options, fingerprint, checkpoint, save_every, team or Team(), workers, earlier)
     if checkpoint is not None and run.team.leads:
         Checkpoint.require_space(checkpoint, run.model)
     if resume and checkpoint is not None and checkpoint.exists():
         run.restore(Checkpoint.load(checkpoint, run.identity))
-    with interrupt or Interrupt() as interrupt:
-        run.stopping = stopped
-        while not run.finished and not run.stopping:
-            run.epoch_of_steps(interrupt, on_progress)
-    if run.stopping and not run.finished:
-        run.save()
-        run.judge()
+    with workers:
+        if earlier is not None:
+            run.judge()
+        with interrupt or Interrupt() as interrupt:
+            run.stopping = stopped
+            while not run.finished and not run.stopping:
+                run.epoch_of_steps(interrupt, on_progress)
+        if run.stopping and not run.finished:
+            run.save()
+            run.judge()
     if on_progress is not None and run.progress is not None:
         on_progress(replace(run.progress, **run.measured()))  # what the report says
     return run.result(interrupted=run.stopping and not run.finished)
@@ -117,8 +138,11 @@ class _Run:
         path: Path | None,
         save_every: float,
         team: Team,
+        workers: GradientWorkers,
+        earlier: EarlierTraining | None,
     ) -> None:
-        self.task, self.options, self.path, self.save_every, self.team = task, options, path, save_every, team
+        self.task, self.options, self.path, self.save_every = task, options, path, save_every
+        self.team, self.workers, self.earlier = team, workers, earlier
         self.model = task.model
         self.epochs, self.batch = task.epochs, task.batch
         self.limit = options.seconds
@@ -126,7 +150,7 @@ class _Run:
             "options": {name: value for name, value in options.to_json().items() if name != "share"},
             **task.identity,
             "table": fingerprint,
-            "threads": torch.get_num_threads(),
+            "threads": workers.parts * workers.threads,
         }
 
         held_out = min(HELD_OUT_MOST, int(task.rows * options.held_out)) if task.rows >= HELD_OUT_FROM else 0
@@ -136,6 +160,8 @@ class _Run:
         self.probe = self.order.first(PROBE_ROWS)
 
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
+        if earlier is not None and earlier.moments:
+            restore_optimizer(self.optimizer, earlier.moments)
 
         self.warned = self.stopping = False
         self.generator: torch.Generator
@@ -190,12 +216,14 @@ class _Run:
         if not self.team.leads or (self.history and self.history[-1]["epoch"] == epoch):
             return
         self.judged = self.held_out[: self._most_judged]
-        train_bits = self._bits(self.probe[: self._most_judged], "as trained")
-        entry: dict[str, Any] = {"epoch": epoch, "train_bits": train_bits, "masked_bits": None, "unmasked_bits": None}
+        measured: list[tuple[Tensor, Inputs]] = [(self.probe[: self._most_judged], "as trained")]
         if len(self.held_out):
-            entry["masked_bits"] = self._bits(self.judged, "masked")
-            entry["unmasked_bits"] = self._bits(self.judged, "unmasked")
-        self.history.append(entry)
+            measured += [(self.judged, "masked"), (self.judged, "unmasked")]
+        train_bits, *bits = self.workers.bits(measured)
+        masked_bits, unmasked_bits = bits or (None, None)
+        self.history.append(
+            {"epoch": epoch, "train_bits": train_bits, "masked_bits": masked_bits, "unmasked_bits": unmasked_bits}
+        )
         if train_bits <= self.best_bits:
             self.best_bits, self.best_epoch, self.best = train_bits, epoch, self._copy_of_model()
 
@@ -203,7 +231,12 @@ class _Run:
     def _most_judged(self) -> int:
         """Rows to measure bits of: in a run of less than an epoch so few that it takes no time beside training."""
         few = max(LEAST_JUDGED, int(JUDGED_SHARE * self.updates * self.batch))
-        return few if self.updates < self.steps else max(HELD_OUT_MOST, PROBE_ROWS)
+        return few if self.updates < self.steps and self.earlier is None else max(HELD_OUT_MOST, PROBE_ROWS)
+
+    @property
+    def _epochs_before(self) -> int:
+        """Epochs of earlier training, so that this one draws other random numbers."""
+        return 0 if self.earlier is None else self.earlier.epochs
 
     def measured(self) -> dict[str, Any]:
         """The bits of the best weights so far."""
@@ -278,7 +311,7 @@ class _Run:
 
     def _start_epoch(self) -> None:
         """Each epoch has its own generator, so that any epoch can be entered without replaying the others."""
-        self.generator = stream(self.options.seed, self.epoch + 1)
+        self.generator = stream(self.options.seed, self._epochs_before + self.epoch + 1)
         self.order.start(self.generator)
         if not self.team.leads:  # the same rows, but other masks
             self.generator = stream(self.options.seed, self.epoch + 1, self.team.rank)
@@ -290,12 +323,8 @@ class _Run:
         share = self.team.share(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.learning_rate_at(self.fraction)
-        self.optimizer.zero_grad()
-        bits = 0.0
-        if len(share):
-            loss = self.task.loss(share, self.generator, self.fraction) * (len(share) / len(batch))
-            loss.backward()  # type: ignore[no-untyped-call]
-            bits = loss.item() * BITS
+        update = self._epochs_before * self.steps + self.updates
+        bits = self.workers.backward(share, self.generator, self.fraction, update, len(batch))
         self.team.add_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -310,10 +339,6 @@ class _Run:
         self.epoch_bits += bits
         self.seconds, self.mark = seconds / self.team.size, now
         self.stopping = requests > 0
-
-    def _bits(self, rows: Tensor, inputs: Inputs) -> float:
-        """Bits per unit, always with the same masks."""
-        return self.task.bits(rows, inputs, stream(self.options.seed, 0))
 
     def _progress(self, recent: list[tuple[float, int]]) -> Progress:
         (then, updates_then), (now, updates_now) = recent[0], recent[-1]

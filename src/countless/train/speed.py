@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.task import Task, stream
 
 PILOT_ROWS = 4_096  # that a pilot needs
@@ -20,14 +21,14 @@ def rows_per_second(task: Task, clock: Callable[[], float] = time.monotonic) -> 
     generator = stream(0, 0)
     least, most = PILOT_STEPS
     began, steps = clock(), 0
-    for step in range(most + 1):
-        if step == 1:  # the first step allocates
-            began, steps = clock(), 0
-        elif steps >= least and clock() - began > PILOT_SECONDS:
-            break
-        optimizer.zero_grad()
-        rows = torch.randint(task.rows, (task.batch,), generator=generator)
-        task.loss(rows, generator, 0.0).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        steps += 1
+    with GradientWorkers(task, 0, parts_of(task) if clock is time.monotonic else 1) as workers:
+        for step in range(most + 1):
+            if step == 1:  # the first step allocates
+                began, steps = clock(), 0
+            elif steps >= least and clock() - began > PILOT_SECONDS:
+                break
+            rows = torch.randint(task.rows, (task.batch,), generator=generator)
+            workers.backward(rows, generator, 0.0, step, len(rows))
+            optimizer.step()
+            steps += 1
     return steps * task.batch / max(clock() - began, 1e-9)

@@ -56,7 +56,7 @@ class AblationTrial:
         estimator.save(path)
         say("asking")
         asked = workload.load(self.asked.file(folder))
-        errors = np.array(evaluate(estimator.estimate, asked, "particles").q_errors)
+        errors = np.array(evaluate(estimator.estimate_by_model, asked, "particles").q_errors)
         report = estimator.report
         return {
             "bits": {name: report[f"{name}_bits"] for name in ("train", "masked", "unmasked")},

@@ -133,8 +133,8 @@ def _contenders(estimator: Estimator, table: str, options: TextContestOptions) -
         )
 
     return [
-        Contender(OFF, lambda where: estimator.estimate(where, summary=False), quick=True),
-        Contender(ON, estimator.estimate, quick=True),
+        Contender(OFF, lambda where: estimator.estimate(where, method="particles", summary=False), quick=True),
+        Contender(ON, estimator.estimate_by_model, quick=True),
         sampler("skipping"),
         sampler("progressive"),
         sampler("naive"),

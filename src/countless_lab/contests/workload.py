@@ -81,7 +81,7 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     }
     for model, estimator in ((PLAIN, plain), (WORKLOAD, fitted(workload))):
         for kind, queries in questions.items():
-            yield Found(seed, model, kind, tuple(evaluate(estimator.estimate, queries, model).q_errors))
+            yield Found(seed, model, kind, tuple(evaluate(estimator.estimate_by_model, queries, model).q_errors))
 
 
 def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:

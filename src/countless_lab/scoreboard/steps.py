@@ -22,7 +22,6 @@ from countless_lab.scoreboard.scale import ScoreboardScale
 from countless_lab.scoreboard.tables import BenchmarkTable
 
 ASKED_BEFORE_MEMORY = 1_000  # questions after which the memory of a process that answers is read
-RATE_ROWS = 50_000
 OFTEN = 7  # scans of one question; the quickest counts, since one is too short to be timed
 WORKLOADS = ("people", "paper")
 STAGES = (  # by how the names of a fit's stages begin
@@ -277,21 +276,10 @@ class MeasureRate(ScoreboardStep):
         return ()
 
     def run(self, folder: Path, say: Say) -> Facts:
-        from countless.data.sources.source import Source
+        from countless_lab.measurement.training_rate import training_rates
 
-        (table,), seconds = PrepareTable(self.given).outputs(folder), self.given.scale.rate_seconds
-        source = Source.open(table)
-        sample = source.sampled(RATE_ROWS, 0) if source.count() > RATE_ROWS else source
-        alone = _rate(sample, seconds)
-        loop = f"import time\nend = time.monotonic() + {10 * seconds + 120}\nwhile time.monotonic() < end: pass"
-        busy = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(os.cpu_count() or 1)]
-        try:
-            beside = _rate(sample, seconds)
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
-        return {"alone": alone, "busy": beside, "ratio": round(beside / alone, 3)}
+        (table,) = PrepareTable(self.given).outputs(folder)
+        return training_rates(table, self.given.scale.rate_seconds)
 
 
 @dataclass(frozen=True)
@@ -451,14 +439,6 @@ def _trained(report: dict[str, Any]) -> dict[str, Any]:
         name: {"rows_per_second": round(found["rows_per_second"]), "epochs": round(found["epochs"], 3)}
         for name, found in networks.items()
     }
-
-
-def _rate(sample: Any, seconds: float) -> float:
-    """Rows a second of the network that learns the columns, or else of the first that learns text."""
-    from countless import fit as fit_table
-
-    trained = _trained(fit_table(sample, budget=seconds, summary=False, calibrate=False).report)
-    return float(next(iter(trained.values()))["rows_per_second"])
 
 
 def _scanned(memory: Any, queries: Any, seconds: float) -> Any:

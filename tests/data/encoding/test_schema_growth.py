@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countless.data.columns.granularity import Granularity
 from countless.data.columns.schema import Schema
 from countless.data.encoding.schema_growth import MOST_SYMBOLS, NEW, conformed, encoded, grown
 from countless.data.encoding.table import Table
@@ -83,6 +86,17 @@ def test_a_grid_gets_cells_for_what_lies_beyond_its_ends() -> None:
     codes = column_codes(encoded(rows, growth.schema))[0]
     assert (codes == column.null).sum() == 667
     assert np.bincount(codes, minlength=column.size)[growth.origins[0] == NEW].min() > 0
+
+
+@pytest.mark.parametrize(
+    ("new", "step"),
+    [("(range * 11) * 50", "50"), ("range * 50 + 10", "10"), ("7777777", "1"), ("NULL::BIGINT", "50")],
+)
+def test_the_granularity_of_a_grid_follows_the_new_rows(new: str, step: str) -> None:
+    before = Table.encode(numbers("SELECT (hash(range) % 100000)::BIGINT * 50 AS x FROM range(20000)")).schema
+    after = grown(before, conformed(numbers(f"SELECT {new} AS x FROM range(300)"), before)).schema.coded[0]
+    assert after.grid is not None
+    assert after.grid.granularity == Granularity(Fraction(step))
 
 
 def test_shares_within_a_cell_follow_the_new_rows() -> None:

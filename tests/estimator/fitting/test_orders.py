@@ -12,6 +12,7 @@ from countless.data.columns.schema import Schema
 from countless.data.encoding.table import Table
 from countless.errors import OptionError, UnsupportedQueryError
 from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.backends import LocalBackend
 from countless.estimator.fitting.orders import entropy, orders_of
 from countless.options import EncodeOptions, Network
 from countless.spec import ModelSpec
@@ -94,6 +95,20 @@ def test_orders_that_cannot_be(order: str | tuple[str, ...] | None, count: int, 
 def test_orders_that_do_not_fit_the_table(table: Table, order: str, phrase: str) -> None:
     with pytest.raises(OptionError, match=phrase):
         orders_of(Network(order=order), table)
+
+
+@pytest.mark.parametrize("order", ["foo", "age,age", "id", ("score", "foo")])
+def test_an_order_is_refused_before_the_table_is_read(
+    people: Path, order: str | tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> Table:
+        raise AssertionError("the table was read")
+
+    monkeypatch.setattr(LocalBackend, "encode", read)
+    with pytest.raises(OptionError, match="order names"):
+        countless.fit(people, exclude="id", order=order)
+    with pytest.raises(AssertionError, match="was read"):
+        countless.fit(people, exclude="id", order="Score,age")
 
 
 def test_a_model_of_several_orders_answers_by_their_mean(several: Estimator, people: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from countless.data.columns.granularity import Granularity
 from countless.errors import ModelFileError
 
 
@@ -19,7 +20,8 @@ class Grid:
     The column keeps only some of its values, the *knots*: in each cell the least value, some that cut its rows into
     equal parts, and the greatest. ``starts`` has the place of each cell's first knot among all knots. ``shares`` has
     for each knot the share of its cell's rows below it, stretched so that the greatest has 1: between two knots the
-    rest is interpolated. ``distinct`` is how many values a cell has.
+    rest is interpolated. ``distinct`` is how many values a cell has. Values that share a cell keep to ``granularity``,
+    if there is one.
 
     >>> grid = Grid(starts=(0, 3, 4), shares=(0.0, 0.5, 1.0, 0.0, 0.0, 1.0), distinct=(9, 1, 4))
     >>> grid.cells, grid.values, grid.cell_of(1), grid.cell_of(3)
@@ -29,6 +31,7 @@ class Grid:
     starts: tuple[int, ...]
     shares: tuple[float, ...]
     distinct: tuple[int, ...]
+    granularity: Granularity | None = None
 
     @property
     def cells(self) -> int:
@@ -51,12 +54,14 @@ class Grid:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        return {"starts": list(self.starts), "shares": list(self.shares), "distinct": list(self.distinct)}
+        data = {"starts": list(self.starts), "shares": list(self.shares), "distinct": list(self.distinct)}
+        return data if self.granularity is None else data | {"granularity": self.granularity.to_json()}
 
     @classmethod
     def from_json(cls, data: Any, knots: int) -> Grid:
         """The grid over ``knots`` knots that :meth:`to_json` wrote; anything that is none is a ModelFileError."""
-        grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]))
+        granularity = Granularity.from_json(data["granularity"]) if "granularity" in data else None
+        grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]), granularity)
         if not grid._holds(knots):
             raise ModelFileError("the schema is damaged (the grid of a column does not hold together): fit it again")
         return grid

@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from countless.data.columns.granularity import Granularity
+from countless.data.columns.granularity_search import read_granularity
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column
 from countless.data.columns.types import FLOATS, quote_identifier, sql_literal, sql_value
@@ -17,6 +19,7 @@ from countless.data.sources.source import Source
 
 CELLS = 1_024  # about so many cells: two digits of 32
 PARTS = 8  # a cell's knots cut it into so many parts of about equal mass
+LOOKED_AT = 200_000  # values, about, that tell the granularity: the others of a larger table keep to it too
 ROWS_PER_CELL = 8  # fewer rows in a cell teach a model nothing
 
 # In the order of the values: the rows below each, and how many of those that stand alone are at or below it. Between
@@ -54,14 +57,30 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
     column = sql_value(name, kind)
     source.run(f"CREATE TEMP TABLE {values} AS SELECT {column} AS value, count(*) AS n FROM {source.table} GROUP BY 1")
     try:
-        ((rows, nulls),) = source.rows(
-            f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
-        )
-        cells = max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
-        found = cut_into_cells(source, values, name, kind, int(rows) / cells)
+        return grid_of(source, values, name, kind, most_cells)
     finally:
         source.run(f"DROP TABLE {values}")
-    return replace(found, has_null=nulls > 0, radices=())
+
+
+def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) -> Column:
+    """The column of ``values``, a table with the rows ``n`` of each, NULL included: a grid of about so many cells."""
+    ((rows, nulls),) = source.rows(
+        f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
+    )
+    mass = int(rows) / max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
+    found = cut_into_cells(source, values, name, kind, mass)
+    assert found.grid is not None
+    granularity = granularity_of(source, values, kind, mass)
+    return replace(found, has_null=nulls > 0, radices=(), grid=replace(found.grid, granularity=granularity))
+
+
+def granularity_of(source: Source, values: str, kind: str, mass: float | None = None) -> Granularity | None:
+    """What ``values`` keep to; without those of more than ``mass`` rows, which have cells of their own."""
+    light = "" if mass is None else f"AND n <= {mass!r}"
+    ((count,),) = source.rows(f"SELECT count(*) FROM {values}")
+    some = f"hash(value) % {int(count) // LOOKED_AT + 1} = 0"
+    found = f"SELECT value, n FROM {values} WHERE value IS NOT NULL {light} AND NOT ({_no_place(kind)}) AND {some}"
+    return read_granularity(source, f"({found})", kind)
 
 
 def cut_into_cells(source: Source, values: str, name: str, kind: str, mass: float) -> Column:

@@ -17,7 +17,7 @@ import numpy as np
 from countless.arrays import IntArray
 from countless.data.columns.digits import DIGITS_FROM, to_digits
 from countless.data.columns.grid import Grid
-from countless.data.columns.grid_knots import cell_code, cut_into_cells
+from countless.data.columns.grid_knots import cell_code, cut_into_cells, granularity_of
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import Strings, TextColumn, encode
 from countless.data.columns.types import quote_identifier, sql_literal
@@ -192,6 +192,9 @@ def _grown_grid(
             for gap in gaps
         }
         pieces = _with_new_shares(column, grid, rows, values, own)
+        granularity = grid.granularity
+        if granularity is not None and rows.rows(f"SELECT 1 FROM {values} LIMIT 1"):
+            granularity = granularity.common(granularity_of(rows, values, column.type))
     finally:
         rows.run(f"DROP TABLE {values}")
     cells: list[_Cell] = []
@@ -208,6 +211,7 @@ def _grown_grid(
         tuple(starts.tolist()),
         tuple(share for cell in cells for share in cell.shares),
         tuple(cell.distinct for cell in cells),
+        granularity,
     )
     knots = tuple(knot for cell in cells for knot in cell.knots)
     return _sized(column, knots, has_null, joined), origins

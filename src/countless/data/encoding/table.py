@@ -366,6 +366,13 @@ def _too_many(kind: str, distinct: int, rows: int, options: EncodeOptions) -> bo
     return distinct > options.max_distinct or (distinct > NEAR_UNIQUE_FROM and distinct * 2 > rows)
 
 
+def modelled_names(source: Source, options: EncodeOptions) -> list[str]:
+    """The names of the columns that :meth:`Table.encode` would model; no row is read."""
+    available = source.columns()
+    wanted = _wanted([name for name, _ in available], options)
+    return [name for name, kind in available if name in wanted and stored_type(kind) is not None]
+
+
 def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
     options = options or EncodeOptions()

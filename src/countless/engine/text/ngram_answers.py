@@ -50,6 +50,15 @@ def refine(strings: Automaton, summary: NGrams, estimate: Callable[[Automaton], 
     return replace(answer, density=float(np.clip(answer.density, max(0.0, low), max(0.0, min(high, there)))))
 
 
+def is_counted(strings: Automaton, summary: NGrams) -> bool:
+    """Whether the summary alone tells the share of rows, because ``strings`` contain a short literal, or do not."""
+    if len(strings.accepts) > MOST_STATES or summary.cut or not summary.rows:
+        return False
+    literal = contained(strings)
+    literal = contained(~strings) if literal is None else literal
+    return literal is not None and len(literal) <= LONGEST_GRAM
+
+
 def contained(strings: Automaton) -> IntArray | None:
     """The letters of a text, if ``strings`` are all those that contain it; else None."""
     if strings.accepts[0] or not strings.full.any():

@@ -44,6 +44,10 @@ class Bars:
         self.disagreement = disagreement
         self.reach = NormalDist().inv_cdf(0.5 + calibration.level / 2)  # standard errors
 
+    def shaped(self, shape: Shape) -> Bars:
+        """The same for questions of another shape."""
+        return Bars(self.calibration, self.total, shape, self.certain, self.disagreement)
+
     def of_counts(self, rows: FloatArray) -> Ends:
         """The ends of the bars of groups that have so many rows."""
         if self.certain:
@@ -56,18 +60,18 @@ class Bars:
         A bar does not reach beyond the least and the greatest amount.
         """
         with np.errstate(invalid="ignore", divide="ignore"):  # infinity is a value too, and a group may be empty
-            off = self.reach * self._errors(owner, rows, amounts - means[owner], len(means))
+            off = self.reach * self.errors(owner, rows, amounts - means[owner], len(means))
             least, most = means.copy(), means.copy()
             np.minimum.at(least, owner, amounts)
             np.maximum.at(most, owner, amounts)
             return np.maximum(means - off, least), np.minimum(means + off, most)
 
     def of_share(self, rows: FloatArray, counted: FloatArray, share: float) -> float:
-        """How far off the ``share`` of rows may be that are ``counted`` (1, others 0)."""
+        """The standard error of the ``share`` of rows that are ``counted`` (1, others 0)."""
         owner = np.zeros(len(rows), dtype=np.int64)
-        return self.reach * float(self._errors(owner, rows, counted - share, 1)[0])
+        return float(self.errors(owner, rows, counted - share, 1)[0])
 
-    def _errors(self, owner: IntArray, rows: FloatArray, distances: FloatArray, groups: int) -> FloatArray:
+    def errors(self, owner: IntArray, rows: FloatArray, distances: FloatArray, groups: int) -> FloatArray:
         """For each group the standard error of the mean of its ``distances`` from the mean."""
         if self.certain:
             return np.zeros(groups)
@@ -76,12 +80,12 @@ class Bars:
         bands = owner * BANDS + np.clip(before / known[owner] * BANDS, 0, BANDS - 1).astype(np.int64)
         counts: FloatArray = np.bincount(bands, rows, groups * BANDS).astype(np.float64)
         sums = np.bincount(bands, rows * distances, groups * BANDS)
-        by_factor = ((self._factors(counts) * sums) ** 2).reshape(groups, BANDS).sum(axis=1)
+        by_factor = ((self.factors(counts) * sums) ** 2).reshape(groups, BANDS).sum(axis=1)
         squares = np.bincount(owner, rows * distances**2, groups)
         found: FloatArray = np.sqrt(by_factor + squares * (1 + self.disagreement**2 * known)) / known
         return found
 
-    def _factors(self, rows: FloatArray) -> FloatArray:
+    def factors(self, rows: FloatArray) -> FloatArray:
         """The standard error of each number of rows, as the logarithm of a factor."""
         counts, off = self._off
         factors: FloatArray = np.interp(np.log(np.maximum(rows, LEAST_ROWS)), counts, off)

@@ -5,48 +5,41 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.schema import Schema
 from countless.estimator.answers.aggregate_intervals import Bars, Ends
-from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.groups import LEAST, CountedRows, DerivedColumns, Groups
 from countless.estimator.answers.joint import Joint
-from countless.estimator.answers.quantiles import Ranked
 from countless.estimator.answers.result import QueryResult
+from countless.estimator.answers.value_distributions import (
+    ColumnSample,
+    FusedValueDistribution,
+    GroupValueDistribution,
+    Texts,
+)
 from countless.estimator.answers.values import Values
-from countless.estimator.calibration.conformal import Calibration
-from countless.query.compile import Compiler, Question
+from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.query.compile import Compiler
 from countless.query.grids.extent import cut_cells
 from countless.query.grids.scale import written
 from countless.query.select.outer import GroupTable, Outer
-from countless.query.select.statement import AVERAGE, COUNT, QUANTILES, SUM, Aggregate, Selection, pointing, read_select
+from countless.query.select.statement import (
+    AVERAGE,
+    COUNT,
+    QUANTILES,
+    SUM,
+    Aggregate,
+    RowExpression,
+    Selection,
+    pointing,
+    read_select,
+)
 
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
-LEAST = 0.5  # rows: groups that hold fewer are left out
-Texts = list[str | None]
-
-
-class CountedRows(Protocol):
-    """The rows of a condition: how many they are, and how they are spread."""
-
-    @property
-    def question(self) -> Question:
-        """The condition."""
-        ...
-
-    @property
-    def total(self) -> Estimate:
-        """How many rows it keeps."""
-        ...
-
-    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
-        """How they are spread over the values of ``columns``, the first ``groups`` of which are grouped by."""
-        ...
 
 
 def answered(
@@ -54,18 +47,19 @@ def answered(
     compiler: Compiler,
     outer: Outer,
     sql: str,
-    calibration: Calibration | None = None,
+    calibration: Calibration,
+    intervals: bool = False,
 ) -> QueryResult:
-    """The result of the statement ``sql``; with a calibration, error bars too.
+    """The result of the statement ``sql``; with ``intervals``, error bars too.
 
     ``prepare`` gives the rows of a condition; None is every row.
     """
     started = time.perf_counter()
-    selection = read_select(sql, compiler.schema)
+    selection = read_select(sql, compiler.schema, compiler.evidence is not None)
     header = outer.header(selection)
     with pointing(selection):
         table = GroupAggregates(prepare(selection.where), compiler, selection, header.types, calibration)
-        made = table.made()
+        made = table.made(intervals)
     frame = outer.run(selection, header, made)
     return QueryResult(
         frame.names,
@@ -78,107 +72,8 @@ def answered(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The groups of a statement: their codes (groups, columns), and the rows of each.
-
-    ``left_out`` is how many rows lie in groups that are too small to be among them. Without GROUP BY there is no
-    ``joint`` that they were found in.
-    """
-
-    codes: IntArray
-    rows: FloatArray
-    total: Estimate
-    joint: Joint | None = None
-    left_out: float = 0.0
-
-    @classmethod
-    def of(cls, rows: CountedRows, schema: Schema, groups: Sequence[int]) -> Groups:
-        """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has."""
-        if not groups:
-            return cls(np.zeros((1, 0), dtype=np.int64), np.array([rows.total.rows]), rows.total)
-        joint = rows.joint(_names(schema, groups), groups=len(groups))
-        kept = joint.rows >= LEAST
-        return cls(joint.codes[kept], joint.rows[kept], joint.total, joint, float(joint.rows[~kept].sum()))
-
-    @staticmethod
-    def keys(codes: IntArray, schema: Schema, places: Sequence[int]) -> IntArray:
-        """One number for each combination of the groups' codes, which rises as they do."""
-        found: IntArray = np.zeros(len(codes), dtype=np.int64)
-        for place, index in enumerate(places):
-            found = found * schema.coded[index].size + codes[:, place]
-        return found
-
-
-class GroupValueDistribution:
-    """How the rows of each group are spread over the values of one column.
-
-    ``owner``, ``codes`` and ``rows`` have an element for each value that is not NULL of each group, in this order.
-    ``joint`` is what they were found in.
-    """
-
-    def __init__(
-        self, values: Values, groups: int, owner: IntArray, codes: IntArray, rows: FloatArray, joint: Joint
-    ) -> None:
-        self.values = values
-        self.groups = groups
-        self.joint = joint
-        self.has_any = np.bincount(owner, rows, groups) > 0
-        known = codes != values.column.null
-        self.owner, self.codes, self.rows = owner[known], codes[known], rows[known]
-        self.known = self.summed(np.ones(len(self.codes)))
-        self.whole = np.rint(self.known).astype(np.int64)
-
-    def summed(self, amounts: FloatArray) -> FloatArray:
-        """For each group the sum of amounts, one for each value, over its rows."""
-        with np.errstate(invalid="ignore"):  # infinity is a value too
-            return np.bincount(self.owner, self.rows * amounts, self.groups).astype(np.float64)
-
-    @cached_property
-    def numbers(self) -> FloatArray:
-        """The number that each code stands for."""
-        numbers: FloatArray = self.values.means[self.codes]
-        return numbers
-
-    @cached_property
-    def sums(self) -> FloatArray:
-        """For each group the sum of its values."""
-        return self.summed(self.numbers)
-
-    @cached_property
-    def means(self) -> FloatArray:
-        """For each group the mean of its values."""
-        return self._shared(self.sums)
-
-    @cached_property
-    def squares(self) -> FloatArray:
-        """For each code of each group, the mean squared distance of its values from the group's mean."""
-        with np.errstate(invalid="ignore"):
-            squares: FloatArray = self.values.variances[self.codes] + (self.numbers - self.means[self.owner]) ** 2
-        return squares
-
-    @cached_property
-    def variances(self) -> FloatArray:
-        """For each group the variance of its values."""
-        return self._shared(self.summed(self.squares))
-
-    @cached_property
-    def ranked(self) -> list[Ranked]:
-        """For each group its values in their order."""
-        ends = np.searchsorted(self.owner, np.arange(self.groups + 1))
-        return [
-            Ranked(self.values, self.codes[start:end], self.rows[start:end], int(whole))
-            for start, end, whole in zip(ends[:-1], ends[1:], self.whole, strict=True)
-        ]
-
-    def _shared(self, sums: FloatArray) -> FloatArray:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shared: FloatArray = sums / self.known
-        return shared
-
-
 class GroupAggregates:
-    """The aggregates of every group of one statement, of ``types``; with a calibration, their error bars too."""
+    """The aggregates of every group of one statement, of ``types``, and their error bars."""
 
     def __init__(
         self,
@@ -186,7 +81,7 @@ class GroupAggregates:
         compiler: Compiler,
         selection: Selection,
         types: Sequence[str],
-        calibration: Calibration | None = None,
+        calibration: Calibration,
     ) -> None:
         self.rows = rows
         self.compiler = compiler
@@ -194,98 +89,124 @@ class GroupAggregates:
         self.selection = selection
         self.types = types
         self.calibration = calibration
-        self.groups = Groups.of(rows, compiler.schema, selection.groups)
-        self._spreads: dict[int, GroupValueDistribution] = {}
+        self.derived = None if rows.evidence is None else DerivedColumns(compiler, rows.evidence)
+        self.groups = Groups.of(rows, compiler.schema, selection.groups, self.derived)
+        self._spreads: dict[int | RowExpression, GroupValueDistribution | FusedValueDistribution] = {}
+        self._joints: list[Joint] = []
 
     @property
     def disagreement(self) -> float:
         """The largest of all that was asked."""
-        joints = [self.groups.joint, *(spread.joint for spread in self._spreads.values())]
-        return max((abs(joint.disagreement) for joint in joints if joint is not None), default=0.0)
+        joints = [*self._joints, *([] if self.groups.joint is None else [self.groups.joint])]
+        return max((abs(joint.disagreement) for joint in joints), default=0.0)
 
-    def made(self) -> GroupTable:
+    def made(self, intervals: bool) -> GroupTable:
         """The table that the outer statement reads."""
         asked = list(zip(self.selection.aggregates, self.types, strict=True))
         aggregates = [self._values(aggregate, kind) for aggregate, kind in asked]
-        ends = [] if self.calibration is None else [self._bar(aggregate, kind) for aggregate, kind in asked]
-        columns = [Values(self.schema.coded[index]).texts for index in self.selection.groups]
+        ends = [self._bar(aggregate, kind) for aggregate, kind in asked] if intervals else []
+        columns = [Values(column).texts for column in self.groups.columns]
         texts = [[column[code] for code in self.groups.codes[:, at]] for at, column in enumerate(columns)]
-        return GroupTable(texts, aggregates, len(self.groups.rows), ends)
+        types = [column.type for column in self.groups.columns]
+        return GroupTable(texts, aggregates, len(self.groups.rows), types, ends)
 
     def _values(self, aggregate: Aggregate, kind: str) -> Texts:
         """The aggregate of every group, as DuckDB prints it."""
         if aggregate.column is None:
             return [str(round(rows)) for rows in self.groups.rows.tolist()]
-        spread = self._spread(aggregate.column)
+        spread = self._spread(aggregate)
         if aggregate.kind == COUNT:
             told = spread.has_any | (self.groups.rows < LEAST)
             return [str(count) if known else None for count, known in zip(spread.whole, told, strict=True)]
         if aggregate.kind in QUANTILES:
-            return [ranked.quantile(aggregate, kind) for ranked in spread.ranked]
+            return spread.quantiles(aggregate, kind)
         return _texts(kind, _moment(aggregate.kind, spread), _enough(aggregate.kind, spread))
 
     def _bar(self, aggregate: Aggregate, kind: str) -> tuple[Texts, Texts]:
         """The low and the high end of every group's error bar, as DuckDB prints them."""
         if aggregate.column is None or aggregate.kind == COUNT:
-            low, high = self._count_bar(aggregate.column)
+            low, high = self._count_bar(None if aggregate.column is None else self._spread(aggregate))
             return [str(math.floor(end)) for end in low.tolist()], [str(math.ceil(end)) for end in high.tolist()]
-        spread = self._spread(aggregate.column)
+        spread = self._spread(aggregate)
         if aggregate.kind in QUANTILES:
-            bars = self._bars(spread.joint)
-            found = [ranked.bar(aggregate, kind, bars) for ranked in spread.ranked]
-            return [low for low, _ in found], [high for _, high in found]
-        ends, enough = self._moment_bar(aggregate.kind, aggregate.column), _enough(aggregate.kind, spread)
+            return spread.quantile_ends(aggregate, kind)
+        ends, enough = self._moment_bar(aggregate.kind, spread), _enough(aggregate.kind, spread)
         return _texts(kind, ends[0], enough), _texts(kind, ends[1], enough)
 
-    def _count_bar(self, column: int | None) -> Ends:
-        """The error bars of the groups' rows, or of those in which ``column`` is not NULL."""
-        if column is not None and not self.schema.coded[column].has_null:
-            return self._count_bar(None)
-        spread = None if column is None else self._spread(column)
-        rows = self.groups.rows if spread is None else spread.known
-        joint = self.groups.joint
-        if joint is None:  # the bar of the WHERE is known
-            total = self.groups.total
+    def _count_bar(self, spread: GroupValueDistribution | FusedValueDistribution | None) -> Ends:
+        """The error bars of the groups' rows, or of those in which the column of ``spread`` is not NULL."""
+        groups, total = self.groups, self.groups.total
+        if isinstance(spread, FusedValueDistribution):
+            return spread.known_ends(*self._count_bar(None))
+        if groups.ends is not None and spread is None:
+            return groups.ends
+        rows = groups.rows if spread is None else spread.known
+        if groups.joint is None:  # the bar of the WHERE is known
             share = rows / total.rows if total.rows else np.ones(1)
             return share * total.low, share * total.high
-        return self._bars(joint if spread is None else spread.joint, joint).of_counts(rows)
+        bars = self._bars(groups.joint) if spread is None else spread.bars.shaped(groups.joint.shape)
+        return bars.of_counts(rows)
 
-    def _moment_bar(self, kind: str, column: int) -> Ends:
-        spread = self._spread(column)
-        bars = self._bars(spread.joint)
-        if kind in (SUM, AVERAGE):
-            ends = bars.of_mean(spread.owner, spread.rows, spread.numbers, spread.means)
-            return ends if kind == AVERAGE else _products(self._count_bar(column), ends)
-        low, high = bars.of_mean(spread.owner, spread.rows, spread.squares, spread.variances)
+    def _moment_bar(self, kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> Ends:
+        if kind == AVERAGE:
+            return spread.mean_ends()
+        if kind == SUM:
+            low, high = _products(self._count_bar(spread), spread.mean_ends())
+            return np.fmin(low, spread.sums), np.fmax(high, spread.sums)
+        low, high = spread.variance_ends()
         return _deviation(kind, low, spread), _deviation(kind, high, spread)
 
-    def _bars(self, found: Joint, shaped: Joint | None = None) -> Bars:
-        """Error bars of what was ``found``; by the shape of another question, if it is given."""
-        assert self.calibration is not None
+    def _bars(self, found: Joint | None) -> Bars:
+        """Error bars of what was ``found``; None is nothing, of which there is no telling."""
+        if found is None:
+            return Bars(self.calibration, self.schema.rows, Shape(), False)
         certain = found.counted and found.total.low == found.total.high
-        shape = found.shape if shaped is None else shaped.shape
-        return Bars(self.calibration, self.schema.rows, shape, certain, found.disagreement)
+        return Bars(self.calibration, self.schema.rows, found.shape, certain, found.disagreement)
 
-    def _spread(self, column: int) -> GroupValueDistribution:
+    def _spread(self, aggregate: Aggregate) -> GroupValueDistribution | FusedValueDistribution:
+        """How the rows of groups are spread over the values of the aggregate's column."""
+        column = aggregate.column
+        assert column is not None
+        if isinstance(column, RowExpression) and aggregate.kind not in (COUNT, *QUANTILES):
+            column = replace(column, sql=f"CAST({column.sql} AS DOUBLE)")
         if column not in self._spreads:
-            self._spreads[column] = self._spread_of(column)
+            self._spreads[column] = self._of_model(column) if isinstance(column, int) else self._of_hits(column)
         return self._spreads[column]
 
-    def _spread_of(self, column: int) -> GroupValueDistribution:
-        schema, places, groups = self.schema, self.selection.groups, self.groups
+    def _of_hits(self, column: int | RowExpression) -> FusedValueDistribution:
+        """The distribution of what only evidence rows have."""
+        assert self.derived is not None
+        own, codes = self.derived.column(column)
+        nothing: IntArray = np.empty(0, dtype=np.int64)
+        model = GroupValueDistribution(
+            Values(own), len(self.groups.rows), nothing, nothing, np.empty(0), self._bars(None)
+        )
+        sample = ColumnSample.of(Values(own), len(self.groups.rows), self.groups.owners(self.derived), codes)
+        return FusedValueDistribution(model, sample, self.groups.rows, self._count_bar(None)[1])
+
+    def _of_model(self, column: int) -> GroupValueDistribution | FusedValueDistribution:
+        """The distribution by the model, joined with the hits if there are evidence rows."""
+        groups = self.groups
+        if groups.places is None:
+            return self._of_hits(column)
         parts = cut_cells(self.compiler.lines, self.rows.question.condition, column)
-        values, count = Values(schema.coded[column], parts), len(groups.rows)
-        if column in places and groups.joint is not None:
-            own = groups.codes[:, places.index(column)]
-            return GroupValueDistribution(values, count, np.arange(count), own, groups.rows, groups.joint)
-        joint = self.rows.joint(_names(schema, (*places, column)), groups=len(places))
-        keys = groups.keys(groups.codes, schema, places)
-        wanted = groups.keys(joint.codes, schema, places)
-        kept = np.isin(wanted, keys)
-        owner, rows = np.searchsorted(keys, wanted[kept]), joint.rows[kept]
-        sums = np.bincount(owner, rows, count)
-        scales = np.divide(groups.rows, sums, out=np.zeros(count), where=sums > 0)
-        return GroupValueDistribution(values, count, owner, joint.codes[kept, -1], rows * scales[owner], joint)
+        values, count = Values(self.schema.coded[column], parts), len(groups.rows)
+        if column in groups.places and groups.joint is not None:
+            joint, owner = groups.joint, np.arange(count)
+            codes, rows = groups.codes[:, groups.places.index(column)], groups.rows
+        else:
+            joint = self.rows.joint(_names(self.schema, (*groups.places, column)), groups=len(groups.places))
+            self._joints.append(joint)
+            owner, kept = groups.owners_of(joint.codes)
+            codes = joint.codes[kept, -1]
+            rows = groups.scaled(owner, (joint.rows if joint.prior is None else joint.prior)[kept])
+        found = GroupValueDistribution(values, count, owner, codes, rows, self._bars(joint))
+        if joint.observed is None or self.derived is None:
+            return found
+        evidence = joint.observed.evidence
+        own, hits = evidence.column(column), evidence.hits.codes(column)
+        sample = ColumnSample.of(Values(own), count, groups.owners(self.derived), hits, evidence.codes(column))
+        return FusedValueDistribution(found, sample, groups.rows, self._count_bar(None)[1])
 
 
 def _products(counts: Ends, means: Ends) -> Ends:
@@ -294,13 +215,13 @@ def _products(counts: Ends, means: Ends) -> Ends:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-def _moment(kind: str, spread: GroupValueDistribution) -> FloatArray:
+def _moment(kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> FloatArray:
     if kind == SUM:
         return spread.sums
     return spread.means if kind == AVERAGE else _deviation(kind, spread.variances, spread)
 
 
-def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution) -> FloatArray:
+def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution | FusedValueDistribution) -> FloatArray:
     """The variance or its root, of the rows or of what they are a sample of."""
     assert kind in DEVIATIONS, f"{kind} has no value here"
     if kind.endswith("samp"):
@@ -308,7 +229,7 @@ def _deviation(kind: str, variances: FloatArray, spread: GroupValueDistribution)
     return np.sqrt(variances) if kind.startswith("stddev") else variances
 
 
-def _enough(kind: str, spread: GroupValueDistribution) -> BoolArray:
+def _enough(kind: str, spread: GroupValueDistribution | FusedValueDistribution) -> BoolArray:
     """Which groups have rows enough for an aggregate."""
     return spread.whole > (1 if kind.endswith("samp") else 0)
 

@@ -43,12 +43,13 @@ LONGEST_MONTH = 31 * DAY
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of a column, the last one with both its edges: their edges as DuckDB prints them, and ``shares``.
+    """Bins of a column, the last one with both its edges: their edges as DuckDB prints them, as keys, and ``shares``.
 
     ``shares`` (codes, bins) tells how much of each code is in each bin; NULL is in a last one of its own, if it occurs.
     """
 
     edges: tuple[str, ...]
+    cuts: tuple[Key, ...]
     shares: FloatArray
     has_null: bool
 
@@ -87,7 +88,7 @@ def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
     if column.has_null:
         shares = np.pad(shares, ((0, 1), (0, 1)))
         shares[-1, -1] = 1.0
-    return Bins(tuple(written(column.type, edge) for edge in edges), shares, column.has_null)
+    return Bins(tuple(written(column.type, edge) for edge in edges), tuple(edges), shares, column.has_null)
 
 
 def _below(column: Column, edges: Sequence[Key]) -> FloatArray:

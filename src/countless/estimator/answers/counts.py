@@ -5,31 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from countless.cancellation import propagate
 from countless.engine.density import Density
 from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
 from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import Where
 
+Found = TypeVar("Found")
+
 MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
 FEW = 16  # and at least so many: to hand over fewer costs more than it saves
 
 
 def answers(
-    compiler: Compiler, walk: Callable[[list[Question]], list[Density]], asked: Sequence[Where], threads: int | None
-) -> list[tuple[Question, Density] | CountlessError]:
-    """What each clause asks and its density, or its error: walked together, while the next ones are read."""
+    compiler: Compiler, walk: Callable[[list[Question]], list[Found]], asked: Sequence[Where], threads: int | None
+) -> list[tuple[Question, Found] | CountlessError]:
+    """What each clause asks and what was found, or its error: walked together, while the next ones are read."""
     threads = threads or os.cpu_count() or 1
     walk = propagate(walk)
     size = min(MANY, max(FEW, len(asked) // (2 * threads)))
     reader = BatchCompiler(compiler) if len(asked) > FEW else compiler
     read: list[Question | CountlessError] = []
-    walks: list[Future[list[Density]]] = []
+    walks: list[Future[list[Found]]] = []
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, len(asked), size):
             read += (some := [_understood(reader, where) for where in asked[first : first + size]])
@@ -38,7 +42,7 @@ def answers(
                 walks.append(_done(walk(questions)))
             else:
                 walks.append(pool.submit(walk, questions))
-    found = (density for each in walks for density in each.result())
+    found = (one for each in walks for one in each.result())
     return [(item, next(found)) if isinstance(item, Question) else item for item in read]
 
 
@@ -61,7 +65,7 @@ def estimate_of(
         answer = low = high = float(round(count))
     else:
         factor = now / rows
-        low, high = interval(count, rows, calibration.factors(count, Shape.of(question.region)))
+        low, high = interval(count, rows, calibration.factors(count, shape_of(question)))
         if question.certain and not certain:
             low, high = max(low, found.least * rows), min(high, found.most * rows)
         answer, low, high = factor * count, factor * low, min(float(now), factor * high)
@@ -77,11 +81,15 @@ def estimate_of(
         ms=ms,
         forward_rows=sum(answer.forward_rows for answer in found.answers),
         sampled=not found.exact,
+        model_rows=count,
     )
 
 
 def known_queries(
-    answered: Sequence[tuple[Question, Density] | CountlessError], truths: Sequence[int], rows: int
+    answered: Sequence[tuple[Question, Density] | CountlessError],
+    truths: Sequence[int],
+    rows: int,
+    evidence: Evidence | None,
 ) -> list[CalibrationQuery]:
     """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
     found = []
@@ -91,7 +99,8 @@ def known_queries(
         question, density = answer
         if not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
-            found.append(CalibrationQuery(question.where, truth, estimate, Shape.of(question.region)))
+            hits = 0 if evidence is None else evidence.hits(question).count
+            found.append(CalibrationQuery(question.where, truth, estimate, shape_of(question), hits))
     return found
 
 
@@ -100,9 +109,14 @@ def is_certain(question: Question, found: Density) -> bool:
     return question.certain and all(answer.counted for answer in found.answers)
 
 
-def _done(result: list[Density]) -> Future[list[Density]]:
+def shape_of(question: Question) -> Shape:
+    """What a question looks like."""
+    return Shape.of(question.region, vague=not question.certain)
+
+
+def _done(result: list[Found]) -> Future[list[Found]]:
     """What a thread would have found."""
-    future: Future[list[Density]] = Future()
+    future: Future[list[Found]] = Future()
     future.set_result(result)
     return future
 

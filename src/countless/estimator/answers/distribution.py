@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from countless.arrays import FloatArray
+from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.frame import Frame, aligned
 from countless.errors import QueryTypeError
 from countless.estimator.answers.bins import DEFAULT_BINS, Bins, are_edges, bins_of, can_be_binned, needs_bins
 from countless.estimator.answers.estimate import Estimate, format_rows
+from countless.estimator.answers.evidence_values import merged, tally
+from countless.estimator.answers.group_fusion import GroupCounts, fused_counts, model_errors
 from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.values import Values
 from countless.estimator.arguments import whole
-from countless.estimator.calibration.conformal import Calibration, bars
+from countless.estimator.calibration.conformal import Calibration, Shape, bars
 
 NUMBERS = ("share", "rows", "low", "high")
 SORTS = ("rows", "value")
@@ -74,18 +76,18 @@ def distribution(
         raise QueryTypeError(f"unknown order {sort!r}: sort by {' or '.join(SORTS)}")
     wanted = wanted_bins(columns, bins)
     parts = [_part(column, wanted.get(column.name)) for column in columns]
-    codes, rows = found.codes, found.rows
+    codes, rows, fused = found.codes, found.rows, found.bars
+    counted = found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts)
     if any(isinstance(part, Bins) for part in parts):
-        codes, rows = _in_bins(codes, rows, [part if isinstance(part, Bins) else None for part in parts])
+        codes, rows, fused = _binned(found, parts)
+        counted |= found.counted and fused is not None
         sort = "value"
+    if fused is None:
+        fused = _bars(rows, counted, calibration, schema.rows, found.shape)
+    rows, low, high = fused.rows, fused.low, fused.high
     if sort == "rows":
         order = np.argsort(-rows, kind="stable")
-        codes, rows = codes[order], rows[order]
-    counted = found.counted and not any(isinstance(part, Bins) and part.cuts_codes for part in parts)
-    if counted:
-        low = high = rows = np.rint(rows)
-    else:
-        low, high = bars(calibration, rows, schema.rows, found.shape)
+        codes, rows, low, high = codes[order], rows[order], low[order], high[order]
     shares = rows / found.total.rows if found.total.rows > 0 else rows
     names, types, values = _labels(columns, parts, codes)
     return Distribution(
@@ -122,6 +124,39 @@ def _part(column: Column, wanted: int | Sequence[Any] | None) -> Values | Bins:
     if wanted is None and needs_bins(column):
         wanted = DEFAULT_BINS
     return Values(column) if wanted is None else bins_of(column, wanted)
+
+
+def _bars(rows: FloatArray, counted: bool, calibration: Calibration, total: int, shape: Shape) -> GroupCounts:
+    """The bars of what the model alone says."""
+    if counted:
+        rows = np.rint(rows)
+        return GroupCounts(rows, rows, rows)
+    return GroupCounts(rows, *bars(calibration, rows, total, shape))
+
+
+def _binned(found: Joint, parts: Sequence[Values | Bins]) -> tuple[IntArray, FloatArray, GroupCounts | None]:
+    """The combinations of bins and their rows; with evidence, which has every value, its hits in each bin."""
+    bins = [part if isinstance(part, Bins) else None for part in parts]
+    codes, rows = _in_bins(found.codes, found.rows if found.prior is None else found.prior, bins)
+    if found.observed is None:
+        return codes, rows, None
+    evidence = found.observed.evidence
+    own = [
+        evidence.codes(column) if part is None else evidence.bins(column, part)
+        for column, part in zip(found.columns, bins, strict=True)
+    ]
+    inside = np.all([each >= 0 for each in own], axis=0)
+    sizes = [
+        evidence.schema.coded[column].size if part is None else part.shares.shape[1]
+        for column, part in zip(found.columns, bins, strict=True)
+    ]
+    more, hits = tally([each[inside] for each in own], sizes)
+    if evidence.whole:
+        exact: FloatArray = hits.astype(np.float64)
+        return more, exact, GroupCounts(exact, exact, exact)
+    codes, rows, counts = merged(codes, rows, more, hits, sizes)
+    errors = model_errors(found.observed.calibration, rows, found.shape)
+    return codes, rows, fused_counts(rows, counts, found.total, evidence.hits.count, errors)
 
 
 def _in_bins(codes: Any, rows: FloatArray, parts: Sequence[Bins | None]) -> tuple[Any, FloatArray]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.engine.density import Density
-from countless.estimator.answers.estimate import Estimate, format_rows
+from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
 from countless.query.compile import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
@@ -41,6 +41,7 @@ class Explanation:
     skipped: tuple[str, ...]
     stages_ms: dict[str, float]
     multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
+    beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -53,21 +54,43 @@ class Explanation:
 
     @property
     def _how(self) -> str:
+        answer = self.estimate
+        if answer.hits is not None and answer.hits == answer.rows and answer.exact:
+            return "counted in the evidence rows, which are all rows of the table"
         if self.visited and all(box.counted for box in self.boxes):
             return "from counts that are stored with the model"
-        return "sampled" if self.estimate.sampled else "exact under the model"
+        if answer.hits is not None:
+            return "evidence rows alone" if answer.model_rows is None else "evidence rows and the model"
+        return "sampled" if answer.sampled else "exact under the model"
+
+    @property
+    def _evidence(self) -> list[str]:
+        """What evidence rows and the model say, each alone, and why the model was asked or not."""
+        answer = self.estimate
+        if answer.hits is None or answer.evidence_rows is None:
+            return []
+        share = answer.hits / answer.evidence_rows
+        hits = f"{answer.hits:,} of {answer.evidence_rows:,} rows, a share of {share:.3g}"
+        lines = [f"evidence  {hits}"]
+        lines += [f"evidence  only these rows can answer {sql}" for sql in self.beyond]
+        if answer.exact:
+            return lines
+        if answer.model_rows is not None:
+            return [*lines, f"model     {format_rows(answer.model_rows)} rows; the hits are too few to do without it"]
+        return [*lines, "model     not asked: it could hardly narrow what so many hits say"]
 
     def __str__(self) -> str:
         answer = self.estimate
-        between = f"{format_rows(answer.low)} to {format_rows(answer.high)} at {answer.level:.0%}"
-        lines = [f"{format_rows(answer.rows)} rows  ({between})"]
+        lines = [f"{format_rows(answer.rows)} rows  ({format_interval(answer)})"]
         lines.append(f"method    {answer.method}, {self._how}")
+        lines += self._evidence
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
             lines.append("note      text is multiplied with the rest, as if they had nothing to do with each other")
-        lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
-        lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
+        if self.boxes:
+            lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
+            lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
             how = (
                 f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
@@ -106,11 +129,12 @@ def _kept(item: Comparison) -> str:
 
 
 def explanation(
-    schema: Schema, question: Question, found: Density, estimate: Estimate, stages_ms: dict[str, float]
+    schema: Schema, question: Question, found: Density | None, estimate: Estimate, stages_ms: dict[str, float]
 ) -> Explanation:
     """Put together what the rooms know, in the names of the table's columns."""
     boxes = []
-    for answer in found.answers:
+    answers = () if found is None else found.answers
+    for answer in answers:
         columns = dict.fromkeys(schema.coded[schema.column_of(position)].name for position in answer.visited)
         texts = [schema.texts[index].name for index in answer.texts]
         boxes.append(
@@ -137,7 +161,7 @@ def explanation(
         skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
         multiplied=any(
-            answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts
-            for answer in found.answers
+            answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts for answer in answers
         ),
+        beyond=question.beyond,
     )

@@ -9,11 +9,15 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Schema
+from countless.data.evidence import Hits
 from countless.engine.distributions.joint import Axis, JointDistribution, spread
 from countless.engine.runtimes import Runtimes
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.calibration.conformal import Shape
+from countless.estimator.answers.evidence_values import EvidenceValues, merged, tally
+from countless.estimator.answers.group_fusion import GroupCounts, fused_counts, model_errors
+from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.query.compile import Question
 from countless.region import Box, Filter, Region
 
 MOST_COMBINATIONS = 1 << 62  # that can be numbered
@@ -27,7 +31,9 @@ class Joint:
     no row is believed to have are left out. ``rows`` add up to those of ``total``, the condition's own count. Before
     they were made to, their sum was off from it by the factor ``1 + disagreement``: which columns are asked together
     decides which conditionals of the model are used, and these need not agree. ``exact`` says that nothing was sampled,
-    ``counted`` that the rows are the table's own. ``shape`` is that of a question for one combination.
+    ``counted`` that the rows are the table's own. ``shape`` is that of a question for one combination. If
+    evidence rows were ``observed``, ``prior`` is what the model alone says, and ``bars`` has ``rows`` with the numbers
+    between which each should lie.
     """
 
     columns: tuple[int, ...]
@@ -38,19 +44,73 @@ class Joint:
     exact: bool
     counted: bool
     shape: Shape
+    observed: ObservedGroups | None = None
+    prior: FloatArray | None = None
+    bars: GroupCounts | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedGroups:
+    """What evidence rows say of groups, and how far the model is to be trusted beside them.
+
+    A ``vague`` question is one that the model answers by a grid's knots, or the like.
+    """
+
+    evidence: EvidenceValues
+    calibration: Calibration
+    vague: bool
+
+    @classmethod
+    def of(cls, schema: Schema, hits: Hits, question: Question, calibration: Calibration) -> ObservedGroups:
+        """That of a ``question`` with these hits. Of one that the model knows in part, no error is calibrated."""
+        known = calibration if question.among is None else Calibration((), calibration.level)
+        return cls(EvidenceValues(schema, hits), known, not question.certain)
+
+    def added_to(self, found: Joint) -> Joint:
+        """What the model ``found``, and the hits, together; the table's own counts stay as they are."""
+        if found.counted and found.total.exact:
+            return found
+        evidence, shape = self.evidence, replace(found.shape, vague=self.vague)
+        sizes = [evidence.schema.coded[column].size for column in found.columns]
+        counts = tally([evidence.codes(column) for column in found.columns], sizes)
+        codes, prior, seen = merged(found.codes, found.rows, *counts, sizes)
+        errors = model_errors(self.calibration, prior, shape)
+        bars = fused_counts(prior, seen, found.total, evidence.hits.count, errors)
+        return replace(
+            found, codes=codes, rows=bars.rows, counted=False, shape=shape, observed=self, prior=prior, bars=bars
+        )
+
+    def counted(self, region: Region, total: Estimate, axes: Sequence[Axis]) -> Joint:
+        """The joint counts where the evidence is the whole table: no model is asked."""
+        columns = tuple(axis.column for axis in axes)
+        codes, counts = tally([self.evidence.codes(column) for column in columns], [axis.size for axis in axes])
+        rows: FloatArray = counts.astype(np.float64)
+        shape, bars = _shape(region, axes), GroupCounts(rows, rows, rows)
+        return Joint(columns, codes, rows, total, 0.0, True, True, shape, self, rows, bars)
 
 
 def joint(
-    schema: Schema, runtimes: Runtimes, region: Region, total: Estimate, columns: Sequence[int], groups: int, seed: int
+    schema: Schema,
+    runtimes: Runtimes,
+    region: Region,
+    total: Estimate,
+    columns: Sequence[int],
+    groups: int,
+    seed: int,
+    observed: ObservedGroups | None = None,
 ) -> Joint:
     """The rows of ``region``, of which there are ``total``, by the codes of ``columns``.
 
-    The first ``groups`` columns keep particles for each of their values; the others share those within each.
+    The first ``groups`` columns keep particles for each of their values; the others share those within each. What was
+    ``observed`` in evidence rows is joined with the model's answer.
     """
     axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
         raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
-    return joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
+    if observed is not None and observed.evidence.whole:
+        return observed.counted(region, total, axes)
+    found = joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
+    return found if observed is None else observed.added_to(found)
 
 
 def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: JointDistribution) -> Joint:

@@ -10,7 +10,7 @@ from countless.engine.distributions.marginals import spreads
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution, wanted_bins
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.joint import axes_of, joined
+from countless.estimator.answers.joint import ObservedGroups, axes_of, joined
 from countless.estimator.calibration.conformal import Calibration
 from countless.region import Region
 
@@ -24,14 +24,24 @@ def distributions(
     calibration: Calibration,
     bins: BinsWanted | None,
     seed: int,
+    observed: ObservedGroups | None = None,
 ) -> list[Distribution]:
-    """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``."""
+    """How the rows of ``region``, of which there are ``total``, are spread over the values of each of ``columns``.
+
+    What was ``observed`` in evidence rows is joined with the model's answer.
+    """
     wanted = wanted_bins([schema.coded[column] for column in columns], bins)
     started = time.perf_counter()
     axes = axes_of(schema, columns)
+    if observed is not None and observed.evidence.whole:
+        joints = [observed.counted(region, total, [axis]) for axis in axes]
+    else:
+        spread = zip(axes, spreads(runtimes, region, axes, seed), strict=True)
+        joints = [joined(region, total, [axis], found) for axis, found in spread]
+        if observed is not None:
+            joints = [observed.added_to(joint) for joint in joints]
     found = []
-    for axis, spread in zip(axes, spreads(runtimes, region, axes, seed), strict=True):
+    for axis, joint in zip(axes, joints, strict=True):
         own = {name: wanted[name] for name in (schema.coded[axis.column].name,) if name in wanted}
-        joint = joined(region, total, [axis], spread)
         found.append(distribution(schema, joint, calibration, own, "rows", started))
     return found

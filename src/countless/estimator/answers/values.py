@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column
-from countless.data.columns.types import FLOATS, TEXT
-from countless.query.grids.scale import Key, scale_of, written
+from countless.data.columns.types import TEXT
+from countless.query.grids.cuts import Cut
+from countless.query.grids.nearest import nearest_value
+from countless.query.grids.scale import Key, interpolate, scale_of, written
 
 WHOLE = 0.0, 1.0
 
@@ -76,7 +78,7 @@ class Values:
         if grid is None:
             return self._taken(codes)
         points = rng.random(len(codes))
-        return [self.at(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
+        return [self.like_the_tables(code, point) for code, point in zip(codes.tolist(), points.tolist(), strict=True)]
 
     def at(self, code: int, point: float) -> str | None:
         """The value of ``code`` as DuckDB prints it; of a grid's cell, that below which ``point`` of its rows lie."""
@@ -84,24 +86,56 @@ class Values:
         if grid is None or code == self.column.null:
             return self.texts[code]
         start, end = self.parts.get(code, WHOLE)
-        point = start + point * (end - start)
-        knots = grid.knots(code)
-        shares = grid.shares[knots.start : knots.stop]
-        after = int(np.searchsorted(shares, point, side="right"))
-        low = knots.start + max(0, after - 1)
-        return self._between(low, min(low + 1, knots.stop - 1), point)
+        key = self.key(code, start + point * (end - start))
+        return self._knots[key] if key in self._knots else written(self.column.type, key)
 
-    def _between(self, low: int, high: int, point: float) -> str:
-        """The value on the way from one knot to the next, where ``point`` of the cell's rows lie below."""
+    def like_the_tables(self, code: int, point: float) -> str | None:
+        """The value near that of :meth:`at` that looks like the table's, with whole minutes, or two decimals."""
+        grid = self.column.grid
+        if grid is None or code == self.column.null:
+            return self.texts[code]
+        knots = grid.knots(code)
+        low, high = self.keys[knots.start], self.keys[knots.stop - 1]
+        found = self.between((low, 0), (high, 1), self.key(code, point))
+        return self.texts[code] if found is None else found
+
+    def between(self, low: Cut, high: Cut, key: Key) -> str | None:
+        """The value nearest to ``key`` between two cuts of a grid's cell; None if there is none.
+
+        It looks like the table's: numbers and times have as many digits as those have.
+        """
         column, grid = self.column, self.column.grid
         assert grid is not None
-        if column.type == TEXT or low == high:
-            return column.values[low]
+        if key in self._knots and low <= (key, 0) < high:
+            return self._knots[key]
+        if column.type == TEXT:
+            return self._first_string(low, high)
+        found = nearest_value(column.type, grid.granularity, key, low, high)
+        return None if found is None else written(column.type, found)
+
+    def _first_string(self, low: Cut, high: Cut) -> str | None:
+        """The first knot between two cuts, or the one string that there can be."""
+        place = bisect_right(self.keys, low[0]) if low[1] else bisect_left(self.keys, low[0])
+        if place < len(self.keys) and (self.keys[place], 0) < high:
+            return str(self.keys[place])
+        return str(low[0]) if low[0] == high[0] else None
+
+    @cached_property
+    def _knots(self) -> dict[Key, str]:
+        return dict(zip(self.keys, self.column.values, strict=True))
+
+    def key(self, cell: int, point: float) -> Key:
+        """Where ``point`` of the cell's rows lie below; of strings, the knot before."""
+        grid = self.column.grid
+        assert grid is not None
+        knots = grid.knots(cell)
+        after = bisect_right(grid.shares, point, knots.start, knots.stop)
+        low = max(knots.start, after - 1)
+        high = min(low + 1, knots.stop - 1)
+        if self.column.type == TEXT or low == high:
+            return self.keys[low]
         way = (point - grid.shares[low]) / max(grid.shares[high] - grid.shares[low], 1e-12)
-        below, above = self.keys[low], self.keys[high]
-        if column.type in FLOATS:
-            return written(column.type, below + way * (above - below))
-        return written(column.type, below + Fraction(way) * (above - below))
+        return interpolate(self.keys[low], self.keys[high], way)
 
     def _taken(self, codes: IntArray) -> list[str | None]:
         texts: NDArray[Any] = np.array(self.texts, dtype=object)

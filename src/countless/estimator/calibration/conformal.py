@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from countless.json_forms import CALIBRATION, check_section
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
+COLUMNS = ("where", "rows", "estimates", "filters", "single", "union", "vague", "hits")  # of the file
 CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
 NEAREST = (74, 99)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
@@ -31,42 +33,56 @@ LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
 LEVELS_PER_E = 3  # estimates of a list that differ by less than a third of a factor e have the same factors
 MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
-FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT = 0.3, 4.0, 2.0
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT = 0.3, 4.0, 2.0, 4.0
+USUAL_SHARE = 0.68  # of errors that are within one standard deviation
+LEAST_KNOWN = 30  # queries from which the errors of a model are known
+UNKNOWN_SPREAD = 1.0  # of the errors of a model that was not calibrated, in logarithms
+UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) / 40) for place in range(40)])
+TAIL = 0.05  # of a posterior, on either side of an error bar
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR."""
+    """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR.
+
+    It is ``vague`` if the model can judge it only roughly, as a function of a grid's values by its knots.
+    """
 
     filters: int = 0
     single: int = 0
     union: bool = False
+    vague: bool = False
 
     @classmethod
-    def of(cls, region: Region) -> Shape:
+    def of(cls, region: Region, vague: bool = False) -> Shape:
         """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
         box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
         single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
-        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1)
+        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1, vague)
 
 
 @dataclass(frozen=True)
 class CalibrationQuery:
-    """A question, the truth, what the model answered, and the shape of the question."""
+    """A question, the truth, what the model answered, the shape of the question, and its hits in the evidence rows."""
 
     where: str
     rows: int
     estimate: float
     shape: Shape = Shape()
+    hits: int = 0
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Queries with known truth, and the error bars that follow from them."""
+    """Queries with known truth, and the error bars that follow from them.
+
+    An error bar of a model with evidence rows leaves out so much of the posterior on either side as ``tail`` says.
+    """
 
     queries: tuple[CalibrationQuery, ...]
     level: float = LEVEL
+    tail: float = TAIL
 
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
         """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
@@ -80,6 +96,28 @@ class Calibration:
 
     @cached_property
     def _kept(self) -> dict[tuple[int, Shape], tuple[float, float]]:
+        return {}
+
+    def errors(self, estimate: float, shape: Shape, without: int | None = None) -> FloatArray:
+        """Logarithms of truth to answer, of the queries that are most like a question, but for the one ``without``."""
+        others = len(self.queries) - (without is not None)
+        if others < LEAST_KNOWN:
+            return UNKNOWN_ERRORS
+        distances = self._distances(estimate, shape)
+        if without is not None:
+            distances[without] = math.inf
+        return self._nearest(distances, others)
+
+    def spread(self, estimate: float, shape: Shape) -> float:
+        """The standard deviation of the model's errors, in logarithms, at questions of this size and shape."""
+        level = round(math.log(max(estimate, LEAST_ESTIMATE)) * LEVELS_PER_E)
+        if (level, shape) not in self._spreads:
+            errors = self.errors(math.exp(level / LEVELS_PER_E), shape)
+            self._spreads[level, shape] = float(np.quantile(np.abs(errors), USUAL_SHARE))
+        return self._spreads[level, shape]
+
+    @cached_property
+    def _spreads(self) -> dict[tuple[int, Shape], float]:
         return {}
 
     def checked(self, total: int) -> dict[str, Any]:
@@ -107,14 +145,19 @@ class Calibration:
 
     def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
         """The ends by the nearest of so many ``others``."""
-        least, most = NEAREST
-        count = min(others, most, max(least, others // ONE_IN))
+        count = _count_nearest(others)
         tail = CAUTION * (1.0 - self.level) / 2.0
         low = math.floor((count + 1) * tail + ROUNDING)
         if low < 1:
             return 0.0, math.inf
-        scores = np.sort(self._scores[np.argpartition(distances, count - 1)[:count]])
+        scores = np.sort(self._nearest(distances, others))
         return math.exp(scores[low - 1]), math.exp(scores[count - low])
+
+    def _nearest(self, distances: FloatArray, others: int) -> FloatArray:
+        """The scores of the nearest of so many ``others``."""
+        count = _count_nearest(others)
+        found: FloatArray = self._scores[np.argpartition(distances, count - 1)[:count]]
+        return found
 
     def _distances(self, estimate: float, shape: Shape) -> FloatArray:
         """How unlike each query is to a question: the sum of its differences."""
@@ -123,8 +166,8 @@ class Calibration:
 
     @cached_property
     def _places(self) -> FloatArray:
-        """Where every query lies among all questions, (4, queries)."""
-        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 4).T.copy()
+        """Where every query lies among all questions, (5, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 5).T.copy()
 
     @cached_property
     def _scores(self) -> FloatArray:
@@ -140,17 +183,20 @@ class Calibration:
             "filters": [query.shape.filters for query in self.queries],
             "single": [query.shape.single for query in self.queries],
             "union": [int(query.shape.union) for query in self.queries],
+            "vague": [int(query.shape.vague) for query in self.queries],
+            "hits": [query.hits for query in self.queries],
+            "tail": self.tail,
         }
 
     @classmethod
     def from_json(cls, data: Any) -> Calibration:
         """The calibration that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         check_section("calibration.json", CALIBRATION, data)
-        columns = [data[name] for name in ("where", "rows", "estimates", "filters", "single", "union")]
+        columns = [data[name] for name in COLUMNS]
         if len(set(map(len, columns))) > 1:
             raise ModelFileError("the calibration is damaged: its lists have several lengths; fit the model again")
         queries = tuple(_query(*values) for values in zip(*columns, strict=True))
-        return cls(queries, float(data["level"]))
+        return cls(queries, float(data["level"]), float(data["tail"]))
 
 
 def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[float, float]:
@@ -185,12 +231,20 @@ def width(low: float, high: float) -> float:
     return max(high, 1.0) / max(low, 1.0)
 
 
-def _query(where: str, rows: int, estimate: float, filters: int, single: int, union: int) -> CalibrationQuery:
-    return CalibrationQuery(where, rows, float(estimate), Shape(filters, single, bool(union)))
+def _query(
+    where: str, rows: int, estimate: float, filters: int, single: int, union: int, vague: int, hits: int
+) -> CalibrationQuery:
+    return CalibrationQuery(where, rows, float(estimate), Shape(filters, single, bool(union), bool(vague)), hits)
+
+
+def _count_nearest(others: int) -> int:
+    """How many of so many others to ask."""
+    least, most = NEAREST
+    return min(others, most, max(least, others // ONE_IN))
 
 
 def _place(estimate: float, shape: Shape) -> FloatArray:
-    """Where a question lies among all: distances are sums over these four."""
+    """Where a question lies among all: distances are sums over these five."""
     share = shape.single / shape.filters if shape.filters else 0.0
     return np.array(
         [
@@ -198,5 +252,6 @@ def _place(estimate: float, shape: Shape) -> FloatArray:
             FILTER_WEIGHT * min(shape.filters, MOST_FILTERS),
             SINGLE_WEIGHT * share,
             UNION_WEIGHT * shape.union,
+            VAGUE_WEIGHT * shape.vague,
         ]
     )

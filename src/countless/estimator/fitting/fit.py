@@ -11,16 +11,18 @@ import numpy as np
 
 from countless.data.columns.schema import Schema
 from countless.data.encoding.column_blame import ColumnBlame
-from countless.data.encoding.table import EXCLUDED, bytes_in_memory
+from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.source import Source
+from countless.errors import CountlessError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import backend_of
 from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
+from countless.estimator.fitting.orders import check_order
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.fitting.stage_times import StageTimer
@@ -39,6 +41,7 @@ from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
 from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
+from countless.workload.questions import KINDS, questions_by_kind
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +51,10 @@ COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
+ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
+USUAL_ROWS = 20_000
 TABLE = "table"  # in a report: a digest that tells the table's files from others
+SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -165,6 +171,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         limit = None if backend.bounds is None else backend.bounds.duckdb
         given, flatten = source, reading.flatten
         source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        check_order(options.network, modelled_names(source, reading))
         with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
             learned = backend.encode(source, reading, seed, listener)
         schema = learned.schema
@@ -184,6 +191,8 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
+        if sample is not learned:
+            report[SAMPLE_ROWS] = reading.sample_rows
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)
@@ -231,16 +240,34 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
     began = plan.spent
     count = calibration_queries(raw.rows, bool(raw.schema.texts))
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)
+    usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
+    clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
     queries: list[CalibrationQuery] = []
     done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
     while more := next_queries(done, count, plan.spent - began, plan.left):
         batch = clauses[done : done + more]
         source.watch = _scan_meter(listener, done, more, count)
-        queries += raw.calibration_queries(batch, source.counts(batch))
+        try:
+            truths = source.counts(batch)
+        except CountlessError:  # one of the usual questions, perhaps: the others are plain
+            batch = [clause for clause in batch if clause not in usual]
+            truths = source.counts(batch)
+        queries += raw.calibration_queries(batch, truths)
         source.watch = None
-        done += len(batch)
+        done += more
         listener.calibrating(done, count)
     return raw.calibrated(Calibration(tuple(queries)))
+
+
+def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
+    """Questions as people ask them, of every kind that the model can answer, in random order."""
+    some = source.sampled(USUAL_ROWS, seed) if raw.rows > USUAL_ROWS else source
+    try:
+        asked = questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, raw.columns)
+    except CountlessError:
+        return []
+    found = [clause for clause, _ in asked if raw.can_model(clause)]
+    return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:count].tolist()]
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:

@@ -94,7 +94,7 @@ class Learner:
         self.plan.start_training(bool(schema.texts))
         if self.plan.extended:
             self.listener.notice(late(self.plan))
-        bits = self._bits()
+        bits = bits_to_learn(self.sample)
         if schema.coded:
             self.listener.stage("training")
             recipe = self._columns_recipe(self.plan.training(0, bits))
@@ -128,17 +128,6 @@ class Learner:
                 Meter(self.listener.reading, self.table.rows).at,
             )
             found[ngrams_of(index)] = StoredSummary(counts.arrays())
-        return found
-
-    def _bits(self) -> list[float]:
-        """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then text."""
-        schema = self.table.schema
-        found = []
-        if schema.coded:
-            found.append(sum(map(entropy, self.sample.symbol_counts)))
-        frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
-        if frequencies:
-            found.append(sum(float(each.sum()) / max(1, schema.rows) * entropy(each) for each in frequencies))
         return found
 
     def _columns_recipe(self, share: float | None) -> ColumnsRecipe:
@@ -193,6 +182,18 @@ class Learner:
             on_progress=self.listener.training,
         )
         return StoredNetwork.encoded(recipe.spec, trained.arrays, self.options.storage.dtype), trained.report
+
+
+def bits_to_learn(table: Table) -> list[float]:
+    """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then text."""
+    schema = table.schema
+    found = []
+    if schema.coded:
+        found.append(sum(map(entropy, table.symbol_counts)))
+    frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
+    if frequencies:
+        found.append(sum(float(each.sum()) / max(1, schema.rows) * entropy(each) for each in frequencies))
+    return found
 
 
 def size_for(rows: int, passes: float) -> tuple[int, int]:

@@ -30,9 +30,21 @@ def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
         bits = np.array([entropy(counts) for counts in table.counts])
         columns = [tuple(np.argsort(-bits if order == FALLING else bits, kind="stable").tolist())]
     else:
-        first = () if order == NATURAL else order.split(",") if isinstance(order, str) else order
-        columns = [_with_first(first, [column.name for column in table.schema.coded])]
+        columns = [_with_first(_first(order), [column.name for column in table.schema.coded])]
     return tuple(tuple(position for column in each for position in table.schema.positions(column)) for each in columns)
+
+
+def check_order(network: Network, names: list[str]) -> None:
+    """Refuse an order that names no column, or one twice, before the columns called ``names`` are read."""
+    _with_first(_first(network.order), names)
+
+
+def _first(order: str | Sequence[str] | None) -> Sequence[str]:
+    """The columns that an order names."""
+    if not isinstance(order, str):
+        return order or ()
+    named = order not in (NATURAL, FALLING, RISING) and order.partition(":")[0] != RANDOM
+    return order.split(",") if named else ()
 
 
 def _random_orders(columns: int, count: int, seed: int) -> list[tuple[int, ...]]:

@@ -113,7 +113,7 @@ class _Filler:
             found = completions_of(self.schema, self.runtimes, symbols[missing], texts, index, column.null)
             if self.rng is None:
                 entries = typical(found, column)
-                values = [self.values[index].at(code, MIDDLE) for code in found.codes[entries].tolist()]
+                values = [self.values[index].like_the_tables(code, MIDDLE) for code in found.codes[entries].tolist()]
             else:
                 entries = found.at(self.rng.random(len(found)))
                 values = self.values[index].drawn(found.codes[entries], self.rng)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,22 +19,29 @@ from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.sampling import Drawn, sample, sample_each
 from countless.errors import NoRowsError
 from countless.estimator.answers.joint import axes_of
-from countless.estimator.answers.values import Values
+from countless.estimator.rows.cell_draws import CellDraws
+from countless.query.grids.survey import CellParts
+from countless.query.row_check import RowCheck
 from countless.region import Box, Region
 
 EVERY_ROW = Region((Box(),))
+WIDER = "ask for a wider condition, or fit the model with a higher max_distinct, so that it knows more values"
+ROUNDS = 6  # in which rows are drawn for those that failed the condition
+MOST_FOR_ONE = 8  # rows that are drawn in a round for each that is missing
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(Frame):
-    """Rows that were drawn, in any order, with the table's types.
+    """Rows that were drawn, in any order, with the table's types. Each satisfies the condition.
 
-    They are worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some
-    stand for the same part of the model. ``enumerated`` says that they were drawn from all rows of the condition.
-    ``log_probs`` are the natural logarithms of the rows' probabilities, of a grid's column that of the cell. ``cut``
-    names for each row the columns whose text is longer than the model sees: only how it begins is told.
+    There may be fewer than the ``requested`` ones, if most rows that the model writes fail the condition. They are
+    worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some stand for the
+    same part of the model. ``enumerated`` says that they were drawn from all rows of the condition. ``log_probs`` are
+    the natural logarithms of the rows' probabilities, of a grid's column that of the cell. ``cut`` names for each row
+    the columns whose text is longer than the model sees: only how it begins is told.
     """
 
+    requested: int
     effective_size: float
     enumerated: bool
     log_probs: FloatArray
@@ -42,8 +49,21 @@ class Sample(Frame):
 
 
 @dataclass(frozen=True, eq=False)
+class SampleSource:
+    """What rows are drawn of: a region, the densities of its boxes if it has several, and how a row is checked.
+
+    ``cells`` has for each box what it allows of the cells of grids, by column.
+    """
+
+    region: Region
+    masses: Sequence[float] = ()
+    cells: Sequence[Mapping[int, CellParts]] = ()
+    check: RowCheck | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class _Rows:
-    """Some rows: codes by column, texts by text column."""
+    """Some rows of a box: codes by column, texts by text column."""
 
     codes: list[IntArray]
     texts: list[list[Drawn]]
@@ -52,37 +72,81 @@ class _Rows:
     exact: bool
 
 
-def samples(
-    schema: Schema, runtimes: Runtimes, region: Region, count: int, seed: int, masses: Sequence[float] = ()
-) -> Sample:
-    """``count`` rows of ``region``, at least one. If it has several boxes, ``masses`` are their densities."""
-    if not region.boxes:
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Rows with values, by column, that satisfy the condition, out of more that were drawn."""
+
+    columns: list[list[str | None]]
+    cut: list[tuple[str, ...]]
+    log_probs: FloatArray
+    effective: float
+    exact: bool
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+
+def samples(schema: Schema, runtimes: Runtimes, drawing: SampleSource, count: int, seed: int) -> Sample:
+    """``count`` rows, at least one; fewer if the rows that are drawn fail the condition again and again."""
+    if not drawing.region.boxes:
         raise NoRowsError("no row matches: there is nothing to draw")
     rng = np.random.default_rng(seed)
-    shares = rng.multinomial(count, _chances(region, masses))
-    parts = [
-        _rows(schema, runtimes, box, int(share), rng) for box, share in zip(region.boxes, shares, strict=True) if share
-    ]
-    order = rng.permutation(count)
-    values: list[list[str | None]] = []
-    for place, column in enumerate(schema.coded):
-        codes = np.concatenate([part.codes[place] for part in parts])[order]
-        values.append(Values(column).drawn(codes, rng))
-    cut: list[list[str]] = [[] for _ in range(count)]
-    for place, text in enumerate(schema.texts):
-        drawn = [value for part in parts for value in part.texts[place]]
-        values.append([drawn[row].text for row in order])
-        for row, source in enumerate(order):
-            if drawn[source].cut:
-                cut[row].append(text.name)
+    found: list[_Kept] = []
+    missing, size, drawn = count, count, 0
+    for _ in range(ROUNDS):
+        part = _drawn(schema, runtimes, drawing, size, missing, rng)
+        found.append(part)
+        missing, drawn = missing - len(part), drawn + size
+        if not missing:
+            break
+        size = min(MOST_FOR_ONE, drawn // max(1, count - missing) + 1) * missing
+    if missing == count:
+        raise NoRowsError(f"{drawn:,} rows were drawn, and none satisfies the condition: {WIDER}")
     return Sample(
         schema.names,
         tuple(column.type for column in schema.columns),
-        tuple(values),
-        sum(part.effective for part in parts),
+        tuple([value for part in found for value in part.columns[place]] for place in range(len(schema.columns))),
+        count,
+        sum(part.effective for part in found),
+        all(part.exact for part in found),
+        np.concatenate([part.log_probs for part in found]),
+        tuple(cut for part in found for cut in part.cut),
+    )
+
+
+def _drawn(
+    schema: Schema, runtimes: Runtimes, drawing: SampleSource, size: int, most: int, rng: np.random.Generator
+) -> _Kept:
+    """Draw ``size`` rows and keep those that satisfy the condition, ``most`` of them."""
+    shares = rng.multinomial(size, _chances(drawing.region, drawing.masses))
+    boxes = np.flatnonzero(shares).tolist()
+    parts = [_rows(schema, runtimes, drawing.region.boxes[box], int(shares[box]), rng) for box in boxes]
+    owner = np.repeat(boxes, shares[boxes])
+    order = rng.permutation(size)
+    owner = owner[order]
+    codes = [np.concatenate([part.codes[place] for part in parts])[order] for place in range(len(schema.coded))]
+    texts = []
+    for place in range(len(schema.texts)):
+        values = [value for part in parts for value in part.texts[place]]
+        texts.append([values[row] for row in order])
+    cells = CellDraws(schema, drawing.cells, codes, owner)
+    columns = [cells.values(index, rng) for index in range(len(schema.coded))]
+    columns += [[value.text for value in own] for own in texts]
+    allowed = np.ones(size, dtype=np.bool_)
+    if drawing.check is not None:
+        cut = {
+            schema.index_of_text(place): np.array([value.cut for value in own], dtype=np.bool_)
+            for place, own in enumerate(texts)
+        }
+        allowed = cells.settle(drawing.check, columns, cut, rng)
+    kept = np.flatnonzero(allowed)[:most].tolist()
+    log_probs = np.concatenate([part.log_probs for part in parts])[order]
+    return _Kept(
+        [[column[row] for row in kept] for column in columns],
+        [tuple(text.name for text, own in zip(schema.texts, texts, strict=True) if own[row].cut) for row in kept],
+        log_probs[kept],
+        sum(part.effective for part in parts) * len(kept) / size,
         all(part.exact for part in parts),
-        np.concatenate([part.log_probs for part in parts])[order],
-        tuple(map(tuple, cut)),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
+from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import AnsweredQuery, Tell, signed_error
 from countless.query.conjuncts import Conjunct, together
 
@@ -90,7 +91,9 @@ class _Ledger:
     def look_up(self, clauses: Iterable[str]) -> None:
         new = [clause for clause in dict.fromkeys(clauses) if clause not in self.known]
         counts = self._source.counts(new, SCANNED)
-        for clause, count, answer in zip(new, counts, self._estimator.estimate_many(new, summary=False), strict=True):
+        for clause, count, answer in zip(
+            new, counts, self._estimator.estimate_many(new, method=MODEL_METHOD, summary=False), strict=True
+        ):
             self.known[clause] = (count, answer.rows)
 
 

@@ -11,6 +11,7 @@ from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
+from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
@@ -155,7 +156,7 @@ def _answers(
     for first in range(0, len(asked), CHUNK):
         tell("answering", first, len(asked))
         clauses = [question.where for question in asked[first : first + CHUNK]]
-        estimates += estimator.estimate_many(clauses, particles=particles)
+        estimates += estimator.estimate_many(clauses, method=MODEL_METHOD, particles=particles)
     tell("answering", len(asked), len(asked))
     own = settle(estimator, asked, estimates, effort, particles, tell)
     return tuple(

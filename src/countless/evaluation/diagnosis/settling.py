@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
+from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import DiagnosedQuery, Settled, Tell
 
 FIRST, STEP, MOST = 1_024, 4, 16_384  # particles: the first walks, the factor between walks, the last
@@ -66,7 +67,10 @@ def settle(
             tell(f"walking with {level:,} particles", first, len(open_ones))
             chunk = open_ones[first : first + CHUNK]
             clauses = [questions[index].where for index in chunk]
-            walks = [estimator.estimate_many(clauses, particles=level * orders, seed=seed) for seed in SEEDS]
+            walks = [
+                estimator.estimate_many(clauses, method=MODEL_METHOD, particles=level * orders, seed=seed)
+                for seed in SEEDS
+            ]
             for index, one, other in zip(chunk, *walks, strict=True):
                 found[index] = _settled(one, other, level, before[index], effort)
                 if found[index].how == "moving":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,11 +14,15 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column
+from countless.data.columns.types import TEXT
 from countless.errors import ModelFileError
 from countless.query.domain_evaluation import Truth
 from countless.query.grids.cuts import Cut, Range, Ranges
-from countless.query.grids.scale import Key, scale_of
+from countless.query.grids.nearest import nearest_value
+from countless.query.grids.scale import Key, interpolate, scale_of, written
 
+MOST_PROBES = 16_384  # of a column: values between its knots
+LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
 BARELY = 1e-9  # of a cell: what an open range within it has at least, if the points at its ends claim all there is
 
 
@@ -25,6 +30,7 @@ class Line:
     """The knots of a column with a grid, in their order."""
 
     def __init__(self, column: Column, grid: Grid) -> None:
+        self.column = column
         self.grid = grid
         self.has_null = column.has_null
         self.scale = scale_of(column.type)
@@ -45,9 +51,49 @@ class Line:
         return all(low < high for low, high in pairwise(keys)) and all(alone)
 
     @cached_property
+    def probes(self) -> dict[Key, Key]:
+        """The knots and some values between them, in order: each speaks for the values around it.
+
+        They come by where what they speak for begins. There are the more, the fewer cells there are. They lie at
+        random, but always the same: values at equal distances might all be at the same time of the day.
+        """
+        if self.column.type == TEXT:
+            return {key: key for key in self.keys}
+        rng, gaps = np.random.default_rng(0), max(1, len(self.keys) - self.grid.cells)
+        each = min(max(MOST_PROBES // gaps, LEAST_PROBES), DENSEST_PROBES)
+        found: dict[Key, Key] = {}
+        for cell in range(self.grid.cells):
+            knots = self.grid.knots(cell)
+            own = set(self.keys[knots.start : knots.stop])
+            for low, high in pairwise(self.keys[knots.start : knots.stop]):
+                ways = ((np.arange(each) + rng.random(each)) / each).tolist()
+                own |= {self.nearest(interpolate(low, high, way), (low, 1), (high, 0)) for way in ways}
+            ordered = sorted(own - {None})
+            found[ordered[0]] = ordered[0]
+            for low, high in pairwise(ordered):
+                middle = interpolate(low, high, 0.5)
+                found[middle if low < middle else high] = high
+        return found
+
+    @cached_property
+    def probe_texts(self) -> list[str]:
+        """The probes as DuckDB prints them."""
+        texts = dict(zip(self.keys, self.column.values, strict=True))
+        return [texts[key] if key in texts else written(self.column.type, key) for key in self.probes.values()]
+
+    def nearest(self, key: Key, low: Cut, high: Cut) -> Key | None:
+        """The value such as the column has that is nearest to ``key`` between two cuts, if there is one."""
+        return nearest_value(self.column.type, self.grid.granularity, key, low, high)
+
+    @cached_property
     def knot_places(self) -> dict[Cut, tuple[int, float]]:
         """The cut before every knot, and its place."""
         return {(key, 0): self.place((key, 0)) for key in self.keys}
+
+    @cached_property
+    def probe_places(self) -> dict[Cut, tuple[int, float]]:
+        """The cut before what every probe speaks for, and its place."""
+        return {(key, 0): self.place((key, 0)) for key in self.probes}
 
     def place(self, cut: Cut) -> tuple[int, float]:
         """The cell that ``cut`` is in, and the share of the cell's rows before it.
@@ -84,6 +130,21 @@ class Line:
         return knot + 1 < self.grid.knots(self.grid.cell_of(knot)).stop
 
 
+@dataclass(frozen=True)
+class Piece:
+    """A part of a cell between two cuts: how much of the cell it is, and its way through the knots, from 0 to 1.
+
+    What is known of it was told at ``told``, which is in it, or near.
+    """
+
+    mass: float
+    low: Cut
+    high: Cut
+    start: float
+    end: float
+    told: Key
+
+
 class Atoms:
     """A line cut into atoms: what a clause says of a value depends only on the atom that the value is in.
 
@@ -91,9 +152,11 @@ class Atoms:
     have no place.
     """
 
-    def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool) -> None:
+    def __init__(self, line: Line, cuts: Iterable[Cut], with_knots: bool, probing: bool = False) -> None:
+        """With its knots, a line is cut at these too; if ``probing``, at the probes, which include them."""
         self.line = line
-        places = dict(line.knot_places) if with_knots else {}
+        self._points = list(line.probes) if with_knots and probing else line.keys
+        places = dict(line.probe_places if probing else line.knot_places) if with_knots else {}
         places |= {cut: line.place(cut) for cut in cuts if cut not in places}
         self.cuts = sorted(places)
         cells = np.array([places[cut][0] for cut in self.cuts], dtype=np.int64)
@@ -123,10 +186,13 @@ class Atoms:
         return Truth(self._with_null(true, ranges.of_null is True), self._with_null(false, ranges.of_null is False))
 
     def by_knots(self, truth: Truth) -> Truth:
-        """The same for a predicate whose truth is known at the knots: each speaks for the values up to the next."""
+        """The same for a predicate that is known at the knots, each of which speaks for the values up to the next.
+
+        If the line was cut at its probes, it is known at these.
+        """
         keys = [key for key, _ in self.cuts]
-        owners = np.array([0, *(max(0, bisect_right(self.line.keys, key) - 1) for key in keys)])
-        known = len(self.line.keys)
+        owners = np.array([0, *(max(0, bisect_right(self._points, key) - 1) for key in keys)])
+        known = len(self._points)
         return Truth(
             self._with_null(truth.true[owners], bool(truth.true[known:].any())),
             self._with_null(truth.false[owners], bool(truth.false[known:].any())),
@@ -139,10 +205,33 @@ class Atoms:
 
     def weights(self, chosen: BoolArray) -> FloatArray:
         """For every code of the column, NULL included, how much of it the chosen atoms make up."""
-        atoms = np.zeros(len(self._alive))
-        atoms[self._alive] = chosen[: np.count_nonzero(self._alive)]
-        cells = np.bincount(self._cell, self._mass * atoms[self._atom]) / self._whole
+        cells = np.bincount(self._cell, self._mass * self.kept(chosen)[self._atom]) / self._whole
         return np.append(cells, float(chosen[-1])) if self.line.has_null else cells
+
+    def kept(self, chosen: BoolArray) -> BoolArray:
+        """Of all atoms, those that hold no value included, which are chosen."""
+        kept = np.zeros(len(self._alive), dtype=bool)
+        kept[self._alive] = chosen[: np.count_nonzero(self._alive)]
+        return kept
+
+    def pieces(self, kept: BoolArray, cell: int) -> list[Piece]:
+        """What the atoms that are :meth:`kept` have of a cell."""
+        first, end = np.searchsorted(self._cell, (cell, cell + 1)).tolist()
+        line, knots, found = self.line, self.line.grid.knots(cell), []
+        least, most = (line.keys[knots.start], 0), (line.keys[knots.stop - 1], 1)
+        for segment in range(first, end):
+            atom = int(self._atom[segment])
+            if not kept[atom] or not self._mass[segment] > 0:
+                continue
+            low = max(self.cuts[atom - 1], least) if atom else least
+            high = min(self.cuts[atom], most) if atom < len(self.cuts) else most
+            if low < high:
+                shares = line.below(low[0])[1], line.below(high[0])[1]
+                told = low[0]
+                if self._points is not line.keys:
+                    told = line.probes[self._points[bisect_right(self._points, told) - 1]]
+                found.append(Piece(float(self._mass[segment]), low, high, *shares, told))
+        return found
 
     def share(self, chosen: BoolArray) -> float:
         """The share of the column's distinct values that the chosen atoms make up."""

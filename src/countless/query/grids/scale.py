@@ -25,6 +25,8 @@ CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself when it is rounded to one
 PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
 CENTURIES = 400, 146_097  # the calendar repeats after so many years, which are so many days
+FINE = 2**50  # parts of a way that are told apart
+FAR = 2**20  # between numbers as far apart as that, a whole one is as good as a fraction
 COMPARED_BYTES = 8  # of two strings, after what they have in common, as much as a float can tell apart
 
 
@@ -125,6 +127,19 @@ def _days(year: int, month: int, day: int) -> int:
     return datetime.date(year - cycles * CENTURIES[0], month, day).toordinal() + cycles * CENTURIES[1]
 
 
+def interpolate(low: Key, high: Key, way: float) -> Key:
+    """The number so far on the way from one key to another; two floats give a float.
+
+    >>> interpolate(10, 20, 0.25), interpolate(0.5, 1.5, 0.25)
+    (Fraction(25, 2), 0.75)
+    """
+    if isinstance(low, float) and isinstance(high, float):
+        return low + way * (high - low)
+    if isinstance(low, int) and isinstance(high, int) and high - low > FAR:
+        return low + (high - low) * int(way * FINE) // FINE  # whole numbers are much faster than fractions
+    return low + Fraction(way) * (high - low)
+
+
 def month_of(key: Key) -> int:
     """The calendar month of an instant, counted from January of the year 0."""
     year, month, _ = _date(math.floor(Fraction(key) / DAY))
@@ -193,6 +208,8 @@ def _clock(text: str) -> int:
 
 
 def _numbers_between(key: Key, low: Key, high: Key) -> float:
+    if isinstance(key, int) and isinstance(low, int) and isinstance(high, int):
+        return (key - low) / (high - low)
     return float((Fraction(key) - Fraction(low)) / (Fraction(high) - Fraction(low)))  # floats might overflow
 
 

@@ -6,7 +6,7 @@ one column are surveyed first; their constants cut its line into atoms, and sets
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ from countless.data.columns.types import TEXT
 from countless.query.domain_evaluation import DomainTables, Truth
 from countless.query.domain_search import is_null_test, read_literal
 from countless.query.grids.cuts import NULL, Ranges, prefix_range, ranges_of
-from countless.query.grids.line import Atoms, Line
+from countless.query.grids.line import Atoms, Line, Piece
 from countless.query.grids.scale import Key
 from countless.query.sql import written
 
@@ -75,11 +75,25 @@ class Judgement:
     unseen: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class CellParts:
+    """What a condition allows of the cells of a grid: the atoms that are kept."""
+
+    atoms: Atoms
+    kept: BoolArray
+
+    def pieces(self, cell: int) -> list[Piece]:
+        """The parts of a cell in which it may be true."""
+        return self.atoms.pieces(self.kept, cell)
+
+
 class Survey:
     """The atoms of one clause's columns with grids."""
 
-    def __init__(self, lines: Lines, leaves: Iterable[tuple[int, exp.Expr]]) -> None:
+    def __init__(self, lines: Lines, leaves: Iterable[tuple[int, exp.Expr]], probing: bool = False) -> None:
+        """If ``probing``, what the knots have to tell is told by the more numerous probes."""
         self._lines = lines
+        self._probing = probing
         self._ranges: dict[int, Ranges | None] = {}  # by the id of the predicate
         surveyed: dict[int, list[Ranges | None]] = {}
         for index, predicate in leaves:
@@ -92,7 +106,7 @@ class Survey:
             line = lines.line(index)
             assert line is not None
             cuts = {cut for ranges in found if ranges is not None for cut in ranges.cuts()}
-            self._atoms[index] = Atoms(line, cuts, with_knots=None in found)
+            self._atoms[index] = Atoms(line, cuts, None in found, probing)
 
     def judge(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> Judgement:
         """The predicate on the atoms; ``at_knots`` is its truth at the knots, needed if it :meth:`is_of_knots`."""
@@ -108,6 +122,16 @@ class Survey:
     def is_of_knots(self, predicate: exp.Expr) -> bool:
         """Whether the predicate can only be told at the knots."""
         return not is_null_test(predicate) and self._ranges[id(predicate)] is None
+
+    def probes(self, index: int) -> Collection[str] | None:
+        """The values at which a predicate of knots is to be told instead of them, if so."""
+        line = self._lines.line(index)
+        return line.probe_texts if line is not None and self._probing else None
+
+    def parts(self, index: int, chosen: BoolArray) -> CellParts:
+        """What a set of atoms has of each cell."""
+        atoms = self._atoms[index]
+        return CellParts(atoms, atoms.kept(chosen))
 
     def share(self, index: int, chosen: BoolArray) -> float:
         """The share of the column's values that a set of atoms makes up."""

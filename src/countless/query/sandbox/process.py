@@ -82,10 +82,10 @@ class Sandbox:
         """End the process."""
         self._end()
 
-    def ask(self, sql: str, written: str | None = None) -> list[Sequence[Any]]:
+    def ask(self, sql: str, written: str | None = None, parameters: Any = None) -> list[Sequence[Any]]:
         """The rows of a statement that a user wrote, or in which ``written`` is what a user wrote."""
         check_functions(sql if written is None else written)
-        return self.run(sql)
+        return self.run(sql, parameters)
 
     def run(self, sql: str, parameters: Any = None) -> list[Sequence[Any]]:
         """The rows of a statement. DuckDB's errors are raised as they are, apart from those about its limits."""

@@ -36,12 +36,14 @@ class GroupTable:
     """The groups by columns: one for each of the statement's GROUP BY, and one for each of its aggregates.
 
     Values are as DuckDB prints them.
-    ``bars`` has the low and the high ends of aggregates' error bars; it is empty if none are wanted.
+    ``bars`` has the low and the high ends of aggregates' error bars; it is empty if none are wanted. ``types`` are
+    those of the groups.
     """
 
     groups: Sequence[Sequence[str | None]]
     aggregates: Sequence[Sequence[str | None]]
     size: int
+    types: Sequence[str]
     bars: Sequence[tuple[Sequence[str | None], Sequence[str | None]]] = ()
 
 
@@ -70,7 +72,7 @@ class Outer:
                 outer.append("expressions", exp.column(aggregate_name(place, bound)))
         outer.append("expressions", exp.column(PLACE))
         with _explaining(selection), borrowed() as sandbox:
-            self._create(sandbox, selection, header.types, table)
+            self._create(sandbox, header.types, table)
             types = [str(row[1]) for row in sandbox.ask(f"DESCRIBE {written(outer)}")]
             rows = sandbox.ask(written(_without_zones(outer, types)))
             sandbox.run(f"DROP TABLE {GROUPED}")
@@ -82,10 +84,10 @@ class Outer:
             tuple(names[at] for at in order), tuple(types[at] for at in order), tuple(columns[at] for at in order)
         )
 
-    def _create(self, sandbox: Sandbox, selection: Selection, types: Sequence[str], table: GroupTable) -> None:
+    def _create(self, sandbox: Sandbox, types: Sequence[str], table: GroupTable) -> None:
         columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
-        for place, (index, texts) in enumerate(zip(selection.groups, table.groups, strict=True)):
-            columns.append((group_name(place), self.schema.coded[index].type, texts))
+        for place, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
+            columns.append((group_name(place), kind, texts))
         for place, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
             columns.append((aggregate_name(place), kind, values))
         for place, ends in enumerate(table.bars):
@@ -101,7 +103,7 @@ class Outer:
     def _declare(self, sandbox: Sandbox) -> None:
         """Let the sandbox have the table as it was, without rows."""
         if not sandbox.has(TABLE, self._number):
-            columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.coded)
+            columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
             made = ", ".join((f"{PLACE} BIGINT", *columns))
             sandbox.table(TABLE, self._number, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({made})")
 

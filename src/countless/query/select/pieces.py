@@ -42,7 +42,13 @@ class Pieces:
 
     def selected(self, columns: Iterable[exp.Expr] = ()) -> str:
         """What stands after SELECT, without a last comma that DuckDB allows; fields of structs in it are quoted."""
-        tokens = self._parts[TokenType.SELECT]
+        return self._quoted(self._parts[TokenType.SELECT], columns)
+
+    def grouped(self, columns: Iterable[exp.Expr] = ()) -> str:
+        """What stands after GROUP BY, in the same way."""
+        return self._quoted(self._parts[TokenType.GROUP_BY], columns)
+
+    def _quoted(self, tokens: list[Token], columns: Iterable[exp.Expr]) -> str:
         if tokens[-1].token_type is TokenType.COMMA:
             tokens = tokens[:-1]
         text = self._sql[tokens[0].start : tokens[-1].end + 1]

@@ -58,11 +58,19 @@ REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
 
 
 @dataclass(frozen=True)
+class RowExpression:
+    """An expression of one row, which evidence rows are asked for: as SQL, and the places of the columns in it."""
+
+    sql: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """A function of the rows of a group: ``kind`` is DuckDB's name of it, ``share`` a quantile's, as it was written."""
 
     kind: str
-    column: int | None = None  # None is count(*)
+    column: int | RowExpression | None = None  # None is count(*)
     share: str = ""
 
     def sql(self, schema: Schema) -> str:
@@ -75,23 +83,25 @@ class Aggregate:
         if self.column is None:
             return "count(*)"
         share = f", {self.share}" if self.share and self.kind != "median" else ""
-        return f"{self.kind}({quote_identifier(schema.coded[self.column].name)}{share})"
+        column = self.column
+        measured = column.sql if isinstance(column, RowExpression) else quote_identifier(schema.names[column])
+        return f"{self.kind}({measured}{share})"
 
 
 @dataclass(frozen=True)
 class Selection:
     """A statement that was understood.
 
-    ``groups`` are the places of the grouped columns in the schema. ``where`` is the condition, if there is one, with
-    blanks in place of what stands before it. ``outer`` is SQL over the table of groups, whose columns have the names
-    that :func:`group_name` and :func:`aggregate_name` give. ``plain`` has for each column of the result the aggregate
-    that it is, if it is nothing more. ``selected`` and ``source`` are what stands before and after FROM in a statement
-    that is like this one as far as DuckDB's names of columns are concerned.
+    ``groups`` are the places of the grouped columns in the schema; if one is an expression, all are. ``where`` is the
+    condition, if there is one, with blanks in place of what stands before it. ``outer`` is SQL over the table of
+    groups, whose columns have the names that :func:`group_name` and :func:`aggregate_name` give. ``plain`` has for each
+    column of the result the aggregate that it is, if it is nothing more. ``selected`` and ``source`` are what stands
+    before and after FROM in a statement that is like this one as far as DuckDB's names of columns are concerned.
     """
 
     sql: str
     where: str | None
-    groups: tuple[int, ...]
+    groups: tuple[int, ...] | tuple[RowExpression, ...]
     aggregates: tuple[Aggregate, ...]
     plain: tuple[int | None, ...]
     outer: exp.Select
@@ -113,8 +123,10 @@ def aggregate_name(place: int, bound: str = "") -> str:
     return f"__a{place}{bound}"
 
 
-def read_select(sql: str, schema: Schema) -> Selection:
+def read_select(sql: str, schema: Schema, evidence: bool = False) -> Selection:
     """Take the statement ``sql`` about the table of ``schema`` apart.
+
+    With ``evidence`` rows it may group by expressions, and have aggregates of them.
 
     >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False), Column("city", "VARCHAR", ("Oslo",), True)))
     >>> found = read_select("SELECT city, round(avg(n), 1) FROM t WHERE n > 3 GROUP BY city ORDER BY 2", schema)
@@ -126,7 +138,7 @@ def read_select(sql: str, schema: Schema) -> Selection:
     if not isinstance(sql, str) or not sql.strip():
         raise QuerySyntaxError("a query is SQL text: SELECT city, count(*) FROM t WHERE age > 35 GROUP BY city")
     try:
-        selection = _Reading(sql, schema).selection()
+        selection = _Reading(sql, schema, evidence).selection()
     except RecursionError:
         raise QueryTooLargeError("the statement is nested too deeply: use IN for long lists of values", sql) from None
     check_functions(sql)
@@ -147,22 +159,28 @@ def pointing(selection: Selection) -> Iterator[None]:
 class _Reading:
     """One statement that is read."""
 
-    def __init__(self, sql: str, schema: Schema) -> None:
+    def __init__(self, sql: str, schema: Schema, evidence: bool) -> None:
         self.sql = sql
         self.schema = schema
+        self.evidence = evidence
         self.statement = self._checked(read_statement(sql))
         merge_struct_fields(self.statement, schema)
         self.selected: list[exp.Expr] = self.statement.expressions
         self.aliases = {item.alias.casefold(): item.this for item in self.selected if isinstance(item, exp.Alias)}
         self.aggregates: dict[Aggregate, int] = {}
         self.groups: list[int] = []
+        self.expressions: list[RowExpression] = []  # that are grouped by, if not all groups are columns
 
     def selection(self) -> Selection:
         """All that the statement asks."""
         self._check_size()
-        self.groups = list(dict.fromkeys(self._group(node) for node in self._grouped()))
-        if len(self.groups) > MOST_GROUPS:
-            raise self._error(f"GROUP BY {len(self.groups)} columns: at most {MOST_GROUPS} can be answered")
+        grouped = list(dict.fromkeys(self._group(node) for node in self._grouped()))
+        if len(grouped) > MOST_GROUPS:
+            raise self._error(f"GROUP BY {len(grouped)} columns: at most {MOST_GROUPS} can be answered")
+        self.groups = [group for group in grouped if not isinstance(group, RowExpression)]
+        if len(self.groups) < len(grouped):
+            self.groups = []
+            self.expressions = [self._of_column(group) if isinstance(group, int) else group for group in grouped]
         outer = exp.Select(expressions=[self._rewritten(item) for item in self.selected])
         outer.set("from_", exp.From(this=exp.to_table(GROUPED)))
         parts = self.statement.args
@@ -174,18 +192,18 @@ class _Reading:
         for part in ("limit", "offset"):
             if parts.get(part):
                 outer.set(part, self._rewritten(parts[part]))
-        if not self.aggregates and not self.groups:
+        if not self.aggregates and not self.groups and not self.expressions:
             raise self._error(f"the statement has no aggregate: select {KNOWN} of columns, or use GROUP BY")
         pieces = Pieces(self.sql)
         return Selection(
             self.sql,
             pieces.where if parts.get("where") else None,
-            tuple(self.groups),
+            tuple(self.expressions) if self.expressions else tuple(self.groups),
             tuple(self.aggregates),
             tuple(map(self._plain, self.selected)),
             outer,
             pieces.selected(self.selected),
-            self._source(),
+            self._source(pieces),
         )
 
     def _checked(self, statement: exp.Expr) -> exp.Select:
@@ -219,8 +237,8 @@ class _Reading:
         for node in group.expressions:
             yield from node.expressions if isinstance(node, exp.Tuple) else (node,)
 
-    def _group(self, node: exp.Expr) -> int:
-        """The column that the statement groups by: by its name, by that of a selected one, or by its place."""
+    def _group(self, node: exp.Expr) -> int | RowExpression:
+        """What the statement groups by: by its name, by that of a selected one, or by its place."""
         found = node.unnest()
         if isinstance(found, exp.Literal) and found.is_int:
             if not 1 <= int(found.name) <= len(self.selected):
@@ -231,7 +249,7 @@ class _Reading:
         if isinstance(found, exp.GroupingSets | exp.Rollup | exp.Cube):
             raise self._error("GROUP BY takes columns: ROLLUP, CUBE and GROUPING SETS are several questions", node)
         if not isinstance(found, exp.Column) or isinstance(found.this, exp.Star):
-            raise self._error("GROUP BY takes columns, not expressions: group by the column itself", found)
+            return self._expression(found, "GROUP BY takes columns, not expressions: group by the column itself", found)
         index = resolve(self.schema, found, self.sql)
         column = self._coded(index, found, "can be filtered, but not grouped")
         if column.grid is not None:
@@ -242,6 +260,40 @@ class _Reading:
             )
         return index
 
+    def _expression(self, node: exp.Expr | None, refusal: str, spot: exp.Expr) -> RowExpression:
+        """An expression of one row, if there are evidence rows to ask for it; else the ``refusal``."""
+        if node is None or not node.find(exp.Column) or node.find(exp.Star):
+            raise self._error(refusal, spot)
+        if not self.evidence:
+            raise self._error(f"{refusal}; a model that was fitted with evidence rows answers it", spot)
+        for item in node.walk():
+            for kind, reason in REFUSED:
+                if isinstance(item, kind):
+                    raise self._error(reason, item)
+            if self._is_aggregate(item):
+                raise self._error("an aggregate has no value for a single row: compute with it outside instead", item)
+        columns = {resolve(self.schema, column, self.sql) for column in node.find_all(exp.Column)}
+        return RowExpression(self._canonical(node), tuple(sorted(columns)))
+
+    def _of_column(self, index: int) -> RowExpression:
+        return RowExpression(quote_identifier(self.schema.names[index]), (index,))
+
+    def _canonical(self, node: exp.Expr) -> str:
+        """SQL that is the same for the same expression, however its columns are written."""
+
+        def named(item: exp.Expr) -> exp.Expr:
+            index = self.schema.find(item.name) if isinstance(item, exp.Column) else None
+            return item if index is None else exp.column(self.schema.names[index], quoted=True)
+
+        return written(node.transform(named))
+
+    def _grouped_expression(self, node: exp.Expr) -> int | None:
+        """Which of the expressions that are grouped by ``node`` is."""
+        if not self.expressions or not isinstance(node, exp.Condition) or not node.find(exp.Column):
+            return None
+        sql = self._canonical(node)
+        return next((place for place, group in enumerate(self.expressions) if group.sql == sql), None)
+
     def _rewritten(self, node: exp.Expr, alias_first: bool = False) -> exp.Expr:
         """The same about the table of groups."""
 
@@ -249,6 +301,9 @@ class _Reading:
             for kind, reason in REFUSED:
                 if isinstance(item, kind):
                     raise self._error(reason, item)
+            place = None if alias_first and self._is_alias(item) else self._grouped_expression(item)
+            if place is not None:
+                return exp.column(group_name(place))
             if self._is_aggregate(item):
                 return exp.column(aggregate_name(self._number(self._aggregate(item))))
             if isinstance(item, exp.Column):
@@ -294,13 +349,17 @@ class _Reading:
             return Aggregate(COUNT)
         if isinstance(measured, exp.Distinct):
             raise self._error(f"{kind}(DISTINCT ...) cannot be answered: GROUP BY the column tells its values", node)
+        share = self._share(kind, node) if kind in QUANTILES else ""
         if not isinstance(measured, exp.Column) or isinstance(measured.this, exp.Star):
-            raise self._error(f"{kind} takes a column, not an expression: compute with the aggregate instead", node)
+            refusal = f"{kind} takes a column, not an expression: compute with the aggregate instead"
+            return Aggregate(kind, self._expression(measured, refusal, node), share)
         index = resolve(self.schema, measured, self.sql)
+        if kind == COUNT and self.evidence and self.schema.columns[index].is_text:
+            return Aggregate(COUNT, self._of_column(index))
         instead = f"WHERE {quote_identifier(self.schema.names[index])} IS NOT NULL"
         column = self._coded(index, measured, f"has no {kind}: select count(*) with {instead}")
         self._check_type(kind, column, measured)
-        return Aggregate(kind, index, self._share(kind, node) if kind in QUANTILES else "")
+        return Aggregate(kind, index, share)
 
     def _coded(self, index: int, node: exp.Expr, otherwise: str) -> Column:
         """The column at ``index``, unless it is text."""
@@ -338,10 +397,12 @@ class _Reading:
             if isinstance(place, exp.Literal) and place.is_int and not 1 <= int(place.name) <= len(self.selected):
                 raise self._error(f"ORDER BY {place.name}: the statement selects {len(self.selected)}")
 
-    def _source(self) -> str:
+    def _source(self, pieces: Pieces) -> str:
         source = self.statement.args.get("from_")
         name = (source.this.alias_or_name if source is not None else "") or TABLE
         grouped = ", ".join(quote_identifier(self.schema.coded[index].name) for index in self.groups)
+        if self.expressions:
+            grouped = pieces.grouped((self.statement.args["group"],))  # DuckDB finds them in what is selected
         by = f" GROUP BY {grouped}" if grouped else ""
         return f"{TABLE} AS {quote_identifier(name)}{by}"
 

@@ -11,6 +11,7 @@ BENCHMARKS = {
     "text": "Every way to count strings that match a pattern: latency and accuracy.",
     "ablation": "Which ways to train make better models in equal time.",
     "workload": "What it is worth that a fit knows what will be asked.",
+    "rate": "How fast a fit trains, alone and beside busy processes.",
     "serve": "How many requests a service answers, how soon, and whether they are right.",
     "fuzz": "Random inputs of every kind: what breaks?",
     "growth": "How latency, training, memory and file size grow with the table and the question.",

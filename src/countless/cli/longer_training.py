@@ -1,0 +1,77 @@
+"""Hints to train a model longer, with the command that does."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from countless.data.sources.location import SEPARATOR, shown
+from countless.estimator.estimator import Estimator
+
+FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
+HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
+FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
+LONG_TEXT = 100  # characters: a shorter --max-length trains faster
+BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
+
+
+def named(source: str, table: str | None = None, query: str | None = None) -> str:
+    """The table that a fit has read, as one word that another command takes, without the password of a URL."""
+    chosen = table or query
+    return shown(f"{source}{SEPARATOR}{chosen}" if chosen else source)
+
+
+def longer_training(output: Path, table: str, workload: Any = None, budget: str = "5m") -> str:
+    """The command that trains a model longer."""
+    given = ["--workload", str(workload)] if isinstance(workload, str | Path) else []
+    return shlex.join(["countless", "train", str(output), table, "--budget", budget, *given])
+
+
+def hardly_trained(estimator: Estimator) -> bool:
+    """Whether the columns were trained too little, so that :data:`HARDLY` should be shown."""
+    return bool(estimator.schema.coded) and _more_needed(estimator.report) > 1
+
+
+def _more_needed(report: Mapping[str, Any]) -> float:
+    """How many times as long the columns should be trained.
+
+    >>> _more_needed({"epochs": 1.5}), _more_needed({"epochs": 0.1, "rows_seen": 1_500_000})
+    (2.0, 2.0)
+    """
+    epochs, rows = float(report.get("epochs", FEW_EPOCHS)), int(report.get("rows_seen", 0))
+    return min(FEW_EPOCHS / max(epochs, 1e-6), FEW_ROWS / rows if rows else math.inf)
+
+
+def short_training(estimator: Estimator, path: Path, table: str, workload: Any = None) -> list[str]:
+    """A warning for each network that was trained too little, with a command that mends it."""
+    report, schema = estimator.report, estimator.schema
+    seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)
+    hints, times_as_long = [], 1.0
+    if hardly_trained(estimator):
+        hints.append((HARDLY, ""))
+        times_as_long = _more_needed(report)
+    text = report.get("text")
+    if text is not None and text["epochs"] < 1 and text["rows_seen"] < FEW_STRINGS:
+        seen, longest = text["rows_seen"], max(column.length for column in schema.texts)
+        times_as_long = max(times_as_long, min(text["train_rows"], FEW_STRINGS) / max(seen, 1))
+        shorter = f", or fit it again with a --max-length below {longest}" if longest >= LONG_TEXT else ""
+        names = ", ".join(text["columns"])
+        hints.append(
+            (f"the text of {names} was trained on {seen:,} of {text['train_rows']:,} strings, too few", shorter)
+        )
+    more = budget_for(seconds * max(1.0, times_as_long - 1.0))
+    longer = f"train longer: {longer_training(path, table, workload, more)}"  # the same for both
+    return [f"{hint}; {longer}{shorter}" for hint, shorter in hints]
+
+
+def budget_for(seconds: float) -> str:
+    """A round --budget of at least so many seconds, with half as much again for reading and calibrating.
+
+    >>> budget_for(30.0), budget_for(700.0), budget_for(1e9)
+    ('1m', '20m', '24h')
+    """
+    enough = next((budget for budget in BUDGETS if budget >= 1.5 * seconds), BUDGETS[-1])
+    return f"{enough // 3600}h" if enough >= 3600 else f"{enough // 60}m"

@@ -1,0 +1,72 @@
+"""The granularity of a column's values: whole minutes, two decimals, multiples of 50.
+
+A grid knows only some of its values. What lies between is drawn, and must look like the table's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+Number = int | Fraction
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """Values are ``offset`` plus a multiple of ``step``. Times are counted in nanoseconds.
+
+    >>> prices = Granularity(Fraction(1), Fraction("0.99"))
+    >>> float(prices.nearest(Fraction("3.2"), (0, 0), (9, 0)))
+    2.99
+    """
+
+    step: Fraction
+    offset: Fraction = Fraction(0)
+
+    def nearest(self, key: Any, low: tuple[Any, int], high: tuple[Any, int]) -> Fraction | None:
+        """The value nearest to ``key`` between two cuts, each just before a key (0) or just after it (1), if any."""
+        step, offset = self._numbers
+        least, most, key = (_exact(number) - offset for number in (low[0], high[0], key))
+        first = least // step + 1 if low[1] else -(-least // step)
+        last = most // step if high[1] else -(-most // step) - 1
+        if first > last:
+            return None
+        return Fraction(offset + step * min(max((2 * key + step) // (2 * step), first), last))
+
+    def common(self, other: Granularity | None) -> Granularity | None:
+        """What the values of both keep to.
+
+        >>> Granularity(Fraction(10)).common(Granularity(Fraction(20), Fraction(5)))
+        Granularity(step=Fraction(5, 1), offset=Fraction(0, 1))
+        """
+        if other is None:
+            return None
+        numbers = [self.step, other.step, abs(self.offset - other.offset)]
+        parts = math.lcm(*(number.denominator for number in numbers))
+        step = Fraction(math.gcd(*(int(number * parts) for number in numbers)), parts)
+        return Granularity(step, self.offset % step)
+
+    def to_json(self) -> dict[str, str]:
+        """Plain data for the model file."""
+        return {"step": str(self.step), "offset": str(self.offset)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Granularity:
+        """The granularity that :meth:`to_json` wrote."""
+        return cls(Fraction(data["step"]), Fraction(data["offset"]))
+
+    @cached_property
+    def _numbers(self) -> tuple[Number, Number]:
+        return _whole(self.step), _whole(self.offset)
+
+
+def _whole(number: Fraction) -> Number:
+    """Whole numbers are much faster."""
+    return number.numerator if number.denominator == 1 else number
+
+
+def _exact(key: Any) -> Number:
+    return key if isinstance(key, int) else Fraction(key)

@@ -1,0 +1,115 @@
+"""Estimates from evidence rows and the model together: the default way to answer.
+
+The rows are counted first. Where they are many, the model could add little and is not asked; where they are few, or
+none, its answer is the prior that the hits correct.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from countless.engine.density import Density
+from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
+from countless.query.compile import Question
+
+FUSED = "fused"
+ROUNDING = 1e-9  # of logarithms
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """What hits in evidence rows and a model say of one question.
+
+    It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer.
+    """
+
+    question: Question
+    hits: SampleCount
+    calibration: Calibration
+    counted: bool = False
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Which errors the model makes depends on it."""
+        return shape_of(self.question)
+
+    @cached_property
+    def asks_model(self) -> bool:
+        """Whether the model can make the answer better."""
+        hits = self.hits
+        if self.counted or hits.are_all:
+            return not hits.are_all
+        if self.question.among is not None:  # then it tells at most how many rows there are
+            return hits.count == 0 and any(box.filters or box.texts for box in self.question.region.boxes)
+        return not is_enough(hits, self.shape, self.calibration)
+
+    def posterior(self, density: Density | None) -> Posterior:
+        """How many rows there may be; ``density`` is the model's, if it was asked."""
+        hits, total = self.hits, float(self.hits.total)
+        if density is None:
+            return posterior(hits, None, None, 0.0, total)
+        answer = density.value * total
+        errors = self.calibration.errors(answer, self.shape)
+        if self.question.among is not None:  # the model knows of other filters only
+            most = max(answer, 1.0) * math.exp(float(np.quantile(errors, 1.0 - self.calibration.tail)))
+            return posterior(hits, None, None, 0.0, most)
+        certain = self.question.certain
+        least, most = (density.least * total, density.most * total) if certain else (0.0, total)
+        return posterior(hits, answer, errors, least, most)
+
+    def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
+        """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""
+        hits, total = self.hits, self.hits.total
+        if density is not None and self.counted and is_certain(self.question, density):
+            told = estimate_of(self.question, density, self.calibration, total, method, ms, table_rows)
+            return replace(told, hits=hits.count, evidence_rows=hits.rows)
+        now = total if table_rows is None else table_rows
+        model = None if density is None else density.value * total
+        if hits.are_all:
+            rows = low = high = float(hits.count)
+        else:
+            found = self.posterior(density)
+            tail = self.calibration.tail
+            rows, low, high = (found.quantile(share) for share in (0.5, tail, 1.0 - tail))
+            if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
+                rows = float(hits.count and total)
+            elif hits.count == 0 and rows <= 1.0:
+                rows = min(rows, model or 0.0)
+            low = min(low * (1.0 - ROUNDING), rows) if low > 1.0 else float(hits.count)
+            high = max(high * (1.0 + ROUNDING), rows)
+        factor = now / total
+        return Estimate(
+            where=self.question.where,
+            rows=factor * rows,
+            selectivity=rows / total,
+            low=factor * low,
+            high=min(float(now), factor * high),
+            level=self.calibration.level,
+            method=method,
+            exact=hits.are_all and now == total,
+            ms=ms,
+            forward_rows=0 if density is None else sum(answer.forward_rows for answer in density.answers),
+            sampled=not hits.are_all,
+            hits=hits.count,
+            evidence_rows=hits.rows,
+            model_rows=model,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """A fusion, and the model's density if it was asked."""
+
+    fusion: Fusion
+    density: Density | None
+
+    def estimate(self, method: str, ms: float, table_rows: int | None) -> Estimate:
+        """The answer, with its error bar."""
+        return self.fusion.estimate(self.density, method, ms, table_rows)

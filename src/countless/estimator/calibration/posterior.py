@@ -1,0 +1,196 @@
+"""The posterior of a count: what the model says, and what the evidence rows say, as one distribution.
+
+Of ``rows`` random rows of a table of ``total``, ``hits`` satisfy a condition: that has a likelihood for every number of
+rows that may satisfy it in the table. The model's answer is the prior, as far as it is to be trusted: it is spread by
+the errors that the model made at questions with known answers. The posterior is a list of counts with weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from countless.arrays import FloatArray
+from countless.estimator.calibration.conformal import Calibration, Shape
+
+STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to so many
+LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overrule many hits
+DOUBT = 0.05  # of the prior: that the model's errors tell nothing about this question
+AROUND, REACH = 61, 6.0  # counts where the hits alone say, and how many standard deviations they reach
+LEAST_COUNT = 0.5  # rows: below, counts are alike
+# With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from so many times 1 / s**2
+# hits on, the model makes an answer better by less than a tenth.
+ENOUGH = 5.0
+MOST_USEFUL = 2_000  # hits, from which no model is asked: the sample errs by about 2%
+CAUTION = 0.2  # of what a level leaves out, this much is not left out: fresh questions vary
+TAILS = (0.001, 0.06)  # that an error bar may leave out on either side
+LEAST_QUERIES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class SampleCount:
+    """How many of the evidence rows satisfy a condition, and of how many rows of the table they are a sample."""
+
+    count: int
+    rows: int
+    total: int
+
+    @property
+    def are_all(self) -> bool:
+        """Whether the sample is the whole table, so that it tells the count."""
+        return self.rows >= self.total
+
+    @property
+    def others(self) -> SampleCount:
+        """The rows that do not satisfy the condition."""
+        return SampleCount(self.rows - self.count, self.rows, self.total)
+
+    @property
+    def share(self) -> float:
+        """Rows of the sample for each row of the table."""
+        return self.rows / self.total
+
+    def log_likelihood(self, counts: FloatArray) -> FloatArray:
+        """Of each number of rows in the table, the logarithm of the chance of these hits: hypergeometric."""
+        hits, misses = float(self.count), float(self.rows - self.count)
+        others = self.total - counts
+        possible = (counts >= hits) & (others >= misses)
+        here, there = np.maximum(counts, hits), np.maximum(others, misses)
+        found = log_choose(here, hits) + log_choose(there, misses)
+        chances: FloatArray = np.where(possible, found, -np.inf)
+        return chances
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Counts of rows that these hits allow."""
+        return float(self.count), float(self.total - self.rows + self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Counts of rows, rising, and the probability up to each."""
+
+    counts: FloatArray
+    below: FloatArray
+
+    def quantile(self, share: float) -> float:
+        """The count that so much of the probability is below."""
+        return float(np.exp(np.interp(share, self.below, np.log(self.counts))))
+
+    def probability(self, rows: float) -> float:
+        """How likely there are fewer rows than these."""
+        return float(np.interp(math.log(max(rows, LEAST_COUNT)), np.log(self.counts), self.below))
+
+
+def posterior(
+    hits: SampleCount, answer: float | None, errors: FloatArray | None, least: float, most: float
+) -> Posterior:
+    """What hits and the model's ``answer`` say together.
+
+    ``errors`` are logarithms of true counts to the model's answers, of questions like this. Without an answer, only the
+    hits say something. Exact counts tell that there are ``least`` to ``most`` rows.
+    """
+    if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
+        others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
+        return Posterior(hits.total - others.counts[::-1], 1.0 - others.below[::-1])
+    logs, weights = _around(hits)
+    if answer is None or errors is None:
+        weights = weights * np.exp((logs - logs[-1]) / 2)  # Jeffreys: no hits still allow for some rows
+    else:
+        middle = math.log(max(answer, 1.0))
+        prior = (middle + errors[:, None] + _width(errors) * STRATA).ravel()
+        logs = np.concatenate([prior, logs])
+        alone = DOUBT / math.log(max(hits.total, 3)) * weights
+        weights = np.concatenate([np.full(len(prior), (1.0 - DOUBT) / len(prior)), alone])
+    least, most = max(least, hits.bounds[0], LEAST_COUNT), max(min(most, hits.bounds[1]), LEAST_COUNT)
+    counts = np.exp(logs)
+    inside = (counts >= least) & (counts <= most)
+    if not inside.any():
+        counts, inside = np.array([least, max(least, most)]), np.array([True, True])
+        weights = np.ones(2)
+    return _weighted(hits, counts[inside], weights[inside])
+
+
+def is_enough(hits: SampleCount, shape: Shape, calibration: Calibration) -> bool:
+    """Whether the hits tell so much that the model could hardly make an answer better."""
+    if hits.count >= MOST_USEFUL:
+        return True
+    spread = calibration.spread((hits.count + 0.5) / hits.share, shape)
+    return hits.count * spread**2 >= ENOUGH
+
+
+def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
+    """The calibration with error bars of posteriors that hold its own queries, each judged by the others.
+
+    ``rows`` of the table's ``total`` are evidence.
+    """
+    left_out = []
+    for place, query in enumerate(calibration.queries):
+        hits = SampleCount(query.hits, rows, total)
+        if hits.are_all or is_enough(hits, query.shape, calibration):
+            found = posterior(hits, None, None, 0.0, total)
+        else:
+            errors = calibration.errors(query.estimate, query.shape, without=place)
+            found = posterior(hits, query.estimate, errors, 0.0, total)
+        truth = max(query.rows, 1)
+        left_out.append(min(found.probability(truth + 0.5), 1.0 - found.probability(truth - 0.5)))
+    if len(left_out) < LEAST_QUERIES:
+        return calibration
+    share = 1.0 - (calibration.level + (1.0 - calibration.level) * CAUTION)
+    return replace(calibration, tail=float(np.clip(np.quantile(left_out, share), *TAILS)))
+
+
+def _weighted(hits: SampleCount, counts: FloatArray, weights: FloatArray) -> Posterior:
+    chances = hits.log_likelihood(counts)
+    top = chances.max()
+    if np.isfinite(top):
+        weights = weights * np.exp(chances - top)
+    order = np.argsort(counts, kind="stable")
+    counts, weights = counts[order], weights[order]
+    below = np.cumsum(weights) - weights / 2
+    return Posterior(counts, below / weights.sum())
+
+
+def _around(hits: SampleCount) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of counts near what hits alone say, evenly, and how much of that line each stands for."""
+    many = hits.count + 0.5
+    deviation = math.sqrt(max(many * (1.0 - hits.share) * (1.0 - hits.count / hits.rows), 0.25))
+    high = math.log((many + REACH * deviation + 4.0 * (hits.count < 10)) / hits.share)
+    low = math.log(max(many - REACH * deviation, LEAST_COUNT * hits.share) / hits.share)
+    logs = np.linspace(max(low, math.log(LEAST_COUNT)), min(high, math.log(hits.total)), AROUND)
+    return logs, np.full(AROUND, (logs[-1] - logs[0]) / AROUND)
+
+
+def _width(errors: FloatArray) -> float:
+    """How far each error is smoothed: Silverman's rule, for a distribution with tails."""
+    low, high = np.quantile(errors, [0.25, 0.75])
+    spread = min(float(errors.std()), float(high - low) / 1.34)
+    return float(max(LEAST_WIDTH, 0.9 * spread * len(errors) ** -0.2))
+
+
+def log_choose(of: FloatArray, some: float) -> FloatArray:
+    """The logarithm of the number of ways to choose ``some`` of so many.
+
+    >>> np.exp(log_choose(np.array([4.0, 5.0, 100.0]), 2.0)).round(6).tolist()
+    [6.0, 10.0, 4950.0]
+    """
+    return log_factorial(of) - log_factorial(of - some) - math.lgamma(some + 1.0)
+
+
+def log_factorial(numbers: FloatArray) -> FloatArray:
+    """The logarithm of the factorial of numbers, whole or not, by Stirling's series from 8 on.
+
+    >>> np.exp(log_factorial(np.array([0.0, 3.0, 10.0]))).round(3).tolist()
+    [1.0, 6.0, 3628800.0]
+    """
+    shifted = numbers + 8.0
+    inverse = 1.0 / shifted
+    series = inverse * (1 / 12 - inverse**2 * (1 / 360 - inverse**2 / 1260))
+    whole = (shifted + 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + series
+    product = np.ones_like(numbers)
+    for step in range(1, 9):
+        product = product * (numbers + step)
+    found: FloatArray = whole - np.log(product)
+    return found

@@ -1,0 +1,149 @@
+"""What a clause says of the evidence rows: which of their values, or which rows, satisfy a predicate.
+
+A column of the sample has all its values at hand, also if the model has only a grid or characters. So a predicate on
+one column is judged value by value. One about several columns is judged row by row, in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+from sqlglot import exp
+
+from countless.arrays import BoolArray, IntArray
+from countless.data.columns.schema import Column
+from countless.data.columns.types import quote_identifier
+from countless.data.evidence import EvidenceRows
+from countless.errors import UnsupportedQueryError
+from countless.query.domain_evaluation import FALSE, TRUE, Codes, DomainTables, Truth, explain_error, values_of
+from countless.query.domain_search import Search
+from countless.query.sandbox.process import Sandbox, borrowed, owner
+from countless.query.select.statement import RowExpression
+from countless.query.sql import written
+
+ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
+SUBQUERIES = (exp.Subquery, exp.Select, exp.Exists, exp.Window, exp.AggFunc)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """A set of values as the model has it, and which values of the evidence rows are in it.
+
+    It has the algebra of a boolean array, so that the logic of clauses need not know which of the two it combines.
+    """
+
+    model: Codes
+    seen: BoolArray
+
+    def __and__(self, other: Observed) -> Observed:
+        return Observed(self.model & other.model, self.seen & other.seen)
+
+    def __or__(self, other: Observed) -> Observed:
+        return Observed(self.model | other.model, self.seen | other.seen)
+
+    def __invert__(self) -> Observed:
+        return Observed(~self.model, ~self.seen)
+
+    def any(self) -> bool:
+        """Whether there can be a value in it."""
+        return bool(self.model.any() or self.seen.any())
+
+    def all(self) -> bool:
+        """Whether every value is in it."""
+        return bool(self.model.all() and self.seen.all())
+
+
+class EvidenceTables:
+    """The values of evidence rows, as predicates ask about them. Safe to share by threads."""
+
+    def __init__(self, rows: EvidenceRows) -> None:
+        self._sample = rows
+        self._search = Search(rows.schema)
+        self._domains = DomainTables(rows.schema)
+        self._number = owner()
+
+    def truth(self, index: int, predicate: exp.Expr) -> Truth:
+        """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""
+        found = self._search.truth(index, predicate)
+        return self._domains.truth(index, predicate) if found is None else found
+
+    def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:
+        """The rows for which a ``predicate`` about several ``columns`` is true, as DuckDB says."""
+        if (inner := predicate.find(*SUBQUERIES)) is not None:
+            raise UnsupportedQueryError(f"{written(inner)} is not about one row: only filters on rows can be counted")
+        places = {self._sample.schema.names[index].casefold(): index for index in columns}
+        renamed = predicate.transform(
+            lambda node: exp.column(f"c{places[node.name.casefold()]}") if isinstance(node, exp.Column) else node
+        )
+        condition = f"({written(renamed)}) AND TRUE"
+        try:
+            with borrowed() as sandbox:
+                joined = _joined([self._table(sandbox, index) for index in columns])
+                ((truth,),) = sandbox.ask(
+                    f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' ELSE '{FALSE}' END, '' ORDER BY row) "
+                    f"FROM (SELECT row, {condition} AS truth FROM {joined})",
+                    condition,
+                )
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
+        if len(letters) != self._sample.rows:
+            raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
+        marks: BoolArray = letters == ord(TRUE)
+        return marks
+
+    def column(self, expression: RowExpression) -> tuple[Column, IntArray]:
+        """The values of an ``expression`` of one row, as a column, and the code of each row."""
+        value = f"({expression.sql})"
+        try:
+            with borrowed() as sandbox:
+                tables = [self._table(sandbox, index) for index in expression.columns]
+                names = ", ".join(
+                    f"c{index} AS {quote_identifier(self._sample.schema.names[index])}" for index in expression.columns
+                )
+                rows = f"SELECT row AS {ROW}, {names} FROM {_joined(tables)}"
+                made = f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {ROW}, {value} AS value FROM ({rows})"
+                sandbox.ask(made, value)
+                found = self._derived(sandbox, expression.sql)
+                sandbox.run(f"DROP TABLE {DERIVED}")
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        if len(found[1]) != self._sample.rows:
+            raise UnsupportedQueryError("a function that returns several rows cannot be part of a statement")
+        return found
+
+    @staticmethod
+    def _derived(sandbox: Sandbox, name: str) -> tuple[Column, IntArray]:
+        ((kind,),) = sandbox.run(f"SELECT typeof(value) FROM {DERIVED} LIMIT 1")
+        listed = f"SELECT DISTINCT value FROM {DERIVED} WHERE value IS NOT NULL ORDER BY value"
+        values = tuple(row[0] for row in sandbox.run(f"SELECT CAST(value AS VARCHAR) FROM ({listed})"))
+        ranked = f"SELECT {ROW}, dense_rank() OVER (ORDER BY value NULLS LAST) - 1 AS code FROM {DERIVED}"
+        ((codes,),) = sandbox.run(f"SELECT list(code ORDER BY {ROW}) FROM ({ranked})")
+        found: IntArray = np.array(codes, dtype=np.int64)
+        has_null = bool(found.max(initial=-1) == len(values))
+        return Column(name, kind, values, has_null, radices=(max(1, len(values) + has_null),)), found
+
+    def _table(self, sandbox: Sandbox, index: int) -> str:
+        """The values of a column, row by row, as a table of the sandbox."""
+        name, column = f"evidence_{self._number}_{index}", self._sample.schema.coded[index]
+        if not sandbox.has(name, self._number):
+            parameters: dict[str, Any] = {"texts": values_of(column), "codes": self._sample.codes[index].tolist()}
+            sandbox.table(
+                name,
+                self._number,
+                f"CREATE TEMP TABLE {name} AS SELECT row, value AS {quote_identifier(f'c{index}')} FROM "
+                "(SELECT unnest($codes::INTEGER[]) AS code, unnest(range(len($codes::INTEGER[]))) AS row) JOIN "
+                f"(SELECT CAST(text AS {column.type}) AS value, code FROM (SELECT unnest($texts::VARCHAR[]) AS text, "
+                "unnest(range(len($texts::VARCHAR[]))) AS code)) USING (code) ORDER BY row",
+                parameters,
+            )
+        return name
+
+
+def _joined(tables: Sequence[str]) -> str:
+    """Tables of columns side by side."""
+    return tables[0] + "".join(f" JOIN {table} USING (row)" for table in tables[1:])

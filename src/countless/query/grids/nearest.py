@@ -1,0 +1,71 @@
+"""The values that a grid's column can have between its knots: those that look like the table's."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from countless.data.columns.granularity import Granularity
+from countless.data.columns.types import FLOATS, TEXT
+from countless.query.grids.cuts import Cut
+from countless.query.grids.scale import Key, scale_of
+
+
+def nearest_value(kind: str, granularity: Granularity | None, key: Key, low: Cut, high: Cut) -> Key | None:
+    """The value of type ``kind`` nearest to ``key`` that lies between two cuts, if there is one.
+
+    It keeps to the ``granularity`` of the column, unless no such value lies there. A string is itself or none.
+
+    >>> nearest_value("INTEGER", None, 2.6, (0, 0), (9, 0)), nearest_value("INTEGER", None, 2.6, (2, 1), (3, 0))
+    (3, None)
+    >>> tens = Granularity(Fraction(10))
+    >>> nearest_value("INTEGER", tens, 26, (0, 0), (99, 0)), nearest_value("INTEGER", tens, 26, (22, 0), (29, 0))
+    (30, 26)
+    >>> nearest_value("DOUBLE", Granularity(Fraction(1, 100)), 0.1234, (0.1, 0), (0.5, 0))
+    0.12
+    """
+    if kind == TEXT:
+        return key if low <= (key, 0) < high else None
+    if kind not in FLOATS:
+        for steps in (granularity, _steps_of(kind)):
+            found = None if steps is None else steps.nearest(key, low, high)
+            if found is not None:
+                return found.numerator if found.denominator == 1 else found
+        return None
+    if granularity is not None:
+        ends = [(Fraction(_printed(kind, cut[0])), cut[1]) for cut in (low, high)]  # 0.1 is meant, not its double
+        found = granularity.nearest(key, *ends)
+        if found is not None:
+            return _float(kind, float(found))
+    number = min(max(_float(kind, key), _float(kind, low[0])), _float(kind, high[0]))
+    if (number, 0) < low:
+        number = _next(kind, number, math.inf)
+    elif (number, 0) >= high:
+        number = _next(kind, number, -math.inf)
+    return number if low <= (number, 0) < high else None
+
+
+def _steps_of(kind: str) -> Granularity:
+    """The multiples that every value of a type is."""
+    step = scale_of(kind).step
+    if step is None:
+        step = 1 if kind == "TIMESTAMP_NS" else 1000
+    return Granularity(Fraction(step))
+
+
+def _float(kind: str, key: Any) -> float:
+    return float(key) if kind == "DOUBLE" else float(np.float32(key))
+
+
+def _next(kind: str, number: float, towards: float) -> float:
+    """The next number of the type."""
+    if kind == "DOUBLE":
+        return math.nextafter(number, towards)
+    return float(np.nextafter(np.float32(number), np.float32(towards)))
+
+
+def _printed(kind: str, key: Any) -> str:
+    return repr(float(key)) if kind == "DOUBLE" else str(np.float32(key))

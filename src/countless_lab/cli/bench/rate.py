@@ -1,0 +1,30 @@
+"""``countless bench rate``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from countless.cli import display as show
+from countless.cli.options import Names, json_option
+from countless_lab.measurement.training_rate import training_rates
+
+
+@click.command(epilog="\b\nExample:\n  countless bench rate people.parquet --rounds 3")
+@click.argument("table")
+@click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=8.0, show_default=True, help="Of each fit.")
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Fits of each kind, in turn.")
+@json_option
+def rate(table: str, exclude: tuple[str, ...], seconds: float, rounds: int, as_json: bool) -> None:
+    """Measure how fast a fit of TABLE trains, alone and beside a busy loop per core.
+
+    Rows a second of wall time, the median of some rounds. Alone means beside what else the machine does.
+    """
+    facts = training_rates(table, seconds, rounds, exclude)
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    kept = f"{facts['busy']:,.0f} beside a busy loop per core, {facts['ratio']:.0%} of it"
+    show.results().print(f"{facts['alone']:,.0f} rows/s alone, {kept}")

@@ -1,0 +1,15 @@
+"""``countless bench rate``: training alone and beside busy loops."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
+
+
+def test_both_rates_are_measured(run: Run) -> None:  # noqa: F811
+    done = run("bench", "rate", "adult", "--exclude", "fnlwgt", "--seconds", 1, "--rounds", 1, "--json")
+    facts = json.loads(done.out)
+    assert facts["alone"] > 0
+    assert facts["busy"] > 0
+    assert facts["ratio"] == round(facts["busy"] / facts["alone"], 3)
