@@ -131,14 +131,15 @@ def with_json(file: Path, name: str, change: Any) -> bytes:
     return archived(members | {name: json.dumps(section).encode()})
 
 
-def with_kept_rows(file: Path, **arrays: Any) -> bytes:
-    """The file with other kept rows."""
+def with_evidence(file: Path, change: Any) -> bytes:
+    """The file with evidence rows whose arrays ``change`` has changed."""
     from safetensors.numpy import load as load_arrays
     from safetensors.numpy import save as save_arrays
 
     members = members_of(file.read_bytes())
-    kept = load_arrays(members["rows/kept.safetensors"])
-    return archived(members | {"rows/kept.safetensors": save_arrays(kept | arrays)})
+    arrays = load_arrays(members["rows/evidence.safetensors"])
+    change(arrays)
+    return archived(members | {"rows/evidence.safetensors": save_arrays(arrays)})
 
 
 @pytest.mark.parametrize(
@@ -169,21 +170,51 @@ def test_what_is_wrong_is_said_at_load(
         Estimator.load(path)
 
 
+def cut(arrays: Any) -> None:
+    """One row fewer in the first column."""
+    arrays["codes-0"] = np.ascontiguousarray(arrays["codes-0"][:, 1:])
+
+
+def repeated(arrays: Any) -> None:
+    """More rows than the table has."""
+    for name, array in arrays.items():
+        if name.startswith("codes"):
+            arrays[name] = np.tile(array, (1, 50))
+
+
+# The columns: day has codes, amount is a grid, page is text.
 @pytest.mark.parametrize(
-    "arrays",
+    "change",
     [
-        {"symbols": np.full((30, 4), 255, dtype=np.uint8)},
-        {"symbols": np.zeros((30, 4), dtype=np.float32)},
-        {"text-0": np.full((30, 1), 0, dtype=np.uint8)},
-        {"lengths-0": np.zeros(30, dtype=np.int32)},
-        {"symbols": np.zeros((31, 4), dtype=np.uint8)},
-        {"symbols": np.zeros((), dtype=np.uint8)},
+        lambda d: d.pop("codes-0"),
+        lambda d: d.pop("values-1"),
+        lambda d: d.pop("lengths-2"),
+        lambda d: d.update({"codes-0": np.full((1, 30), 7, np.uint8)}),
+        lambda d: d.update({"codes-0": np.full((4, 30), 255, np.uint8)}),
+        lambda d: d.update({"codes-1": np.full((1, 30), 255, np.uint8)}),
+        lambda d: d.update({"codes-0": np.zeros((1, 30), np.float32)}),
+        lambda d: d.update({"codes-0": np.zeros((1, 30), np.int8)}),
+        lambda d: d.update({"codes-0": np.zeros((3, 30), np.uint8)}),
+        lambda d: d.update({"codes-0": np.zeros(30, np.uint8)}),
+        lambda d: d.update({"codes-0": np.zeros((), np.uint8)}),
+        lambda d: d.update({"codes-0": np.zeros((1, 0), np.uint8)}),
+        lambda d: d.update({"lengths-2": d["lengths-2"].astype(np.int64)}),
+        lambda d: d.update({"lengths-2": d["lengths-2"] + 1}),
+        lambda d: d.update({"lengths-2": np.zeros((), np.uint32)}),
+        lambda d: d.update({"values-2": np.full_like(d["values-2"], 0xFF)}),  # no UTF-8
+        lambda d: d.update({"values-1": np.full_like(d["values-1"], ord("x"))}),  # no numbers
+        lambda d: d.update({"values-1": d["values-1"].reshape(1, -1)}),
+        lambda d: [d.pop(name) for name in list(d)],
+        cut,
+        repeated,
     ],
 )
-def test_kept_rows_fit_the_schema(files: dict[str, Path], tmp_path: Path, arrays: dict[str, Any]) -> None:
+def test_evidence_rows_fit_the_schema(files: dict[str, Path], tmp_path: Path, change: Any) -> None:
     path = tmp_path / "x.countless"
-    path.write_bytes(with_kept_rows(files["mixed"], **arrays))
-    with pytest.raises(ModelFileError, match=r"kept rows \("):
+    path.write_bytes(with_evidence(files["mixed"], lambda arrays: None))
+    assert Estimator.load(path).info()["evidence"]["rows"] == 30
+    path.write_bytes(with_evidence(files["mixed"], change))
+    with pytest.raises(ModelFileError, match="evidence rows"):
         Estimator.load(path)
 
 

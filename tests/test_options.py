@@ -50,6 +50,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "clauses": (3,),
     "lengths": (3, (1, 2), (3, 2), ("2",)),
     "memory": ("2", "", "much", "-2GB", "GB", "2XB", 1.5, LEAST_MEMORY - 1, "900MB"),
+    "rows": ("", "many", "-5", "0%", "101%", "5 %", "1e4", 1.5, True),
 }
 
 BESIDE: dict[str, dict[str, Any]] = {  # what else must be given for the field to make sense

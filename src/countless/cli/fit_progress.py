@@ -311,4 +311,6 @@ def _holds(estimator: Estimator) -> str:
     less.append(("text only what its model learned", bool(schema.texts)))
     rest = [f"of {what}" for what, so in less if so]
     holds = f"{holds}, but {' and '.join(rest)}" if rest else holds
-    return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole" if evidence else holds
+    if not evidence:
+        return holds
+    return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole, in {size(evidence['bytes'])}"

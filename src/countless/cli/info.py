@@ -85,7 +85,8 @@ def info(model: Path, as_json: bool) -> None:
     for entry in training.get("updates", ()):
         console.print(f"update    {_update(entry)}", soft_wrap=True)
     if facts["evidence"]:
-        console.print(f"evidence  {facts['evidence']['rows']:,} rows of the table, whole")
+        rows, taken = show.plural(facts["evidence"]["rows"], "row"), show.size(facts["evidence"]["bytes"])
+        console.print(f"evidence  {rows} of the table, whole, in {taken} of the file (countless strip leaves them out)")
     console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)

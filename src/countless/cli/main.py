@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Train a finished model longer.",
     "update": "Add new rows to what a model knows.",
     "calibrate": "Give a model new error bars.",
+    "strip": "Write a model file without rows of the table.",
     "check": "Is a model still true of its table?",
     "estimate": "How many rows match a WHERE clause?",
     "query": "Answer a SELECT with aggregates from a model.",

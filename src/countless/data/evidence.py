@@ -130,7 +130,7 @@ class EvidenceRows:
             # All low bytes together, then the next ones: they pack better.
             found[f"codes-{index}"] = own.view(np.uint8).reshape(len(own), -1).T
             if not has_codes(table.columns[index]):
-                texts = [text.encode("utf-8", "surrogatepass") for text in column.values]
+                texts = [text.encode() for text in column.values]
                 found[f"values-{index}"] = np.frombuffer(b"".join(texts), dtype=np.uint8)
                 found[f"lengths-{index}"] = np.array([len(text) for text in texts], dtype=np.uint32)
         return found
@@ -147,7 +147,7 @@ class EvidenceRows:
                     column = Column(column.name, column.type, values, bool(own.max(initial=0) == len(values)))
                     if not are_printed(column.type, values):
                         raise ValueError("these are no values of that type")
-            except (LookupError, ValueError, UnicodeDecodeError):
+            except (LookupError, ValueError):
                 raise _damaged(column.name) from None
             assert not column.is_text
             if own.max(initial=0) >= column.size:
@@ -266,13 +266,13 @@ def _codes(planes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _values(characters: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:
-    if characters.dtype != np.uint8 or lengths.dtype != np.uint32 or int(lengths.sum()) != len(characters):
+    if characters.dtype != np.uint8 or lengths.dtype != np.uint32 or {characters.ndim, lengths.ndim} != {1}:
         raise ValueError("these are no values")
+    if int(lengths.sum()) != len(characters):
+        raise ValueError("these are not all values")
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     data = characters.tobytes()
-    return tuple(
-        data[start:end].decode("utf-8", "surrogatepass") for start, end in zip([0, *ends[:-1]], ends, strict=True)
-    )
+    return tuple(data[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _damaged(name: str) -> ModelFileError:

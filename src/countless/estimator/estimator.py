@@ -39,6 +39,7 @@ from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.completion import CompletionOptions, complete
 from countless.estimator.rows.likelihood import Watch, log_prob
 from countless.estimator.rows.sampling import Sample
+from countless.estimator.stripping import stripped
 from countless.query.compile import Compiler, Question
 from countless.query.predicate import ColumnReference, Predicate, Where
 from countless.query.select.outer import Outer
@@ -100,6 +101,15 @@ class Estimator:
         return store.Contents(
             self.schema.to_json(), self._sections, self.calibration.to_json(), self.report, self.library
         )
+
+    def stripped(self) -> Estimator:
+        """The same model for others to have: without rows of the table, and without values that no answer needs.
+
+        Left out are the evidence rows, the questions of the calibration as they were asked, which have values of
+        random rows in them, and the digests of the table and of updates. The error bars stay; an update has to be
+        followed by :meth:`calibrate`.
+        """
+        return stripped(self, self._sections)
 
     def calibrated(self, calibration: Calibration) -> Estimator:
         """The same estimator with error bars from ``calibration``."""

@@ -69,10 +69,8 @@ def _summary_facts(ngrams: NGrams | None, summary: StoredSummary | None) -> dict
 
 
 def _evidence_facts(rows: StoredRows | None) -> dict[str, Any] | None:
-    """How many rows of the table are in the file."""
-    if rows is None:
-        return None
-    return {"rows": len(next(iter(rows.arrays.values())).T), "bytes": sum(each.nbytes for each in rows.arrays.values())}
+    """How many rows of the table are in the file, whole, and how many bytes of it they take."""
+    return None if rows is None else {"rows": rows.arrays["codes-0"].shape[1], "bytes": rows.bytes}
 
 
 def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:

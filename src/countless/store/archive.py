@@ -78,6 +78,11 @@ def put_arrays(archive: zipfile.ZipFile, name: str, arrays: Mapping[str, NDArray
     _put(archive, name, save_arrays({key: np.ascontiguousarray(array) for key, array in arrays.items()}))
 
 
+def packed_bytes(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """About how many bytes the arrays take as a member."""
+    return len(zlib.compress(save_arrays({key: np.ascontiguousarray(array) for key, array in arrays.items()})))
+
+
 def get_json(archive: zipfile.ZipFile, name: str, most: int | None = None) -> dict[str, Any]:
     """The object in a member of at most ``most`` bytes, by default LARGEST_JSON."""
     text = _get(archive, name, LARGEST_JSON if most is None else most)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from countless._version import __version__
 from countless.spec import ModelSpec, SharedTextSpec
+from countless.store.archive import packed_bytes
 from countless.store.tensors import StoredTensors
 
 COLUMNS, TEXT = "columns", "text"  # the networks: one of all columns, one of all text columns
@@ -54,6 +56,11 @@ class StoredRows:
     """Rows of the table, as :class:`.EvidenceRows` packs them."""
 
     arrays: Mapping[str, NDArray[Any]]
+
+    @cached_property
+    def bytes(self) -> int:
+        """About how many bytes of the file they take."""
+        return packed_bytes(self.arrays)
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,5 +145,7 @@ def _evidence(
 def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibration:
     """The same questions: what was counted is added to, and the model answers anew."""
     clauses = [query.where for query in before.queries]
+    if not all(clauses):
+        raise DataError("the model file was stripped of the calibration's questions")
     truths = [query.rows + more for query, more in zip(before.queries, new.counts(clauses), strict=True)]
     return Calibration(tuple(raw.calibration_queries(clauses, truths)), before.level)

@@ -1,0 +1,41 @@
+"""The ``countless strip`` command: write a model file without rows of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from countless.cli import display as show
+from countless.cli.fit_progress import require_writable
+from countless.cli.locking import hold
+from countless.cli.options import model_argument
+from countless.estimator.estimator import Estimator
+from countless.estimator.stripping import left_out
+
+STAYS = (
+    "it still holds every distinct value of the fitted columns (of a grid its knots), counts of values and of pairs of "
+    "values, frequent pieces of text, and the model: leave columns out with countless fit --exclude, counts with "
+    "--no-summary"
+)
+
+
+@click.command(epilog="\b\nExample:\n  countless strip people.countless -o public.countless")
+@model_argument
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+def strip(model: Path, output: Path) -> None:
+    """Write MODEL without rows of its table, for others to have.
+
+    What is left out: the evidence rows; the texts of the questions that calibrated its error bars, which have values of
+    random rows in them; and digests of the table. Answers then come from the model alone. Error bars stay.
+    """
+    require_writable(output)
+    hold("strip", output)
+    estimator = Estimator.load(model)
+    without = left_out(estimator)
+    estimator.stripped().save(output)
+    console = show.progress()
+    for what in without or ["nothing: there was nothing to leave out"]:
+        console.print(f"left out: {what}", soft_wrap=True)
+    console.print(STAYS, soft_wrap=True)
+    console.print(f"wrote {output} ({show.size(output.stat().st_size)})", soft_wrap=True)
