@@ -57,10 +57,12 @@ def densities(
 def counts_answer(runtimes: Runtimes, region: Region) -> bool:
     """Whether exact counts alone tell the density, so that nothing is walked: of one or two columns, or of a text."""
     if len(region.boxes) != 1:
-        return False
+        return not region.boxes
     (box,) = region.boxes
     if not box.texts:
-        if runtimes.counts is None or not 0 < len(box.filters) <= 2:
+        if not box.filters:
+            return True
+        if runtimes.counts is None or len(box.filters) > 2:
             return False
         known = runtimes.counts.known(runtimes.hinted(box))
         return known.answer is not None and known.answer.counted
