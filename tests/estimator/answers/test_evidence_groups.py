@@ -71,10 +71,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fitted(table: Path, evidence: str, **more: Any) -> Both:
     """A model that has hardly learned anything."""
-    made = countless.fit(
-        table, epochs=1, summary=False, calibrate=False, batch=2000, evidence=evidence, network=SMALL, **more
-    )
-    return Both(table, made)
+    options: dict[str, Any] = {"epochs": 1, "summary": False, "calibrate": False, "batch": 2000, "network": SMALL}
+    return Both(table, countless.fit(table, evidence=evidence, **(options | more)))
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +142,15 @@ class TestDistributions:
             truths = dict(whole.truth(f"SELECT grade, count(*) FROM t WHERE {where} GROUP BY 1"))
             assert {value: rows for value, _, rows, _, _ in found.rows} == truths
             assert all(rows == low == high for _, _, rows, low, high in found.rows)
+
+    def test_counts_that_the_model_holds_stay_exact(self, table: Path) -> None:
+        both = fitted(table, "3000", summary=True, columns=["city", "grade", "meter"])
+        truths = dict(both.truth("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city"))
+        for found in (both.estimator.distribution("city", "grade = 3"), both.estimator.distribution("city")):
+            assert found.counted
+        assert dict(both.estimator.query("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city").rows) == truths
+        for answer, low, high, truth in both.compared("SELECT city, count(*), avg(meter) FROM t GROUP BY city", 1):
+            assert answer == low == high == pytest.approx(truth)
 
     def test_pairs(self, adult: Both) -> None:
         compared: Compared = []
