@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 
 import countless
+from countless.data.columns.schema import Column
 from countless.data.sources.source import connect
 from countless.errors import QueryTypeError, UnsupportedQueryError
+from countless.estimator.answers.aggregate_intervals import Bars
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.group_fusion import counts_of_hits, fused_counts
 from countless.estimator.answers.mean_fusion import fused_means
+from countless.estimator.answers.value_distributions import (
+    ColumnSample,
+    FusedValueDistribution,
+    GroupValueDistribution,
+)
+from countless.estimator.answers.values import Values
+from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.estimator.estimator import Estimator
 from countless.options import Network
+from countless.query.select.selection import Aggregate
 
 # Power depends on the hour, which a grid of timestamps does not tell; current nearly determines power.
 METERS = """
@@ -327,6 +337,16 @@ class TestFusion:
             assert np.mean((found.low <= truths) & (truths <= found.high)) >= ENOUGH
             better = np.abs(np.log(found.rows / truths)).mean() / np.abs(np.log(prior / truths)).mean()
             assert better < (0.75 if errors == 0.5 else 1.25)
+
+    def test_values_of_a_group_that_the_model_does_not_know(self) -> None:
+        values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
+        owner, codes = np.array([0, 0, 1]), np.array([0, 1, 2])
+        bars = Bars(Calibration(()), 1000, Shape(), certain=False)
+        model = GroupValueDistribution(values, 2, owner, codes, np.array([40.0, 60.0, 0.0]), bars)
+        sample = ColumnSample.of(values, 2, np.array([1] * 30), np.array([2] * 30), np.array([2] * 30))
+        found = FusedValueDistribution(model, sample, np.array([100.0, 300.0]), np.array([120.0, 400.0]))
+        assert found.means == pytest.approx([2.2, 9.0])
+        assert found.quantiles(Aggregate("median", 0, "0.5"), "DOUBLE") == ["3", "9"]
 
     def test_means_of_few_and_of_many_hits(self) -> None:
         said = np.array([5.0, 5.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0])
