@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 
 import countless
+from countless.data.columns.schema import Column
 from countless.data.sources.source import connect
 from countless.errors import QueryTypeError, UnsupportedQueryError
+from countless.estimator.answers.aggregate_intervals import Bars
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.group_fusion import counts_of_hits, fused_counts
 from countless.estimator.answers.mean_fusion import fused_means
+from countless.estimator.answers.value_distributions import (
+    ColumnSample,
+    FusedValueDistribution,
+    GroupValueDistribution,
+)
+from countless.estimator.answers.values import Values
+from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.estimator.estimator import Estimator
 from countless.options import Network
+from countless.query.select.selection import Aggregate
 
 # Power depends on the hour, which a grid of timestamps does not tell; current nearly determines power.
 METERS = """
@@ -71,10 +81,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fitted(table: Path, evidence: str, **more: Any) -> Both:
     """A model that has hardly learned anything."""
-    made = countless.fit(
-        table, epochs=1, summary=False, calibrate=False, batch=2000, evidence=evidence, network=SMALL, **more
-    )
-    return Both(table, made)
+    options: dict[str, Any] = {"epochs": 1, "summary": False, "calibrate": False, "batch": 2000, "network": SMALL}
+    return Both(table, countless.fit(table, evidence=evidence, **(options | more)))
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +152,15 @@ class TestDistributions:
             truths = dict(whole.truth(f"SELECT grade, count(*) FROM t WHERE {where} GROUP BY 1"))
             assert {value: rows for value, _, rows, _, _ in found.rows} == truths
             assert all(rows == low == high for _, _, rows, low, high in found.rows)
+
+    def test_counts_that_the_model_holds_stay_exact(self, table: Path) -> None:
+        both = fitted(table, "3000", summary=True, columns=["city", "grade", "meter"])
+        truths = dict(both.truth("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city"))
+        for found in (both.estimator.distribution("city", "grade = 3"), both.estimator.distribution("city")):
+            assert found.counted
+        assert dict(both.estimator.query("SELECT city, count(*) FROM t WHERE grade = 3 GROUP BY city").rows) == truths
+        for answer, low, high, truth in both.compared("SELECT city, count(*), avg(meter) FROM t GROUP BY city", 1):
+            assert answer == low == high == pytest.approx(truth)
 
     def test_pairs(self, adult: Both) -> None:
         compared: Compared = []
@@ -320,6 +337,16 @@ class TestFusion:
             assert np.mean((found.low <= truths) & (truths <= found.high)) >= ENOUGH
             better = np.abs(np.log(found.rows / truths)).mean() / np.abs(np.log(prior / truths)).mean()
             assert better < (0.75 if errors == 0.5 else 1.25)
+
+    def test_values_of_a_group_that_the_model_does_not_know(self) -> None:
+        values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
+        owner, codes = np.array([0, 0, 1]), np.array([0, 1, 2])
+        bars = Bars(Calibration(()), 1000, Shape(), certain=False)
+        model = GroupValueDistribution(values, 2, owner, codes, np.array([40.0, 60.0, 0.0]), bars)
+        sample = ColumnSample.of(values, 2, np.array([1] * 30), np.array([2] * 30), np.array([2] * 30))
+        found = FusedValueDistribution(model, sample, np.array([100.0, 300.0]), np.array([120.0, 400.0]))
+        assert found.means == pytest.approx([2.2, 9.0])
+        assert found.quantiles(Aggregate("median", 0, "0.5"), "DOUBLE") == ["3", "9"]
 
     def test_means_of_few_and_of_many_hits(self) -> None:
         said = np.array([5.0, 5.0]), np.array([0.5, 0.5]), np.array([1.0, 1.0])

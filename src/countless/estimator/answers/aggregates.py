@@ -151,7 +151,7 @@ class GroupAggregates:
         """Error bars of what was ``found``; None is nothing, of which there is no telling."""
         if found is None:
             return Bars(self.calibration, self.schema.rows, Shape(), False)
-        certain = found.counted and found.total.low == found.total.high
+        certain = found.counted and self.rows.question.certain
         return Bars(self.calibration, self.schema.rows, found.shape, certain, found.disagreement)
 
     def _spread(self, aggregate: Aggregate) -> GroupValueDistribution | FusedValueDistribution:

@@ -68,7 +68,7 @@ class ObservedGroups:
 
     def added_to(self, found: Joint) -> Joint:
         """What the model ``found``, and the hits, together; the table's own counts stay as they are."""
-        if found.counted and found.total.exact:
+        if found.counted and not self.vague:
             return found
         evidence, shape = self.evidence, replace(found.shape, vague=self.vague)
         sizes = [evidence.schema.coded[column].size for column in found.columns]

@@ -23,8 +23,8 @@ NEARLY_ALL = 0.999  # of the weight is on the hits: their own values are all tha
 class GroupValueDistribution:
     """How the rows of each group are spread over the values of one column.
 
-    ``owner``, ``codes`` and ``rows`` have an element for each value that is not NULL of each group, in this order.
-    ``bars`` are those of what they were found in.
+    ``owner``, ``codes`` and ``rows`` have an element for each value of each group that is not NULL and has rows, in
+    this order. ``bars`` are those of what they were found in.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class GroupValueDistribution:
         self.groups = groups
         self.bars = bars
         self.has_any = np.bincount(owner, rows, groups) > 0
-        known = codes != values.column.null
+        known = (codes != values.column.null) & (rows > 0)
         self.owner, self.codes, self.rows = owner[known], codes[known], rows[known]
         self.known = self.summed(np.ones(len(self.codes)))
         self.whole = np.rint(self.known).astype(np.int64)
