@@ -404,7 +404,8 @@ class Estimator:
         from countless.estimator.updating.check import check
 
         seed = self._model.checked_seed(seed)
-        return check(self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
+        rows = evidence_of(self.schema, self._sections)
+        return check(self, self._runtimes, rows, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
