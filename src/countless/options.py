@@ -23,6 +23,7 @@ EVEN, BY_ENTROPY = "even", "entropy"
 UNIFORM, NO_MASKING = "uniform", "none"
 TEXT_MASKINGS = ("prefix", "spans", "none")  # what a text model may be trained to skip
 CLOCKS = ("wall", "processor")
+SCHEDULES = ("stable", "cosine")  # of the learning rate
 DTYPES = ("float16", "float32")  # in which a model may be stored; it is always evaluated in float32
 LEAST_TEXT_WIDTH = 32  # of a text network whose width is chosen by the table
 
@@ -178,9 +179,11 @@ class TrainingOptions(Options):
 
     ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``workload`` is a file of WHERE clauses that
     will likely be asked, or a list of them. The others are for experiments: the learning rate climbs over the first
-    ``warmup`` of the run; ``clip`` bounds the gradient's norm; ``held_out`` is the share of rows for validation;
-    ``smooth`` is the share of an embedding's first variance in which neighbouring values are alike; ``clock`` is that
-    on the ``wall``, or the ``processor``'s, by which runs beside others can be compared.
+    ``warmup`` of the run and falls to zero at its end by a ``schedule``, ``stable`` (at the peak, then along a line) or
+    ``cosine`` (falling from the start); ``clip`` bounds the gradient's norm; ``held_out`` is the share of rows for
+    validation; ``smooth`` is the share of an embedding's first variance in which neighbouring values are alike;
+    ``clock`` is that on the ``wall``, or the ``processor``'s, by which runs beside others can be compared; a step on
+    text takes rows of about ``text_tokens`` characters, if ``batch`` is not given and the table has enough of them.
     """
 
     heading: ClassVar[str] = "Training"
@@ -197,9 +200,9 @@ class TrainingOptions(Options):
         "Time for the whole fit, such as 90s, 5m or 1h  [default: at most 5m, or no limit with --epochs]",
         above=0,
     )
-    batch: int | None = setting(None, "whole", "Rows per step  [default: by the table's size, 128 to 512]", least=1)
+    batch: int | None = setting(None, "whole", "Rows per step  [default: by the table's size, 128 to 256]", least=1)
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: 0.002; of text 0.003]", above=0
+        None, "number", "Adam's peak learning rate  [default: 0.008; of text 0.006]", above=0
     )
     masking: str = setting(UNIFORM, "text", "Input masking: uniform, none, or a probability.")
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
@@ -214,6 +217,8 @@ class TrainingOptions(Options):
     held_out: float = setting(0.01, "number", least=0, below=0.5)
     smooth: float = setting(0.0, "number", least=0, most=1)
     clock: str = setting("wall", "text", choices=CLOCKS)
+    schedule: str = setting("stable", "text", choices=SCHEDULES)
+    text_tokens: int = setting(2_048, "whole", least=1)
 
     def __post_init__(self) -> None:
         masking: Any = self.masking
@@ -237,7 +242,7 @@ class UpdateOptions(Options):
         None, "seconds", "Time to train for, such as 90s or 5m  [default: an eighth of the fit's time]", above=0
     )
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: half of the fit's]", above=0
+        None, "number", "Adam's peak learning rate  [default: a quarter of the fit's]", above=0
     )
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
 
@@ -359,6 +364,8 @@ class FitKeywords(TypedDict, total=False):
     held_out: float
     smooth: float
     clock: str
+    schedule: str
+    text_tokens: int
     memory: str | int | None
     ray: str | None
     workers: int | None

@@ -150,7 +150,7 @@ class TestSelect:
         assert found.where is not None
         assert asked(found.where) == ["address.zip", "age"]
         header = Outer(SCHEMA).header(found)
-        table = GroupTable([["Oslo", "Rome"]], [["3", "4"], ["2", "2"]], 2)
+        table = GroupTable([["Oslo", "Rome"]], [["3", "4"], ["2", "2"]], 2, ["VARCHAR"])
         frame = Outer(SCHEMA).run(found, header, table)
         assert frame.names == ("place", "n")
         assert frame.rows == [("Rome!", 4), ("Oslo!", 3)]

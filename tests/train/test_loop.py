@@ -182,7 +182,7 @@ class TestWorkload:
         rows = np.column_stack([first, last, last, last, last, last]).astype(np.int8)
         spec = ModelSpec((32,) * 6, hidden=32, blocks=1, embedding=8)
         asked: Sets = {(0, 5): 1.0}
-        options = TrainOptions(batch=100, epochs=4, learning_rate=0.01)
+        options = TrainOptions(batch=100, epochs=4, learning_rate=0.01, schedule="cosine")
         tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (asked, None)]
         for task in tasks:
             train(task, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -11,19 +12,31 @@ from countless.options import TrainingOptions
 from countless.train.options import TrainOptions
 
 
-def test_the_learning_rate_climbs_then_falls_to_zero() -> None:
-    options = TrainOptions(learning_rate=1.0, warmup=0.1)
+@pytest.mark.parametrize("schedule", ["stable", "cosine"])
+def test_the_learning_rate_climbs_then_falls_to_zero(schedule: str) -> None:
+    options = TrainOptions(learning_rate=1.0, warmup=0.1, schedule=schedule)
     rates = [options.learning_rate_at(place / 100) for place in range(101)]
     assert rates[0] < rates[5] < rates[10] == max(rates)
     assert all(later <= earlier for earlier, later in pairwise(rates[10:]))
     assert rates[-1] == pytest.approx(0.0, abs=1e-12)
 
 
+def test_schedules() -> None:
+    """Stable: at the peak, then along a line over the last 60%. Cosine: falling from the start."""
+    fractions = (0.03, 0.2, 0.4, 0.7, 1.0)
+    stable = TrainOptions(learning_rate=1.0)
+    assert [stable.learning_rate_at(fraction) for fraction in fractions] == pytest.approx([1, 1, 1, 0.5, 0])
+    cosine = TrainOptions(learning_rate=1.0, schedule="cosine")
+    assert [cosine.learning_rate_at(fraction) for fraction in fractions] == pytest.approx(
+        [0.5 + 0.5 * math.cos(math.pi * fraction) for fraction in fractions]
+    )
+
+
 def test_defaults_by_size() -> None:
     options = TrainOptions()
     assert options.epochs_for(10_000_000) == 20
     assert options.epochs_for(100) == 100
-    assert options.batch_for(1_000_000) == 512
+    assert options.batch_for(1_000_000) == 256
     assert options.batch_for(100) == 128
     assert TrainOptions(budget=5.0).epochs_for(100) is None
     assert TrainOptions(epochs=3, batch=7).epochs_for(100) == 3

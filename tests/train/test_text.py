@@ -242,8 +242,9 @@ class TestHowLong:
         assert task(["ab"] * 5, batch=17).batch == 17
 
     def test_a_large_table_takes_larger_steps(self) -> None:
-        assert task(["ab" * 10] * 40_000).batch == 100
-        assert task(["ab" * 10] * 400_000).batch == round(8192 / 21)
+        assert task(["ab" * 10] * 30_000).batch == 75
+        assert task(["ab" * 10] * 400_000).batch == round(2048 / 21)
+        assert task(["ab" * 10] * 400_000, text_tokens=8192).batch == round(8192 / 21)
 
     def test_the_epochs_follow_from_the_size(self) -> None:
         assert task(["ab"] * 5).epochs == DEFAULT_EPOCHS[1]

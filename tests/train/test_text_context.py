@@ -91,7 +91,7 @@ NETWORK = SharedTextSpec.of(
     context_width=32,
 )
 SPEC = NETWORK.column(0)
-OPTIONS = TrainOptions(batch=100, epochs=12, learning_rate=0.02)
+OPTIONS = TrainOptions(batch=100, epochs=12, learning_rate=0.015)
 
 
 def task(options: TrainOptions = OPTIONS, masking: str = "prefix") -> TextTask:

@@ -33,7 +33,8 @@ def query(model: Path, sql: str, intervals: bool, as_json: bool, as_csv: bool) -
     """Answer SQL, a SELECT with aggregates, from a model.
 
     It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE, GROUP
-    BY up to three columns, HAVING, ORDER BY and LIMIT. The table may have any name.
+    BY up to three columns, HAVING, ORDER BY and LIMIT. With evidence rows, columns may be expressions too, such as
+    hour(ts). The table may have any name.
     """
     if as_json and as_csv:
         raise click.UsageError("give either --json or --csv")

@@ -296,8 +296,9 @@ class Estimator:
         """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
 
         It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE,
-        GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. With ``intervals``, the columns ``name_low`` and
-        ``name_high`` after each aggregate are the ends of its error bar.
+        GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. If the model has evidence rows, columns may also be
+        expressions, such as ``hour(ts)``. With ``intervals``, the columns ``name_low`` and ``name_high`` after each
+        aggregate are the ends of its error bar.
         """
         return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals)
 

@@ -24,19 +24,35 @@ class Gradients:
     bias: Tensor
 
 
+@dataclass(frozen=True)
+class Segments:
+    """Which of several positions each row of a weight belongs to."""
+
+    parts: list[slice]
+    members: Tensor  # (k, symbols) 1 where a symbol is of the position
+    members_first: Tensor  # (symbols, k)
+
+    @classmethod
+    def of(cls, parts: list[slice], like: Tensor) -> Segments:
+        members = like.new_zeros(len(parts), parts[-1].stop)
+        for row, part in zip(members, parts, strict=True):
+            row[part] = 1.0
+        return cls(parts, members, members.T.contiguous())
+
+
 def narrow_cross_entropy(
     x: Tensor,
     weight: Tensor,
     bias: Tensor,
-    parts: list[slice],
+    segments: Segments,
     targets: Tensor,
     counts: Tensor,
     grads: Gradients | None,
 ) -> Tensor:
     """Nats of several positions, each with its part of the rows of ``weight``; ``targets`` and ``counts`` are (k, B).
 
-    A symbol's logits lie side by side for the whole batch: to add up the symbols of a position, however few they are,
-    is then to add up long rows.
+    A symbol's logits lie side by side for the whole batch, and the symbols of each position, however few they are, are
+    added up by one product.
     """
     nats = x.new_zeros(())
     step = max(1, LOGITS // len(weight))
@@ -44,21 +60,22 @@ def narrow_cross_entropy(
         rows = slice(start, start + step)
         target, count = targets[:, rows], counts[:, rows]
         logits = torch.addmm(bias[:, None], weight, x[rows].T)  # (symbols, rows)
-        views = [logits[part] for part in parts]
-        for view in views:
-            view.sub_(view.amax(0))
-        hit = logits.gather(0, target)  # (k, rows)
-        logits.exp_()
-        totals = torch.stack([view.sum(0) for view in views])  # (k, rows)
-        nats += ((totals.log() - hit) * count).sum()
+        logits.sub_(logits.amax(0))
+        probs = logits.exp()
+        totals = segments.members @ probs  # (k, rows)
+        if totals.min() < SAFE:  # of a position far below another: each by its own largest logit
+            for part in segments.parts:
+                logits[part].sub_(logits[part].amax(0))
+            torch.exp(logits, out=probs)
+            totals = segments.members @ probs
+        nats += (totals.log().sub_(logits.gather(0, target)) * count).sum()
         if grads is None:
             continue
-        for view, scale in zip(views, count / totals, strict=True):
-            view.mul_(scale)
-        logits.scatter_add_(0, target, -count)  # count * (probability - is it the target)
-        grads.x[rows].addmm_(logits.T, weight)
-        grads.weight.addmm_(logits, x[rows])
-        grads.bias.add_(logits.sum(1))
+        probs.mul_(segments.members_first @ (count / totals))
+        probs.scatter_add_(0, target, -count)  # count * (probability - is it the target)
+        grads.x[rows].addmm_(probs.T, weight)
+        grads.weight.addmm_(probs, x[rows])
+        grads.bias.add_(probs.sum(1))
     return nats
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from countless.spec import ModelSpec
 
-TABLE_ROWS = 8_192  # most rows that exist at a time, unless one position alone has more
+TABLE_SYMBOLS = 128  # most symbols of a position that has a table: it takes a product for each of them in every step
+TABLE_ROWS = 8_192  # most rows of a stack
 
 
 @dataclass(frozen=True)
@@ -23,96 +22,148 @@ class InputSlot:
     position: int
     symbols: slice  # rows of the embedding, MASK included
     inputs: slice  # columns of the first layer's weight
-    rows: slice  # within the stack
     start: int
 
 
 @dataclass(frozen=True)
-class Stack:
-    """The tables of positions of neighbouring ranks, one above the other. Units before ``start`` see none of them."""
+class InputPlan:
+    """Positions with a table, in stacks of neighbouring ranks, and those whose embeddings are multiplied."""
 
-    slots: tuple[InputSlot, ...]
-    positions: Tensor  # (k,)
-    offsets: Tensor  # (k,) the first row of each position
-
-    @classmethod
-    def of(cls, slots: list[InputSlot]) -> Stack:
-        positions = torch.tensor([slot.position for slot in slots])
-        return cls(tuple(slots), positions, torch.tensor([slot.rows.start for slot in slots]))
-
-    @property
-    def rows(self) -> int:
-        return int(self.slots[-1].rows.stop)
-
-    @property
-    def start(self) -> int:
-        return self.slots[0].start  # slots are in the order of their ranks
+    stacks: tuple[tuple[InputSlot, ...], ...]
+    wide: tuple[InputSlot, ...]
 
 
-def plan_stacks(spec: ModelSpec, order: int = 0) -> tuple[Stack, ...]:
+def plan_inputs(spec: ModelSpec, order: int = 0) -> InputPlan:
     """Share the positions out, in the order of their ranks under one of the spec's orders."""
     firsts = np.cumsum([0, *(size + 1 for size in spec.sizes)]).tolist()
-    stacks: list[Stack] = []
-    slots: list[InputSlot] = []
+    stacks: list[list[InputSlot]] = []
+    wide: list[InputSlot] = []
     for rank, position in enumerate(spec.orders[order]):
         symbols = slice(firsts[position], firsts[position + 1])
         inputs = slice(position * spec.embedding, (position + 1) * spec.embedding)
-        size = spec.sizes[position] + 1
-        used = slots[-1].rows.stop if slots else 0
-        if slots and used + size > TABLE_ROWS:
-            stacks.append(Stack.of(slots))
-            slots, used = [], 0
-        start = int(np.searchsorted(spec.degrees, rank))
-        slots.append(InputSlot(position, symbols, inputs, slice(used, used + size), start))
-    return (*stacks, Stack.of(slots))
+        slot = InputSlot(position, symbols, inputs, int(np.searchsorted(spec.degrees, rank)))
+        if spec.sizes[position] > TABLE_SYMBOLS:
+            wide.append(slot)
+        elif stacks and _fits(slot, stacks[-1]):
+            stacks[-1].append(slot)
+        else:
+            stacks.append([slot])
+    return InputPlan(tuple(map(tuple, stacks)), tuple(wide))
 
 
-class FirstLayer(torch.autograd.Function):
-    """``concat(E_p[x_p]) @ W.T + b`` as ``sum of T_p[x_p] + b``, where ``T_p = E_p @ W_p.T``.
+def _fits(slot: InputSlot, stack: list[InputSlot]) -> bool:
+    rows = sum(_size(each) for each in stack)
+    return rows + _size(slot) <= TABLE_ROWS
 
-    A table takes a product for each of its position's symbols, the plain layer one for each row of the batch. Units
-    that may not see a position are left out of its product, so the layer's mask is not needed.
+
+def _size(slot: InputSlot) -> int:
+    return int(slot.symbols.stop - slot.symbols.start)
+
+
+@dataclass(frozen=True)
+class FirstTensors:
+    """What the first layer is made of; or, of the same shapes, its gradients."""
+
+    embedding: Tensor
+    weight: Tensor
+
+
+class FirstLayer:
+    """``concat(E_p[x_p]) @ W.T`` as ``sum of T_p[x_p]``, where ``T_p = E_p @ W_p.T``, and its gradients.
+
+    A table takes a product for each of its position's symbols, the plain layer one for each row of the batch: positions
+    of many symbols are left to the latter. Units that may not see a position are left out of its product.
     """
 
-    @staticmethod
-    def forward(
-        ctx: Any, inputs: Tensor, stacks: tuple[Stack, ...], embedding: Tensor, weight: Tensor, bias: Tensor
-    ) -> Tensor:
-        h = bias.repeat(len(inputs), 1)  # (B, H)
-        looked_up = []
-        for stack in stacks:
-            tables = embedding.new_zeros(stack.rows, len(weight) - stack.start)
-            for slot in stack.slots:
-                table = tables[slot.rows, slot.start - stack.start :]
-                torch.mm(embedding[slot.symbols], weight[slot.start :, slot.inputs].T, out=table)
-            codes = inputs[:, stack.positions]  # (B, k)
-            h[:, stack.start :] += F.embedding_bag(codes + stack.offsets, tables, mode="sum")
-            looked_up.append(codes)
-        ctx.save_for_backward(embedding, weight, *looked_up)
-        ctx.stacks = stacks
-        return h
+    def __init__(self, plan: InputPlan, given: FirstTensors, grads: FirstTensors) -> None:
+        self._parts: list[TableStack | WideInputs] = [TableStack(slots, given, grads) for slots in plan.stacks]
+        if plan.wide:
+            self._parts.append(WideInputs(plan.wide, given, grads))
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        embedding, weight, *looked_up = ctx.saved_tensors
-        grad_embedding, grad_weight = torch.zeros_like(embedding), torch.zeros_like(weight)
-        for stack, codes in zip(ctx.stacks, looked_up, strict=True):
-            tables = _sum_by_row(codes, stack, grad[:, stack.start :].contiguous())
-            for slot in stack.slots:
-                table = tables[slot.rows, slot.start - stack.start :]
-                torch.mm(table, weight[slot.start :, slot.inputs], out=grad_embedding[slot.symbols])
-                torch.mm(table.T, embedding[slot.symbols], out=grad_weight[slot.start :, slot.inputs])
-        return None, None, grad_embedding, grad_weight, grad.sum(0)
+    def add(self, inputs: Tensor, h: Tensor) -> None:
+        """Add what the layer makes of ``inputs`` (B, n) to ``h`` (B, H)."""
+        for part in self._parts:
+            part.add(inputs, h)
+
+    def backward(self, grad: Tensor) -> None:
+        """Add up the gradients that follow from ``grad`` (B, H), for the inputs that were added last."""
+        for part in self._parts:
+            part.backward(grad)
 
 
-def _sum_by_row(codes: Tensor, stack: Stack, grad: Tensor) -> Tensor:
+class TableStack:
+    """The tables of positions of neighbouring ranks, one above the other. Units before ``start`` see none of them."""
+
+    def __init__(self, slots: tuple[InputSlot, ...], given: FirstTensors, grads: FirstTensors) -> None:
+        self._start = slots[0].start  # slots are in the order of their ranks
+        ends = np.cumsum([_size(slot) for slot in slots]).tolist()
+        self._rows = ends[-1]
+        self._positions = torch.tensor([slot.position for slot in slots])
+        self._offsets = torch.tensor([0, *ends[:-1]])
+        shape = self._rows, len(given.weight) - self._start
+        self._tables, self._grads = given.weight.new_zeros(shape), given.weight.new_zeros(shape)
+        self._forward, self._backward = [], []
+        for slot, end in zip(slots, ends, strict=True):
+            part = slice(end - _size(slot), end), slice(slot.start - self._start, None)
+            weight = slice(slot.start, None), slot.inputs
+            symbols, products = given.embedding[slot.symbols], given.weight[weight]
+            self._forward.append((symbols, products.T, self._tables[part]))
+            back = self._grads[part]
+            self._backward.append(
+                (back, back.T, products, symbols, grads.embedding[slot.symbols], grads.weight[weight])
+            )
+
+    def add(self, inputs: Tensor, h: Tensor) -> None:
+        for symbols, products, table in self._forward:
+            torch.mm(symbols, products, out=table)
+        self._codes = inputs.index_select(1, self._positions) + self._offsets  # (B, k)
+        h[:, self._start :] += F.embedding_bag(self._codes, self._tables, mode="sum")
+
+    def backward(self, grad: Tensor) -> None:
+        self._grads.copy_(_sum_by_row(self._codes, self._rows, grad[:, self._start :].contiguous()))
+        for back, back_first, products, symbols, symbols_grad, weight_grad in self._backward:
+            symbols_grad.addmm_(back, products)
+            torch.mm(back_first, symbols, out=weight_grad)
+
+
+class WideInputs:
+    """Positions of many symbols: those of the batch are looked up and multiplied."""
+
+    def __init__(self, slots: tuple[InputSlot, ...], given: FirstTensors, grads: FirstTensors) -> None:
+        self._embedding, self._embedding_grad = given.embedding, grads.embedding
+        self._positions = torch.tensor([slot.position for slot in slots])
+        self._firsts = torch.tensor([slot.symbols.start for slot in slots])
+        self._starts = [slot.start for slot in slots]
+        weights = [(slice(slot.start, None), slot.inputs) for slot in slots]
+        self._products = [given.weight[weight] for weight in weights]
+        self._products_first = [products.T for products in self._products]
+        self._grads = [grads.weight[weight] for weight in weights]
+
+    def add(self, inputs: Tensor, h: Tensor) -> None:
+        self._rows = inputs.index_select(1, self._positions) + self._firsts  # (B, k)
+        self._embedded = F.embedding(self._rows.T, self._embedding)  # (k, B, E)
+        for start, symbols, products in zip(self._starts, self._embedded, self._products_first, strict=True):
+            h[:, start:].addmm_(symbols, products)
+
+    def backward(self, grad: Tensor) -> None:
+        back = torch.empty_like(self._embedded)
+        for start, symbols, symbols_grad, products, weight_grad in zip(
+            self._starts, self._embedded, back, self._products, self._grads, strict=True
+        ):
+            seers = grad[:, start:]
+            torch.mm(seers, products, out=symbols_grad)
+            torch.mm(seers.T, symbols, out=weight_grad)
+        self._embedding_grad.index_add_(0, self._rows.T.flatten(), back.flatten(0, 1))
+
+
+def _sum_by_row(codes: Tensor, rows: int, grad: Tensor) -> Tensor:
     """The gradient of the tables: for each table row, the sum of ``grad`` over the batch rows that looked it up.
 
     That is a sum of rows as well, once the batch rows are sorted by what they looked up. PyTorch's own backward pass
     takes several times as long, and NumPy sorts small numbers several times as fast.
     """
-    small = codes.T.to(torch.int16 if stack.rows < 2**15 else torch.int64)  # (k, B)
-    users = torch.from_numpy(np.argsort(small.numpy(), axis=1, kind="stable")).flatten()
-    uses = torch.bincount((codes + stack.offsets).flatten(), minlength=stack.rows)
+    batch, positions = codes.shape
+    small = codes.T.to(torch.int16 if rows < 2**15 else torch.int64)  # (k, B), which rises from position to position
+    users = torch.from_numpy(np.argsort(small.numpy(), axis=1, kind="stable")).view(positions * batch)
+    uses = torch.bincount(codes.flatten(), minlength=rows)
     return F.embedding_bag(users, grad, uses.cumsum(0) - uses, mode="sum")

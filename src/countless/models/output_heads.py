@@ -10,7 +10,8 @@ from torch import Tensor
 
 from countless.spec import ModelSpec
 
-FOLDED_SYMBOLS = 128  # most symbols of one folded head
+FOLDED_SYMBOLS = 192  # most symbols of one folded head
+WORTH = 1.5  # times as many products may a folded position take: a position on its own has more small operations
 
 
 @dataclass(frozen=True)
@@ -82,5 +83,5 @@ def plan_heads(spec: ModelSpec, order: int = 0) -> Heads:
 
 
 def _folding_pays(size: int, cut: int, embedding: int) -> bool:
-    """Whether units to logits takes fewer products than units to features and features to logits."""
-    return size * cut <= embedding * (size + cut)
+    """Whether units to logits takes about as few products as units to features and features to logits."""
+    return size * cut <= WORTH * embedding * (size + cut)

@@ -116,8 +116,10 @@ class Transformer(nn.Module):
         ids, biases = self._ids[column], slice(*self._biases[column : column + 2])
         known = ids[tokens]  # the network's symbols
         x = F.embedding(known, self.embedding) + F.embedding(positions + self._positions[column], self.positions)
-        for table, buckets in zip(self.grams, gram_buckets(known, self.spec), strict=True):
-            x = x + F.embedding(buckets, table)
+        if self.spec.grams:  # all tables as one: the gradient of each would be copied to that of all, which is large
+            firsts = self.spec.buckets * torch.arange(len(self.spec.grams))
+            rows = torch.stack(gram_buckets(known, self.spec)) + firsts[:, None, None]
+            x = x + F.embedding(rows, self.grams.flatten(0, 1)).sum(0)
         if self.context is not None:
             x = x + (self.shift()[:, column] if shift is None else shift)[:, None, :]
         for block in self.blocks:

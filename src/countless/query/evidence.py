@@ -22,7 +22,7 @@ from countless.errors import UnsupportedQueryError
 from countless.query.domain_evaluation import FALSE, TRUE, Codes, DomainTables, Truth, explain_error, values_of
 from countless.query.domain_search import Search
 from countless.query.sandbox.process import Sandbox, borrowed, owner
-from countless.query.select.statement import RowExpression
+from countless.query.select.selection import RowExpression
 from countless.query.sql import written
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values

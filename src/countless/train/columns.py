@@ -15,7 +15,7 @@ from countless.arrays import IntArray
 from countless.data.encoding.blocks import counted
 from countless.models.network import ColumnsNetwork
 from countless.models.resmade import ResMADE
-from countless.models.training_loss import FastLoss
+from countless.models.training_step import TrainingStep
 from countless.spec import ModelSpec
 from countless.train.masking import WORKLOAD_FROM, Masking, NoMasking, UniformMasking, WorkloadMasking, parse_masking
 from countless.train.options import TrainOptions
@@ -23,9 +23,6 @@ from countless.train.row_access import stored
 from countless.train.task import BITS, Inputs, start_from
 
 EVALUATION_BATCH = 2_048
-
-
-Loss = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
 
 class ColumnsTask:
@@ -66,8 +63,6 @@ class ColumnsTask:
             self._model = network(spec)
             if options.smooth and isinstance(self._model, ResMADE):
                 self._model.start_smooth(options.smooth)
-        fast = isinstance(self._model, ResMADE) and device == "cpu"
-        self._loss: Loss = FastLoss(cast(ResMADE, self._model)) if fast else _plain_loss(self._model)
         self._mask_codes = torch.tensor(spec.sizes)
         if start is not None:
             start_from(self._model, start)
@@ -75,43 +70,52 @@ class ColumnsTask:
             self._model.start_from_marginals(counted(codes, spec.sizes) if counts is None else counts)
         self._device = torch.device(device)
         self._model.to(self._device)
+        fast = isinstance(self._model, ResMADE) and device == "cpu"
+        self._step = TrainingStep(cast(ResMADE, self._model)) if fast else None
 
     @property
     def model(self) -> nn.Module:
         return self._model
 
-    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
+    def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
         orders = len(self.spec.orders)
         order = int(torch.randint(orders, (), generator=generator)) if orders > 1 else 0  # one for the whole batch
         masking = self._masking if fraction < WORKLOAD_FROM else self._late_masking
-        return self._nats(self._codes[rows].long(), masking, generator, order) / len(rows)
+        inputs, targets, counts = self._drawn(self._codes[rows].long(), masking, generator)
+        counts = counts * (weight / len(rows))
+        if self._step is not None:
+            return float(self._step.gradients(inputs, targets, counts, order))
+        self._model.zero_grad()
+        loss = self._plain_nats(inputs, targets, counts, order)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:
         masking = {"as trained": self._late_masking, "masked": UniformMasking(), "unmasked": NoMasking()}[inputs]
         orders = range(len(self.spec.orders))
+        nats_of = self._plain_nats if self._step is None else self._step.nats
         nats = 0.0
         with torch.no_grad():
             for chosen in torch.split(rows, EVALUATION_BATCH):
                 targets = self._codes[chosen].long()
-                nats += sum(float(self._nats(targets, masking, generator, order)) for order in orders)
+                nats += sum(float(nats_of(*self._drawn(targets, masking, generator), order)) for order in orders)
         return nats * BITS / (len(rows) * len(orders))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         return self._model.cpu().arrays()
 
-    def _nats(self, targets: Tensor, masking: Masking, generator: torch.Generator, order: int) -> Tensor:
-        """The negative log-likelihood of ``targets`` under one order, given inputs of which some are masked."""
+    def _drawn(self, targets: Tensor, masking: Masking, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs of which some are masked, the targets, and which of them count."""
         mask, counts = masking.draw_positions(len(targets), self.spec, generator)
         drawn = (torch.where(mask, self._mask_codes, targets), targets, counts)
         inputs, targets, counts = (tensor.to(self._device) for tensor in drawn)
-        return self._loss(inputs, targets, counts, order)
+        return inputs, targets, counts
+
+    def _plain_nats(self, inputs: Tensor, targets: Tensor, counts: Tensor, order: int) -> Tensor:
+        return -(self._model.log_prob(inputs, targets, order) * counts).sum()
 
 
 def _named(asked: Mapping[tuple[int, ...], float]) -> str:
     """A short name for a workload, other than that of any other."""
     digest = hashlib.sha256(repr(sorted(asked.items())).encode()).hexdigest()
     return f"{len(asked)} sets of columns ({digest[:12]})"
-
-
-def _plain_loss(model: ColumnsNetwork) -> Loss:
-    return lambda inputs, targets, counts, order: -(model.log_prob(inputs, targets, order) * counts).sum()

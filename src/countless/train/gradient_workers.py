@@ -95,15 +95,15 @@ class GradientWorkers:
         self._write_weights()
         for part, connection in self._connections.items():
             self._send(connection, STEP, rows[part :: self.parts], update, fraction, batch)
-        for parameter in self._trained:
-            parameter.grad = None
         bits = self._backward(rows[:: self.parts], generator, fraction, batch)
         for part in range(1, self.parts):
             if part in self._connections:
                 bits += self._receive(self._connections[part])
                 torch._foreach_add_(_gradients_of(self._trained), self._gradients[part])
             else:
+                before = [gradient.clone() for gradient in _gradients_of(self._trained)]
                 bits += self._backward(rows[part :: self.parts], self._stream(part, update), fraction, batch)
+                torch._foreach_add_(_gradients_of(self._trained), before)
         return bits
 
     def bits(self, measurements: Sequence[tuple[Tensor, Inputs]]) -> list[float]:
@@ -120,12 +120,11 @@ class GradientWorkers:
         return found
 
     def _backward(self, rows: Tensor, generator: torch.Generator, fraction: float, batch: int) -> float:
-        """Add to the gradients those of some rows of a batch."""
+        """Set the gradients of some rows of a batch."""
         if not len(rows):
+            self._task.model.zero_grad()
             return 0.0
-        loss = self._task.loss(rows, generator, fraction) * (len(rows) / batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item() * BITS
+        return BITS * self._task.learn(rows, generator, fraction, len(rows) / batch)
 
     def _bits(self, rows: Tensor, inputs: Inputs) -> float:
         return self._task.bits(rows, inputs, stream(self._seed, 0))
@@ -185,8 +184,6 @@ class GradientWorkers:
         with torch.no_grad():
             torch._foreach_copy_(self._trained, self._weights)
         if kind == STEP:
-            for parameter in self._trained:
-                parameter.grad = None
             bits = self._backward(rows, self._stream(part, int(update)), fraction, int(batch))
             torch._foreach_copy_(self._gradients[part], _gradients_of(self._trained))
         else:

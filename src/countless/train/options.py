@@ -14,7 +14,8 @@ from countless.settings import names, setting
 # Rows that a default training run should see in all, and the bounds on the number of epochs that follow.
 DEFAULT_ROWS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (20, 100)
-LEARNING_RATE, TEXT_LEARNING_RATE = 2e-3, 3e-3  # unless one is given
+LEARNING_RATE, TEXT_LEARNING_RATE = 8e-3, 6e-3  # unless one is given
+DECAY = 0.6  # the last part of a run, over which a stable learning rate falls
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
 
@@ -24,7 +25,7 @@ class TrainOptions(TrainingOptions):
 
     The budget may be that of a whole fit: then ``share`` is how many seconds this run has of it. The share follows from
     how long other work took, so a run that goes on keeps the share that it began with. The learning rate climbs over
-    the first ``warmup`` of the run and then falls along a cosine to zero at its end.
+    the first ``warmup`` of the run and falls to zero at its end, as ``schedule`` says.
     """
 
     learning_rate: float = setting(LEARNING_RATE, "number", above=0)
@@ -53,12 +54,14 @@ class TrainOptions(TrainingOptions):
         """Rows per step: few, for many steps learn more in the same time; on a small table a hundredth of it or so."""
         if self.batch is not None:
             return self.batch
-        return min(512, max(128, 1 << max(0, rows // 100).bit_length()))
+        return min(256, max(128, 1 << max(0, rows // 100).bit_length()))
 
     def learning_rate_at(self, fraction: float) -> float:
-        """The learning rate after ``fraction`` of the run."""
+        """The learning rate after ``fraction`` of the run, be it of its epochs or of its time."""
         climb = min(1.0, fraction / self.warmup) if self.warmup > 0 else 1.0
-        return self.learning_rate * max(climb, 1e-3) * 0.5 * (1.0 + math.cos(math.pi * min(1.0, fraction)))
+        left = max(0.0, 1.0 - fraction)
+        fall = min(1.0, left / DECAY) if self.schedule == "stable" else 0.5 * (1.0 - math.cos(math.pi * left))
+        return self.learning_rate * max(climb, 1e-3) * fall
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for reports and checkpoints; which queries are asked stands elsewhere."""

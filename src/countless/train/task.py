@@ -42,8 +42,11 @@ class Task(Protocol):
         """What a checkpoint must agree on, besides the options."""
         ...
 
-    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
-        """Nats per unit of these rows, with inputs masked at random, when ``fraction`` of the run is over."""
+    def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
+        """Give the parameters the gradients of ``weight`` times the nats per unit of these rows, and return that loss.
+
+        Inputs are masked at random; ``fraction`` of the run is over. Gradients from before are replaced.
+        """
         ...
 
     def bits(self, rows: Tensor, inputs: Inputs, generator: torch.Generator) -> float:

@@ -25,8 +25,7 @@ from countless.train.task import BITS, Inputs, start_from
 
 DEFAULT_SYMBOLS_SEEN = 20_000_000  # for each column
 DEFAULT_EPOCHS = (1, 20)
-TOKENS_PER_STEP = (1_024, 8_192)  # between these, so that an epoch has
-STEPS = 400  # of them, or so
+LEAST_TOKENS, STEPS = 1_024, 400  # of a step and of an epoch: a small table has fewer steps rather than smaller ones
 GAPS = 0.1  # the weight of what follows a gap at once, beside the mean over all symbols
 DRAWN_GAPS = 0.3  # the same in a context, where it is drawn
 EVALUATION_BATCH = 128
@@ -66,8 +65,7 @@ class TextTask:
         self.spec, self.masking, self.window = spec, masking, window
         self.rows = len(strings[0].symbols)
         symbols = sum(float(block.sum()) for each in strings for block in blocks(each.lengths))
-        least, most = TOKENS_PER_STEP
-        tokens = min(most, max(least, symbols / STEPS))
+        tokens = min(options.text_tokens, max(LEAST_TOKENS, symbols / STEPS))
         self.batch = options.batch or max(8, round(tokens * self.rows / symbols))
         self.epochs = options.epochs
         if options.epochs is None and options.budget is None:
@@ -87,7 +85,14 @@ class TextTask:
     def model(self) -> nn.Module:
         return self._model
 
-    def loss(self, rows: Tensor, generator: torch.Generator, fraction: float) -> Tensor:
+    def learn(self, rows: Tensor, generator: torch.Generator, fraction: float, weight: float) -> float:
+        self._model.zero_grad()
+        loss = weight * self._loss(rows, generator)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    def _loss(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Nats per character of these rows, with those of what follows gaps."""
         nats, count = torch.zeros(()), 0
         shift = self._shift(rows, "as trained", generator)
         for index, column in enumerate(self.columns):

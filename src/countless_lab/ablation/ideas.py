@@ -26,8 +26,16 @@ class Idea:
         return {**others, "network": countless.Network(**network)} if network else others
 
 
-_PAPER = {"batch": 2048, "hidden": 256, "blocks": 3, "units": "even"}
-_SMALL_STEPS = {"batch": 256, "hidden": 256, "blocks": 3}
+_PAPER = {
+    "batch": 2048,
+    "hidden": 256,
+    "blocks": 3,
+    "units": "even",
+    "learning_rate": 2e-3,
+    "schedule": "cosine",
+}
+_GENTLE = {"learning_rate": 2e-3, "batch": 512, "schedule": "cosine"}
+_SMALL_STEPS = {"batch": 256, "hidden": 256, "blocks": 3, "learning_rate": 2e-3, "schedule": "cosine"}
 _WIDE = {"hidden": 512, "blocks": 2}
 _ALL = (
     Idea("default", "what a fit does by itself"),
@@ -44,6 +52,8 @@ _ALL = (
     Idea("thick", "or embeddings of 64", {**_SMALL_STEPS, "embedding": 64}),
     Idea("slow", "or half the learning rate", {**_SMALL_STEPS, "learning_rate": 1e-3}),
     Idea("fast", "or twice the learning rate", {**_SMALL_STEPS, "learning_rate": 4e-3}),
+    Idea("gentle", "the default, at a learning rate of 0.002 along a cosine, in steps of 512", _GENTLE),
+    Idea("cosine", "the default, along a cosine", {"schedule": "cosine"}),
 )
 
 IDEAS = {idea.name: idea for idea in _ALL}

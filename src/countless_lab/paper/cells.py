@@ -22,6 +22,7 @@ QUESTION_SEED = 2020
 ROWS_SEED = 7
 BLOCKS = 3  # of every network of columns
 MOST_CHARACTERS = 100  # of a string, as the paper has it
+TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
 
 Say = Callable[[str], None]
 
@@ -157,7 +158,12 @@ class TrainedModel:
         recipe = self.recipe
         if self.data.text:
             network = replace(countless.TextNetwork.preset(recipe.network or "default"), masking=recipe.masking)
-            how: dict[str, Any] = {"text_network": network, "max_length": MOST_CHARACTERS}
+            how: dict[str, Any] = {
+                "text_network": network,
+                "max_length": MOST_CHARACTERS,
+                "learning_rate": TEXT_LEARNING_RATE,
+                "text_tokens": TEXT_TOKENS,
+            }
         else:
             how = {
                 "masking": recipe.masking,
@@ -172,6 +178,7 @@ class TrainedModel:
             exclude=self.data.exclude,
             epochs=self.epochs,
             seed=recipe.order or 0,
+            schedule="cosine",
             checkpoint=checkpoint,
             resume=any(path.parent.glob(f"{checkpoint.name}*")),
             summary=False,

@@ -16,7 +16,8 @@ from countless.errors import (
     UnsupportedQueryError,
 )
 from countless.query.select.outer import GroupTable, Outer
-from countless.query.select.statement import Aggregate, read_select
+from countless.query.select.selection import Aggregate, RowExpression
+from countless.query.select.statement import read_select
 from tests.texts import URL
 
 GRID = Grid((0, 2), (0.0, 1.0, 0.0, 1.0), (5, 5))
@@ -113,6 +114,31 @@ class TestParts:
         assert found.where.split("--")[0].strip() == "age > 1"
 
 
+class TestExpressions:
+    """With evidence rows, groups and aggregates may be of expressions."""
+
+    @pytest.mark.parametrize("by", ["upper(city)", "1", "town", "UPPER(t.CITY)", '(upper("city"))'])
+    def test_ways_to_group(self, by: str) -> None:
+        sql = f"SELECT upper(city) AS town, count(*), lower(upper(City)) FROM t GROUP BY {by} ORDER BY town"
+        found = read_select(sql, SCHEMA, evidence=True)
+        assert found.groups == (RowExpression('UPPER("city")', (1,)),)
+        assert found.outer.sql("duckdb") == ("SELECT __g0 AS town, __a0, LOWER(__g0) FROM __groups ORDER BY town")
+
+    def test_beside_columns_all_are_expressions(self) -> None:
+        found = read_select("SELECT age, age + n, count(*) FROM t GROUP BY age, age + n", SCHEMA, evidence=True)
+        assert found.groups == (RowExpression('"age"', (0,)), RowExpression('"age" + "n"', (0, 4)))
+        assert found.outer.sql("duckdb") == "SELECT __g0, __g1, __a0 FROM __groups"
+
+    def test_of_aggregates(self) -> None:
+        found = read_select("SELECT city, sum(age + n), count(url), avg(age) FROM t GROUP BY 1", SCHEMA, evidence=True)
+        assert found.groups == (1,)
+        assert found.aggregates == (
+            Aggregate("sum", RowExpression('"age" + "n"', (0, 4))),
+            Aggregate("count", RowExpression('"url"', (5,))),
+            Aggregate("avg", 0),
+        )
+
+
 @pytest.mark.parametrize(
     ("sql", "message", "spot"),
     [
@@ -205,5 +231,6 @@ class TestOuter:
     def answered(sql: str) -> tuple[str, ...]:
         found, outer = read_select(sql, SCHEMA), Outer(SCHEMA)
         header = outer.header(found)
-        table = GroupTable([[None]] * len(found.groups), [["1"]] * len(found.aggregates), 1)
+        types = [SCHEMA.coded[group].type for group in found.groups if isinstance(group, int)]
+        table = GroupTable([[None]] * len(found.groups), [["1"]] * len(found.aggregates), 1, types)
         return outer.run(found, header, table).names

@@ -27,17 +27,8 @@ from countless.query.compile import Compiler
 from countless.query.grids.extent import cut_cells
 from countless.query.grids.scale import written
 from countless.query.select.outer import GroupTable, Outer
-from countless.query.select.statement import (
-    AVERAGE,
-    COUNT,
-    QUANTILES,
-    SUM,
-    Aggregate,
-    RowExpression,
-    Selection,
-    pointing,
-    read_select,
-)
+from countless.query.select.selection import AVERAGE, COUNT, QUANTILES, SUM, Aggregate, RowExpression, Selection
+from countless.query.select.statement import pointing, read_select
 
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
 

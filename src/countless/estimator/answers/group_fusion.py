@@ -3,8 +3,8 @@
 The model says that a condition's ``total`` rows have so many in each group: the prior. It errs by a factor, of which
 the calibration knows the spread sigma for counts of that size: a Gamma distribution of ``1 / sigma**2`` pseudo-hits.
 The evidence has some hits in the group, a Poisson number, so that the posterior is a Gamma distribution too. A tenth of
-the prior is much wider: where the hits contradict the model, they decide. Hits are rows of the table that are known;
-the posterior shares are those of the rows that were not drawn, and all add up to the total.
+the prior is much wider: where the hits contradict the model, they decide. What comes out is made to add up to the
+total.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import LEAST_ESTIMATE, LEVELS_PER_E, Calibration, Shape
 
 LEAST_SIGMA, MOST_SIGMA = 0.05, 2.0  # of the model's error
-WIDE_SIGMA, WIDE_WEIGHT = 2.0, 0.1  # of the prior that applies where the model fails
-LEAST_PRIOR = 0.5  # rows of a group that has hits, though the model gives it fewer
+WIDE_SIGMA, WIDE_WEIGHT = 3.0, 0.1  # of the prior that applies where the model fails
+LEAST_PRIOR = 1.0  # rows of a group that has hits, though the model gives it fewer
 HALF_A_HIT = 0.5
 CAUTION = 1.1  # how much wider bars are than if errors were as they are believed to be
 
@@ -66,10 +66,9 @@ def counts_of_hits(hits: FloatArray, total: Estimate, count: int) -> GroupCounts
     """The rows of groups that only the evidence knows, by their ``hits`` among all ``count``."""
     groups = len(hits)
     hits = np.append(hits, max(count - float(hits.sum()), 0.0))
-    exposure = min(count / total.rows, 1.0) if total.rows > 0 else 1.0
-    return _spread(
-        hits / max(exposure, 1e-12), (hits + HALF_A_HIT) / max(exposure, 1e-12) ** 2, hits, total, count, groups
-    )
+    exposure = max(min(count / total.rows, 1.0), 1e-12) if total.rows > 0 else 1.0
+    variance = (1 - exposure) * (hits + HALF_A_HIT) / exposure**2
+    return _spread(hits / exposure, variance, hits, total, count, groups)
 
 
 def reach_of(level: float) -> float:
@@ -80,55 +79,58 @@ def reach_of(level: float) -> float:
 def _posterior(
     prior: FloatArray, hits: FloatArray, exposure: float, errors: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of how many rows each group has, before they are made to add up."""
+    """Mean and variance of how many rows each group has, before they are made to add up.
+
+    Hits tell the more of a group the more of its rows were drawn; if all were, pseudo-hits count for nothing.
+    """
     likely = prior > 0
     means, variances = np.zeros(len(prior)), np.zeros(len(prior))
     rows, seen, expected = prior[likely], hits[likely], exposure * prior[likely]
     parts = []
     for weight, sigma in ((1 - WIDE_WEIGHT, errors[likely]), (WIDE_WEIGHT, np.maximum(errors[likely], WIDE_SIGMA))):
         strength = sigma**-2.0
-        evidence = (
+        chance = (  # of so many hits: negative binomial
             math.log(weight)
             + log_gamma(strength + seen)
             - log_gamma(strength)
             - strength * np.log1p(expected / strength)
             - seen * np.log1p(strength / np.maximum(expected, 1e-300))
         )
-        mean = rows * (strength + seen) / (strength + expected)
-        parts.append((evidence, mean, mean * rows / (strength + expected)))
+        strength = (1 - exposure) * strength
+        known = np.maximum(strength + expected, 1e-300)
+        mean = rows * (strength + seen) / known
+        parts.append((chance, mean, (1 - exposure) * mean * rows / known))
     narrow = 1 / (1 + np.exp(np.clip(parts[1][0] - parts[0][0], -700, 700)))
     mean = narrow * parts[0][1] + (1 - narrow) * parts[1][1]
-    square = sum(
+    means[likely] = mean
+    variances[likely] = sum(
         share * (variance + (own - mean) ** 2)
         for share, (_, own, variance) in zip((narrow, 1 - narrow), parts, strict=True)
     )
-    means[likely], variances[likely] = mean, square
     return means, variances
 
 
 def _spread(
     mean: FloatArray, variance: FloatArray, hits: FloatArray, total: Estimate, count: int, groups: int
 ) -> GroupCounts:
-    """Counts that add up to the total: the hits, and of the other rows the share that the posterior gives each group.
+    """Counts that add up to the total, with at least its hits for each group.
 
     The bars are quantiles of a Gamma distribution with the posterior's mean and variance: by Wilson and Hilferty, its
     cube root is nearly normal.
     """
-    unseen, everything = max(total.rows - count, 0.0), float(mean.sum())
+    everything = float(mean.sum())
     shares = mean / everything if everything > 0 else mean
-    rows = (hits + unseen * shares) * (min(total.rows / count, 1.0) if count else 1.0)
-    hidden = unseen / total.rows if total.rows > 0 else 0.0
+    others = np.maximum(total.rows * shares - hits, 0.0)
+    unseen, spare = max(total.rows - count, 0.0), float(others.sum())
+    rows = hits + (others * (unseen / spare) if spare > 0 else unseen * shares)
     reach = reach_of(total.level)
     off = math.log((total.high + 1) / (total.low + 1)) / (2 * reach)  # the standard error of the total
-    others = unseen * shares
     # Of a group that holds nearly all rows, only the total is uncertain.
-    spread = (1 - shares) * (hidden**2 * variance + others) + (rows * off) ** 2
-    strength = np.divide(others**2, spread, out=np.ones(len(rows)), where=spread > 0)
-    strength = np.maximum(strength, 1e-6)
+    spread = (1 - shares) * variance + (rows * off) ** 2
+    strength = np.maximum(np.divide(rows**2, spread, out=np.ones(len(rows)), where=spread > 0), 1e-6)
     center, step = 1 - 1 / (9 * strength), reach / (3 * np.sqrt(strength))
-    low = np.floor(hits + others * np.maximum(center - step, 0) ** 3)
-    high = np.ceil(hits + others * np.maximum(center + step, 0) ** 3)
-    certain = spread <= 0
-    low, high = np.where(certain, rows, low), np.where(certain, rows, high)
-    high = np.minimum(high, max(total.high, total.rows))
-    return GroupCounts(rows[:groups], np.minimum(low, rows)[:groups], np.maximum(high, rows)[:groups])
+    low = np.maximum(np.floor(rows * np.maximum(center - step, 0) ** 3), hits)
+    high = np.minimum(np.ceil(rows * np.maximum(center + step, 0) ** 3), max(total.high, total.rows))
+    uncertain = spread > 0
+    low, high = np.where(uncertain, np.minimum(low, rows), rows), np.where(uncertain, np.maximum(high, rows), rows)
+    return GroupCounts(rows[:groups], low[:groups], high[:groups])

@@ -18,7 +18,7 @@ from countless.estimator.answers.evidence_values import tally
 from countless.estimator.answers.group_fusion import counts_of_hits
 from countless.estimator.answers.joint import Joint
 from countless.query.compile import Compiler, Question
-from countless.query.select.statement import RowExpression
+from countless.query.select.selection import RowExpression
 
 LEAST = 0.5  # rows: groups that hold fewer are left out
 KEPT = 16  # expressions whose values are kept with the evidence rows

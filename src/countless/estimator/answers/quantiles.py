@@ -13,7 +13,7 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import DECIMAL, TIMES
 from countless.estimator.answers.aggregate_intervals import Bars
 from countless.query.grids.scale import scale_of, written
-from countless.query.select.statement import Aggregate
+from countless.query.select.selection import Aggregate
 
 DISCRETE = "quantile_disc"
 

@@ -13,7 +13,7 @@ from countless.estimator.answers.mean_fusion import FusedMeans, Rows, fused_mean
 from countless.estimator.answers.quantiles import Ranked
 from countless.estimator.answers.values import Values
 from countless.query.grids.scale import scale_of
-from countless.query.select.statement import Aggregate
+from countless.query.select.selection import Aggregate
 
 Texts = list[str | None]
 SQUARES_CAUTION = 1.3  # a sample hardly knows how much its squares vary: few of them are large
@@ -245,7 +245,7 @@ class FusedValueDistribution:
         share = float(aggregate.share)
         lows, highs = [], []
         for ranked, off in self._ranked(aggregate):
-            low, high = ranked.ends(aggregate, off)
+            low, high = ranked.ends(aggregate, off) if off > 0 else (ranked.quantile(aggregate, kind),) * 2
             lows.append(self._further(low, 0, off >= share > 0))
             highs.append(self._further(high, -1, share + off >= 1 > share))
         return lows, highs
@@ -298,7 +298,7 @@ class FusedValueDistribution:
         codes, counts = np.unique(sample.codes[own], return_counts=True)
         hits, rows = int(counts.sum()), float(self.known[group])
         if hits and weight > NEARLY_ALL:
-            return Ranked(sample.values, codes, counts * (rows / hits), whole)
+            return Ranked(sample.values, codes, (counts * (rows / hits)).astype(np.float64), whole)
         if not model.whole or sample.cells is None:
             every, all_rows = self._everywhere
             mixed: FloatArray = all_rows * (rows / (hits + 1))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
 LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
-PEAK = 0.5  # of the fit's learning rate
+PEAK = 0.25  # of the fit's learning rate
 WARMUP = 0.1
 MOST_ROWS = 2_000_000  # that are learned from, old and new together
 UPDATE_STREAM = 11  # keeps the random numbers of an update apart from others of the seed

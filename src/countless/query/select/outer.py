@@ -16,7 +16,7 @@ from countless.data.frame import ZONED, Frame
 from countless.data.sources.source import first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
 from countless.query.sandbox.process import Sandbox, borrowed, owner
-from countless.query.select.statement import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
+from countless.query.select.selection import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
 from countless.query.sql import written
 
 BOUNDS = ("low", "high")  # of an error bar

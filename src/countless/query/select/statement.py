@@ -7,9 +7,8 @@ in which every aggregate is a column of a small table that has a row for each gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -24,15 +23,23 @@ from countless.query.sandbox.functions import check_functions
 from countless.query.select.aggregate_names import AGGREGATES
 from countless.query.select.aliases import expanded_size
 from countless.query.select.pieces import Pieces
+from countless.query.select.selection import (
+    COUNT,
+    GROUPED,
+    KNOWN,
+    QUANTILES,
+    TABLE,
+    Aggregate,
+    RowExpression,
+    Selection,
+    aggregate_name,
+    group_name,
+)
 from countless.query.sql import read_statement, written
 
-TABLE, GROUPED = "__rows", "__groups"  # the table as it was, without rows, and the groups
 MOST_GROUPS = 3  # columns
 MOST_NODES = 10_000  # of a statement in which every name is written out
 MEDIAN = "0.5"
-COUNT, SUM, AVERAGE = "count", "sum", "avg"
-QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})
-KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"
 
 PARTS = frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"})
 OTHER_PARTS = {
@@ -55,72 +62,6 @@ REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Columns, "COLUMNS is not an aggregate: name the columns one by one"),
     (exp.PositionalColumn, "a column is not known by its place: name it, or write ORDER BY 1"),
 )
-
-
-@dataclass(frozen=True)
-class RowExpression:
-    """An expression of one row, which evidence rows are asked for: as SQL, and the places of the columns in it."""
-
-    sql: str
-    columns: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """A function of the rows of a group: ``kind`` is DuckDB's name of it, ``share`` a quantile's, as it was written."""
-
-    kind: str
-    column: int | RowExpression | None = None  # None is count(*)
-    share: str = ""
-
-    def sql(self, schema: Schema) -> str:
-        """The aggregate as DuckDB takes it.
-
-        >>> schema = Schema(9, (Column("n", "INTEGER", ("1",), False),))
-        >>> Aggregate("count").sql(schema), Aggregate("quantile_cont", 0, "0.9").sql(schema)
-        ('count(*)', 'quantile_cont("n", 0.9)')
-        """
-        if self.column is None:
-            return "count(*)"
-        share = f", {self.share}" if self.share and self.kind != "median" else ""
-        column = self.column
-        measured = column.sql if isinstance(column, RowExpression) else quote_identifier(schema.names[column])
-        return f"{self.kind}({measured}{share})"
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A statement that was understood.
-
-    ``groups`` are the places of the grouped columns in the schema; if one is an expression, all are. ``where`` is the
-    condition, if there is one, with blanks in place of what stands before it. ``outer`` is SQL over the table of
-    groups, whose columns have the names that :func:`group_name` and :func:`aggregate_name` give. ``plain`` has for each
-    column of the result the aggregate that it is, if it is nothing more. ``selected`` and ``source`` are what stands
-    before and after FROM in a statement that is like this one as far as DuckDB's names of columns are concerned.
-    """
-
-    sql: str
-    where: str | None
-    groups: tuple[int, ...] | tuple[RowExpression, ...]
-    aggregates: tuple[Aggregate, ...]
-    plain: tuple[int | None, ...]
-    outer: exp.Select
-    selected: str
-    source: str
-
-    def named(self, more: Iterable[str]) -> str:
-        """The statement by which DuckDB tells how it calls the columns of the result, and ``more`` after them."""
-        return f"SELECT {', '.join((self.selected, *more))}\nFROM {self.source}"
-
-
-def group_name(place: int) -> str:
-    """How the column of a group is called in the table of groups."""
-    return f"__g{place}"
-
-
-def aggregate_name(place: int, bound: str = "") -> str:
-    """How an aggregate is called in the table of groups, or one end ("low", "high") of its error bar."""
-    return f"__a{place}{bound}"
 
 
 def read_select(sql: str, schema: Schema, evidence: bool = False) -> Selection:
