@@ -292,15 +292,18 @@ class Estimator:
         """
         return self._asked(where).sample(count, seed=seed)
 
-    def query(self, sql: str, *, intervals: bool = False) -> QueryResult:
+    def query(self, sql: str, *, intervals: bool = False, least_hits: int = 1) -> QueryResult:
         """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
 
         It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE,
         GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. If the model has evidence rows, columns may also be
         expressions, such as ``hour(ts)``. With ``intervals``, the columns ``name_low`` and ``name_high`` after each
         aggregate are the ends of its error bar.
+
+        An expression can put a whole row into one value. So of expressions only what at least ``least_hits`` evidence
+        rows share is told; smaller groups are left out.
         """
-        return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals)
+        return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals, least_hits)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
@@ -405,7 +408,8 @@ class Estimator:
         from countless.estimator.updating.check import check
 
         seed = self._model.checked_seed(seed)
-        return check(self, self._runtimes, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
+        rows = evidence_of(self.schema, self._sections)
+        return check(self, self._runtimes, rows, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""

@@ -16,7 +16,7 @@ DIGESTS = ("table", "digest")  # in a report and in the record of an update: wha
 def stripped(estimator: Estimator, sections: Sections) -> Estimator:
     """The estimator without these: :meth:`countless.Estimator.stripped`."""
     calibration = estimator.calibration
-    queries = tuple(replace(query, where="") for query in calibration.queries)
+    queries = tuple(replace(query, where="", hits=0) for query in calibration.queries)
     report = _without_digests(estimator.report)
     if "updates" in report:
         report["updates"] = [_without_digests(entry) for entry in report["updates"]]

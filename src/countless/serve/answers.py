@@ -61,7 +61,7 @@ def distribution(served: Served, asked: DistributionRequest) -> dict[str, Any]:
 
 def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
     """The result of a SELECT."""
-    found = served.estimator.query(asked.sql, intervals=asked.intervals)
+    found = served.estimator.query(asked.sql, intervals=asked.intervals, least_hits=limits.LEAST_HITS)
     if len(found) > limits.RESULT_ROWS:
         raise QueryTooLargeError(
             f"the result has {len(found):,} rows, and at most {limits.RESULT_ROWS:,} are sent: add a LIMIT"

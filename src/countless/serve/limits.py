@@ -11,6 +11,7 @@ TOP = 1_000  # values of a category
 NAME_LENGTH = 1_000  # characters of a column's name, or of what is looked for
 SAMPLE_ROWS = 10_000
 RESULT_ROWS = 10_000  # of a query
+LEAST_HITS = 5  # evidence rows that share a value of an expression, or it is not told
 SEED = 2**63 - 1
 WAITING = 1_000  # requests that are worked on, or wait to be
 KEPT_ANSWERS = 10_000

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from countless import Estimator
+from countless import Estimator, Network, TextNetwork, fit
 from countless.data.columns.text import TextColumn, encode
-from countless.data.sources.source import connect
+from countless.data.sources.source import Source, connect
 from countless.data.summaries.ngrams import count_ngrams
 from countless.errors import CountlessError, DataError
+from countless.estimator.loading import evidence_of
+from countless.estimator.updating.check import _beside_evidence, _recoded
 from countless.estimator.updating.drift import text_drift
 
 
@@ -105,3 +107,48 @@ def test_text_is_judged_by_its_pieces() -> None:
     unknown = text_drift(column, None, 1_000, ["é"] * 800)
     assert unknown.new == 1
     assert unknown.drift > 0.9
+
+
+WORDS = "SELECT range % 7 AS kind, sin(range) AS wide, 'word ' || (range * 37 % 3000) AS t FROM range(3000)"
+
+
+@pytest.fixture(scope="module", params=["all", "1000"])
+def fitted(request: pytest.FixtureRequest) -> Estimator:
+    return fit(
+        connect().sql(WORDS),
+        text="t",
+        max_distinct=50,
+        evidence=request.param,
+        epochs=1,
+        network=Network(hidden=8, blocks=0),
+        text_network=TextNetwork(width=8, blocks=1, heads=1, inner=8, buckets=16),
+        calibrate=False,
+        summary=False,
+    )
+
+
+class TestEvidence:
+    """The rows of the file beside the table: whole, or some of them; a grid, a text, and a column with codes."""
+
+    @pytest.mark.parametrize("sample", [None, 400])
+    def test_nothing_has_changed(self, fitted: Estimator, sample: int | None) -> None:
+        rows = evidence_of(fitted.schema, fitted._sections)
+        assert rows is not None
+        some = Source.open(connect().sql(WORDS))
+        every, texts = _recoded(some if sample is None else some.sampled(sample, 3), fitted.schema)
+        assert [drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)] == [0, 0, 0]
+
+    @pytest.mark.parametrize(
+        ("name", "changed"),
+        [("kind", "least(kind, 2)"), ("wide", "wide / 3"), ("t", "replace(t, 'word 1', 'word 2')"), ("t", "NULL")],
+    )
+    def test_what_has_changed_is_named(self, fitted: Estimator, name: str, changed: str) -> None:
+        moved = connect().sql(f"SELECT * REPLACE ({changed} AS {name}) FROM ({WORDS})")
+        rows = evidence_of(fitted.schema, fitted._sections)
+        assert rows is not None
+        every, texts = _recoded(Source.open(moved), fitted.schema)
+        found = {drift.column: drift.drift for drift in _beside_evidence(fitted.schema, rows, every, texts)}
+        assert found.pop(name) > 0.1
+        assert set(found.values()) == {0.0}
+        check = fitted.check(moved, queries=0)
+        assert name in check.drifted

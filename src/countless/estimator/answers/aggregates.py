@@ -11,6 +11,7 @@ import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.schema import Schema
+from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregate_intervals import Bars, Ends
 from countless.estimator.answers.groups import LEAST, CountedRows, DerivedColumns, Groups
 from countless.estimator.answers.joint import Joint
@@ -40,16 +41,18 @@ def answered(
     sql: str,
     calibration: Calibration,
     intervals: bool = False,
+    least_hits: int = 1,
 ) -> QueryResult:
     """The result of the statement ``sql``; with ``intervals``, error bars too.
 
-    ``prepare`` gives the rows of a condition; None is every row.
+    ``prepare`` gives the rows of a condition; None is every row. An expression can put a whole row into one value: of
+    expressions only what at least ``least_hits`` evidence rows share is told.
     """
     started = time.perf_counter()
     selection = read_select(sql, compiler.schema, compiler.evidence is not None)
     header = outer.header(selection)
     with pointing(selection):
-        table = GroupAggregates(prepare(selection.where), compiler, selection, header.types, calibration)
+        table = GroupAggregates(prepare(selection.where), compiler, selection, header.types, calibration, least_hits)
         made = table.made(intervals)
     frame = outer.run(selection, header, made)
     return QueryResult(
@@ -73,15 +76,17 @@ class GroupAggregates:
         selection: Selection,
         types: Sequence[str],
         calibration: Calibration,
+        least_hits: int = 1,
     ) -> None:
         self.rows = rows
+        self.least_hits = least_hits
         self.compiler = compiler
         self.schema = compiler.schema
         self.selection = selection
         self.types = types
         self.calibration = calibration
         self.derived = None if rows.evidence is None else DerivedColumns(compiler, rows.evidence)
-        self.groups = Groups.of(rows, compiler.schema, selection.groups, self.derived)
+        self.groups = Groups.of(rows, compiler.schema, selection.groups, self.derived, least_hits)
         self._spreads: dict[int | RowExpression, GroupValueDistribution | FusedValueDistribution] = {}
         self._joints: list[Joint] = []
 
@@ -111,7 +116,7 @@ class GroupAggregates:
             return [str(count) if known else None for count, known in zip(spread.whole, told, strict=True)]
         if aggregate.kind in QUANTILES:
             return spread.quantiles(aggregate, kind)
-        return _texts(kind, _moment(aggregate.kind, spread), _enough(aggregate.kind, spread))
+        return _texts(kind, _moment(aggregate.kind, spread), self._enough(aggregate, spread))
 
     def _bar(self, aggregate: Aggregate, kind: str) -> tuple[Texts, Texts]:
         """The low and the high end of every group's error bar, as DuckDB prints them."""
@@ -121,8 +126,15 @@ class GroupAggregates:
         spread = self._spread(aggregate)
         if aggregate.kind in QUANTILES:
             return spread.quantile_ends(aggregate, kind)
-        ends, enough = self._moment_bar(aggregate.kind, spread), _enough(aggregate.kind, spread)
+        ends, enough = self._moment_bar(aggregate.kind, spread), self._enough(aggregate, spread)
         return _texts(kind, ends[0], enough), _texts(kind, ends[1], enough)
+
+    def _enough(self, aggregate: Aggregate, spread: GroupValueDistribution | FusedValueDistribution) -> BoolArray:
+        """Which groups have rows enough for an aggregate, and of an expression hits enough."""
+        enough = _enough(aggregate.kind, spread)
+        if isinstance(aggregate.column, RowExpression) and isinstance(spread, FusedValueDistribution):
+            enough = enough & (spread.sample.hits >= self.least_hits)
+        return enough
 
     def _count_bar(self, spread: GroupValueDistribution | FusedValueDistribution | None) -> Ends:
         """The error bars of the groups' rows, or of those in which the column of ``spread`` is not NULL."""
@@ -158,6 +170,8 @@ class GroupAggregates:
         """How the rows of groups are spread over the values of the aggregate's column."""
         column = aggregate.column
         assert column is not None
+        if isinstance(column, RowExpression) and aggregate.kind in QUANTILES and self.least_hits > 1:
+            raise UnsupportedQueryError("a quantile of an expression is a value of one row, which is not told here")
         if isinstance(column, RowExpression) and aggregate.kind not in (COUNT, *QUANTILES):
             column = replace(column, sql=f"CAST({column.sql} AS DOUBLE)")
         if column not in self._spreads:

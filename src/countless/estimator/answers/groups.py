@@ -91,15 +91,19 @@ class Groups:
         schema: Schema,
         groups: tuple[int, ...] | tuple[RowExpression, ...],
         derived: DerivedColumns | None,
+        least_hits: int = 1,
     ) -> Groups:
-        """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has."""
+        """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has.
+
+        Values of expressions are told only where so many evidence rows share them.
+        """
         total = rows.total
         if not groups:
             return cls(groups, (), np.zeros((1, 0), dtype=np.int64), np.array([total.rows]), total)
         places = [group for group in groups if isinstance(group, int)]
         if not places:
             assert derived is not None
-            return cls._of_hits(groups, total, derived)
+            return cls._of_hits(groups, total, derived, least_hits)
         joint = rows.joint([schema.names[place] for place in places], groups=len(places))
         kept = joint.rows >= LEAST
         bars, left_out = joint.bars, float(joint.rows[~kept].sum())
@@ -109,15 +113,21 @@ class Groups:
 
     @classmethod
     def _of_hits(
-        cls, groups: tuple[int, ...] | tuple[RowExpression, ...], total: Estimate, derived: DerivedColumns
+        cls,
+        groups: tuple[int, ...] | tuple[RowExpression, ...],
+        total: Estimate,
+        derived: DerivedColumns,
+        least_hits: int,
     ) -> Groups:
         """Groups that only evidence rows know."""
         found = [derived.column(group) for group in groups]
         columns = tuple(column for column, _ in found)
         codes, hits = tally([own for _, own in found], [column.size for column in columns])
         bars = counts_of_hits(hits.astype(np.float64), total, derived.hits.count)
-        left_out = 0.0 if len(hits) else total.rows
-        return cls(groups, columns, codes, bars.rows, total, None, left_out, (bars.low, bars.high))
+        kept = hits >= least_hits
+        left_out = float(bars.rows[~kept].sum()) if len(hits) else total.rows
+        ends = bars.low[kept], bars.high[kept]
+        return cls(groups, columns, codes[kept], bars.rows[kept], total, None, left_out, ends)
 
     @property
     def places(self) -> tuple[int, ...] | None:

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from countless.arrays import FloatArray
-from countless.data.encoding.recoding import Recoded
+from countless.arrays import FloatArray, IntArray
+from countless.data.columns.schema import Schema
+from countless.data.encoding.recoding import MISSING, Recoded
 from countless.data.encoding.schema_growth import conformed
+from countless.data.evidence import EvidenceRows
 from countless.data.sources.source import Source
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
-from countless.estimator.updating.drift import Drift, Parted, column_drift, parted, text_drift
+from countless.estimator.updating.drift import Drift, Parted, column_drift, evidence_drift, parted, text_drift
 from countless.workload import mixed_clauses
 
 SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
@@ -122,6 +124,7 @@ class Check:
 def check(
     estimator: Estimator,
     runtimes: Runtimes,
+    evidence: EvidenceRows | None,
     table: Any,
     *,
     sample: int | None,
@@ -137,20 +140,17 @@ def check(
     if total == 0:
         raise CountlessError("the table has no rows: there is nothing to compare the model with")
     some = source if sample is None or sample >= total else source.sampled(sample, seed)
-    columns, pairs = _columns(estimator, runtimes, some)
+    columns, pairs = _columns(estimator, runtimes, some, evidence)
     answers = _answers(estimator, some, total, queries, seed) if queries and estimator.calibration.queries else None
     return Check(schema.rows, total, min(total, sample or total), threshold, columns, pairs, answers)
 
 
-def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
+def _columns(
+    estimator: Estimator, runtimes: Runtimes, some: Source, evidence: EvidenceRows | None
+) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
+    """Each column beside the model, and beside the evidence rows: what is farther away is told."""
     schema = estimator.schema
-    codes, texts = [], [list[str | None]() for _ in schema.texts]
-    with Recoded(some, schema) as recoded:
-        for rows in recoded.chunks(1 << 16):
-            codes.append(rows.codes)
-            for own, found in zip(texts, rows.texts, strict=True):
-                own.extend(found or ())
-    every = np.concatenate(codes)
+    every, texts = _recoded(some, schema)
     drifts = [
         column_drift(column, _marginal(estimator, runtimes, index), every[:, index])
         for index, column in enumerate(schema.coded)
@@ -161,7 +161,37 @@ def _columns(estimator: Estimator, runtimes: Runtimes, some: Source) -> tuple[tu
         text_drift(column, runtimes.summaries[index], schema.rows, texts[index])
         for index, column in enumerate(schema.texts)
     ]
+    if evidence is not None:
+        beside = _beside_evidence(schema, evidence, every, texts)
+        drifts = [max(pair, key=lambda drift: drift.drift) for pair in zip(drifts, beside, strict=True)]
     return tuple(drifts), tuple(pair for pair in apart[:PAIRS_TOLD] if pair.drift > 0)
+
+
+def _recoded(some: Source, schema: Schema) -> tuple[IntArray, list[list[str | None]]]:
+    """The codes (rows, columns) of a source, MISSING for NULL, or UNSEEN, and the strings of its text columns."""
+    codes, texts = [], [list[str | None]() for _ in schema.texts]
+    with Recoded(some, schema) as recoded:
+        for rows in recoded.chunks(1 << 16):
+            codes.append(rows.codes)
+            for own, found in zip(texts, rows.texts, strict=True):
+                own.extend(found or ())
+    return np.concatenate(codes), texts
+
+
+def _beside_evidence(
+    schema: Schema, evidence: EvidenceRows, every: IntArray, texts: list[list[str | None]]
+) -> list[Drift]:
+    """How far each column of a table's rows is from the evidence rows."""
+    sampled = evidence.rows < schema.rows
+    codes, _ = _recoded(evidence.source(), schema)
+    drifts = []
+    for index, column in enumerate(schema.coded):
+        own = np.where(codes[:, index] == MISSING, column.null, codes[:, index])
+        held = np.bincount(own, minlength=column.size).astype(np.float64)
+        drifts.append(column_drift(column, held, every[:, index], sampled))
+    return drifts + [
+        evidence_drift(evidence, schema.index_of_text(text), own, sampled) for text, own in enumerate(texts)
+    ]
 
 
 def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArray:

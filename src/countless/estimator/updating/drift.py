@@ -7,6 +7,7 @@ it is the greatest difference that any question about it shows: whether it is NU
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column
 from countless.data.columns.text import TextColumn
 from countless.data.encoding.recoding import MISSING, UNSEEN
+from countless.data.evidence import EvidenceRows
 from countless.data.summaries.counting import bucket_starts
 from countless.data.summaries.ngrams import LONGEST_GRAM, NGrams
 from countless.data.summaries.pair_counts import Pairs
@@ -62,8 +64,11 @@ class Drift:
         return {**asdict(self), "drift": self.drift}
 
 
-def column_drift(column: Column, model: FloatArray, codes: IntArray) -> Drift:
-    """Of a column with ``model`` rows of every code; ``codes`` are those of a sample, MISSING for NULL, or UNSEEN."""
+def column_drift(column: Column, model: FloatArray, codes: IntArray, sampled: bool = False) -> Drift:
+    """Of a column with ``model`` rows of every code; ``codes`` are those of a sample, MISSING for NULL, or UNSEEN.
+
+    If the rows of the model are ``sampled`` too, chance has twice a say.
+    """
     null = column.null if column.has_null else UNSEEN
     found = np.where(codes == MISSING, null, codes)
     new = float((found == UNSEEN).mean())
@@ -75,9 +80,17 @@ def column_drift(column: Column, model: FloatArray, codes: IntArray) -> Drift:
     most = int(np.argmax(np.abs(table - held)))
     what = NOT_HELD if most == len(starts) else _label(column, int(starts[most]), ends[most])
     distance = float(np.abs(table - held).sum()) / 2
-    return Drift(
-        column.name, distance, _noise(held, len(found)), new, Moved(what, float(held[most]), float(table[most]))
-    )
+    rows = 1 / (1 / len(found) + 1 / model.sum()) if sampled else len(found)
+    return Drift(column.name, distance, _noise(held, rows), new, Moved(what, float(held[most]), float(table[most])))
+
+
+def evidence_drift(evidence: EvidenceRows, index: int, texts: Sequence[str | None], sampled: bool) -> Drift:
+    """Of the text column at ``index`` beside its evidence rows: how strings lie between theirs, in the order of all."""
+    column = evidence.schema.coded[index]
+    held = np.bincount(evidence.codes[index], minlength=column.size).astype(np.float64)
+    first = 0 if column.values else UNSEEN
+    places = [MISSING if text is None else max(first, bisect_right(column.values, text) - 1) for text in texts]
+    return column_drift(column, held, np.array(places, dtype=np.int64), sampled)
 
 
 @dataclass(frozen=True)
@@ -151,7 +164,7 @@ def frequent_grams(column: TextColumn, summary: NGrams) -> list[tuple[str, int]]
     return [(text, count) for _, text, count in found[:GRAMS]]
 
 
-def _noise(shares: FloatArray, rows: int) -> float:
+def _noise(shares: FloatArray, rows: float) -> float:
     """The distance that a sample of so many rows has from its own table: on average, and how far it may exceed that."""
     usual = float(np.sqrt(2 * shares * (1 - shares) / (math.pi * rows)).sum()) / 2
     return usual + math.sqrt(math.log(1 / FALSE_ALARMS) / (2 * rows))
