@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,34 +13,33 @@ from countless._version import __version__
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Schema
 from countless.data.frame import Frame
-from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
-from countless.errors import CountlessError, QueryTypeError
+from countless.errors import CountlessError
 from countless.estimator.answers.aggregates import answered
-from countless.estimator.answers.counts import answers, estimate_of, known_queries, today
+from countless.estimator.answers.counts import known_queries, today
 from countless.estimator.answers.distribution import BinsWanted, Distribution
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.explain import Explanation
-from countless.estimator.answers.fused import FUSED, Fused
 from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.result import QueryResult
 from countless.estimator.arguments import names_of, whole
+from countless.estimator.batch import Batch, listed
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.calibration.posterior import with_tail
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.info import held_facts, without_history
 from countless.estimator.loading import evidence_of, made_ready
 from countless.estimator.plugins import load_plugins
-from countless.estimator.prepared import DEFAULT_METHOD, MODEL_METHOD, AnsweringModel, PreparedQuestion
+from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
 from countless.estimator.rows.anomalies import anomalies
 from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.completion import CompletionOptions, complete
 from countless.estimator.rows.likelihood import Watch, log_prob
 from countless.estimator.rows.sampling import Sample
 from countless.estimator.stripping import stripped
-from countless.query.compile import Compiler, Question
-from countless.query.predicate import ColumnReference, Predicate, Where
+from countless.query.compile import Compiler
+from countless.query.predicate import Where
 from countless.query.select.outer import Outer
 
 if TYPE_CHECKING:
@@ -120,15 +118,8 @@ class Estimator:
 
     def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
         """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
-        found = self._densities(clauses, MODEL_METHOD, None)
+        found = Batch(self._model, clauses).densities()
         return known_queries(found, truths, self.rows, self._model.evidence)
-
-    def can_model(self, where: str) -> bool:
-        """Whether the model has an answer to ``where``, evidence rows or not."""
-        try:
-            return not self._compiler.compile(where).beyond
-        except CountlessError:
-            return False
 
     @property
     def rows(self) -> int:
@@ -196,20 +187,8 @@ class Estimator:
         estimate is its share of the time. Another ``seed`` than the model's own gives answers that differ from those of
         one by one: by how much tells what sampling adds.
         """
-        estimates = []
-        for answer in self.answer_many(
-            clauses,
-            method=method,
-            particles=particles,
-            threads=threads,
-            seed=seed,
-            summary=summary,
-            table_rows=table_rows,
-        ):
-            if isinstance(answer, CountlessError):
-                raise answer
-            estimates.append(answer)
-        return estimates
+        batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
+        return [_raised(answer) for answer in batch.estimates(method, today(table_rows))]
 
     def answer_many(
         self,
@@ -223,28 +202,8 @@ class Estimator:
         table_rows: int | None = None,
     ) -> list[Estimate | CountlessError]:
         """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
-        if isinstance(clauses, str | Predicate | ColumnReference):
-            raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
-        started, now, method = time.perf_counter(), today(table_rows), self._model.method(method)
-        if method == FUSED:
-            fused = self._fused(list(clauses), particles, summary, threads, seed)
-            share = (time.perf_counter() - started) * 1e3 / max(1, len(fused))
-            return [
-                answer if isinstance(answer, CountlessError) else answer[1].estimate(method, share, now)
-                for answer in fused
-            ]
-        found = self._densities(list(clauses), method, particles, summary, threads, seed)
-        share = (time.perf_counter() - started) * 1e3 / max(1, len(found))
-        return [
-            answer
-            if isinstance(answer, CountlessError)
-            else estimate_of(*answer, self.calibration, self.rows, method, share, now)
-            for answer in found
-        ]
-
-    def estimate_by_model(self, where: Where) -> Estimate:
-        """The number of rows that ``where`` keeps by the model alone, without evidence rows."""
-        return self.estimate(where, method=MODEL_METHOD)
+        batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
+        return batch.estimates(method, today(table_rows))
 
     def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
@@ -420,41 +379,15 @@ class Estimator:
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
 
-    def _densities(
-        self,
-        asked: Sequence[Where],
-        method: str,
-        particles: int | None,
-        summary: bool = True,
-        threads: int | None = None,
-        seed: int | None = None,
-    ) -> list[tuple[Question, Density] | CountlessError]:
-        """What each clause asks and its density by the model, or its error."""
-        models = self._runtimes if summary else self._runtimes.without_summaries()
-
-        def walk(questions: list[Question]) -> list[Density]:
-            regions = [question.region for question in questions]
-            return densities(models, regions, method, particles, self._seed if seed is None else seed)
-
-        return answers(self._compiler, walk, asked, threads)
-
-    def _fused(
-        self, asked: Sequence[Where], particles: int | None, summary: bool, threads: int | None, seed: int | None
-    ) -> list[tuple[Question, Fused] | CountlessError]:
-        """What each clause asks, and what evidence rows and the model say of it, or its error."""
-        models = self._runtimes if summary else self._runtimes.without_summaries()
-
-        def walk(questions: list[Question]) -> list[Fused]:
-            fusions = [self._model.fusion(models, question) for question in questions]
-            regions = [fusion.question.region for fusion in fusions if fusion.asks_model]
-            found = iter(densities(models, regions, MODEL_METHOD, particles, self._seed if seed is None else seed))
-            return [Fused(fusion, next(found) if fusion.asks_model else None) for fusion in fusions]
-
-        return answers(self._compiler, walk, asked, threads)
-
     def _asked(self, where: Where | None) -> PreparedQuestion:
         """The question that ``where`` asks; None is every row."""
         return PreparedQuestion.of_every_row(self._model) if where is None else self.prepare(where)
+
+
+def _raised(answer: Estimate | CountlessError) -> Estimate:
+    if isinstance(answer, CountlessError):
+        raise answer
+    return answer
 
 
 def _from_bytes(data: bytes) -> Estimator:

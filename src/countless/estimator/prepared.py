@@ -218,10 +218,9 @@ class PreparedQuestion:
     @property
     def _region(self) -> Region:
         """The rows that are asked about, in the model's terms."""
-        question = self.question
-        if question.beyond:
-            raise UnsupportedQueryError(f"only evidence rows can answer {question.beyond[0]}, and the model was asked")
-        return question.region
+        if error := only_evidence(self.question):
+            raise error
+        return self.question.region
 
     @property
     def evidence(self) -> Hits | None:
@@ -264,6 +263,13 @@ class PreparedQuestion:
     def _started(self) -> float:
         """When the question would have begun, had it been compiled just now."""
         return time.perf_counter() - self._compile_ms / 1e3
+
+
+def only_evidence(question: Question) -> UnsupportedQueryError | None:
+    """The error of asking the model alone what only evidence rows can answer."""
+    if not question.beyond:
+        return None
+    return UnsupportedQueryError(f"only evidence rows can answer {question.beyond[0]}, and the model was asked")
 
 
 def _since(started: float) -> float:

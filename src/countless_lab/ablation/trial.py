@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,7 +57,7 @@ class AblationTrial:
         estimator.save(path)
         say("asking")
         asked = workload.load(self.asked.file(folder))
-        errors = np.array(evaluate(estimator.estimate_by_model, asked, "particles").q_errors)
+        errors = np.array(evaluate(partial(estimator.estimate, method="particles"), asked, "particles").q_errors)
         report = estimator.report
         return {
             "bits": {name: report[f"{name}_bits"] for name in ("train", "masked", "unmasked")},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def _contenders(estimator: Estimator, table: str, options: TextContestOptions) -
 
     return [
         Contender(OFF, lambda where: estimator.estimate(where, method="particles", summary=False), quick=True),
-        Contender(ON, estimator.estimate_by_model, quick=True),
+        Contender(ON, partial(estimator.estimate, method="particles"), quick=True),
         sampler("skipping"),
         sampler("progressive"),
         sampler("naive"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,12 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     }
     for model, estimator in ((PLAIN, plain), (WORKLOAD, fitted(workload))):
         for kind, queries in questions.items():
-            yield Found(seed, model, kind, tuple(evaluate(estimator.estimate_by_model, queries, model).q_errors))
+            yield Found(
+                seed,
+                model,
+                kind,
+                tuple(evaluate(partial(estimator.estimate, method="particles"), queries, model).q_errors),
+            )
 
 
 def draw_templates(schema: Schema, count: int, seed: int) -> list[list[int]]:

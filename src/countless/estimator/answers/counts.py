@@ -97,7 +97,7 @@ def known_queries(
         if isinstance(answer, CountlessError):
             raise answer
         question, density = answer
-        if not is_certain(question, density):
+        if not question.beyond and not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
             hits = 0 if evidence is None else evidence.hits(question).count
             found.append(CalibrationQuery(question.where, truth, estimate, shape_of(question), hits))

@@ -266,8 +266,16 @@ def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> lis
         asked = questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, raw.columns)
     except CountlessError:
         return []
-    found = [clause for clause, _ in asked if raw.can_model(clause)]
+    found = [clause for clause, _ in asked if _can_model(raw, clause)]
     return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:count].tolist()]
+
+
+def _can_model(raw: Estimator, where: str) -> bool:
+    """Whether the model has an answer to ``where``, without evidence rows."""
+    try:
+        return not raw.prepare(where).question.beyond
+    except CountlessError:
+        return False
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:

@@ -1,0 +1,85 @@
+"""Many questions at once: compiled while others are walked, and walked together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from countless.engine.density import Density, densities
+from countless.engine.runtimes import Runtimes
+from countless.errors import CountlessError, QueryTypeError
+from countless.estimator.answers.counts import answers, estimate_of
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.fused import FUSED, Fused
+from countless.estimator.prepared import MODEL_METHOD, AnsweringModel, only_evidence
+from countless.query.compile import Question
+from countless.query.predicate import ColumnReference, Predicate, Where
+from countless.region import Region
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Questions to one model, and how they are asked: by a number of ``particles`` and ``threads``, or None."""
+
+    model: AnsweringModel
+    asked: Sequence[Where]
+    particles: int | None = None
+    threads: int | None = None
+    seed: int | None = None
+    summary: bool = True
+
+    def estimates(self, method: str, table_rows: int | None) -> list[Estimate | CountlessError]:
+        """The answer to each question, or its error. The time that all took is shared out."""
+        started, method = time.perf_counter(), self.model.method(method)
+        if method == FUSED:
+            fused = self._fused()
+            ms = self._share(started)
+            return [
+                each if isinstance(each, CountlessError) else each[1].estimate(method, ms, table_rows) for each in fused
+            ]
+        found = self.densities(method)
+        ms, calibration, rows = self._share(started), self.model.calibration, self.model.schema.rows
+        return [
+            each
+            if isinstance(each, CountlessError)
+            else only_evidence(each[0]) or estimate_of(*each, calibration, rows, method, ms, table_rows)
+            for each in found
+        ]
+
+    def densities(self, method: str = MODEL_METHOD) -> list[tuple[Question, Density] | CountlessError]:
+        """What each question asks and its density by the model, or its error."""
+
+        def walk(questions: list[Question]) -> list[Density]:
+            return self._walked([question.region for question in questions], method)
+
+        return answers(self.model.compiler, walk, self.asked, self.threads)
+
+    def _fused(self) -> list[tuple[Question, Fused] | CountlessError]:
+        """What each question asks, and what evidence rows and the model say of it, or its error."""
+
+        def walk(questions: list[Question]) -> list[Fused]:
+            fusions = [self.model.fusion(self._runtimes, question) for question in questions]
+            found = iter(self._walked([each.question.region for each in fusions if each.asks_model], MODEL_METHOD))
+            return [Fused(each, next(found) if each.asks_model else None) for each in fusions]
+
+        return answers(self.model.compiler, walk, self.asked, self.threads)
+
+    def _walked(self, regions: list[Region], method: str) -> list[Density]:
+        seed = self.model.seed if self.seed is None else self.seed
+        return densities(self._runtimes, regions, method, self.particles, seed)
+
+    @property
+    def _runtimes(self) -> Runtimes:
+        return self.model.runtimes if self.summary else self.model.runtimes.without_summaries()
+
+    def _share(self, started: float) -> float:
+        """Milliseconds of each question."""
+        return (time.perf_counter() - started) * 1e3 / max(1, len(self.asked))
+
+
+def listed(clauses: Iterable[Where]) -> list[Where]:
+    """Several clauses; one alone is an error, though its characters could be listed."""
+    if isinstance(clauses, str | Predicate | ColumnReference):
+        raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
+    return list(clauses)
