@@ -82,9 +82,11 @@ def test_a_listener_hears_of_rows(server: PrivatePostgresServer) -> None:
     heard = Heard()
     network = Network(hidden=8, blocks=1, embedding=4)
     query = "SELECT age FROM people LIMIT 100"
-    estimator = fit(server.url, query=query, epochs=1, network=network, summary=False, calibrate=False, listener=heard)
+    estimator = fit(
+        server.url, query=query, epochs=1, network=network, summary=False, calibrate=False, evidence=30, listener=heard
+    )
     assert heard.rows == [0, 100]
-    assert estimator.rows == 100
+    assert (estimator.rows, estimator.info()["evidence"]["rows"]) == (100, 30)
 
 
 def test_true_counts_of_a_service(server: PrivatePostgresServer, shop: Path, estimator: Estimator, model: Path) -> None:

@@ -225,6 +225,7 @@ def test_fitted_until_a_ctrl_c(ray: str, people: Path, tmp_path: Path) -> None:
     assert found.report["train_rows"] == 2_475
     assert found.rows == 3_000
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint", "codes"}
+    assert found.info()["evidence"]["rows"] == 3_000
     assert found.estimate("age > 40").rows == pytest.approx(1620, rel=0.3)
 
 

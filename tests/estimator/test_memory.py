@@ -71,6 +71,15 @@ def test_as_good_as_in_memory(
         assert mapped.estimate(clause).rows == estimator.estimate(clause).rows
 
 
+def test_evidence_rows_are_the_same_as_in_memory(people: Path) -> None:
+    drawn = {**SMALL, "evidence": 200, "epochs": 1, "calibrate": False}
+    here, mapped = fit(people, **drawn), fit(people, memory=LIMIT, **drawn)
+    assert "on_disk" in mapped.report
+    one, two = (each._sections.rows["evidence"].arrays for each in (here, mapped))
+    assert one.keys() == two.keys()
+    assert all((one[name] == two[name]).all() for name in one)
+
+
 def test_training_goes_on_without_encoding(people: Path, tmp_path: Path) -> None:
     def run(name: str, stop_after: int = -1, resume: bool = False) -> tuple[Estimator, list[str]]:
         heard = Heard(stop_after)
