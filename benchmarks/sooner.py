@@ -38,7 +38,7 @@ torch.set_num_threads(1)
 table, seconds, questions, exclude = sys.argv[1], float(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
 network = countless.Network(hidden=256, blocks=3)
 estimator = countless.fit(
-    table, exclude=exclude, budget=seconds, clock="processor", network=network, calibrate=False, keep_rows=0
+    table, exclude=exclude, budget=seconds, clock="processor", network=network, calibrate=False, evidence="none"
 )
 errors = np.array(evaluate(estimator.estimate, workload.load(questions), "particles").q_errors)
 report = estimator.report
