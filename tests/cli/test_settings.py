@@ -39,7 +39,7 @@ def test_the_help_of_fit_has_headings(run: Run) -> None:
     assert found["Network"] == [*flags(Network), "text-preset", "text-masking"]
     assert found["Training"] == flags(TrainingOptions)
     assert found["Resources"] == flags(ResourceOptions)
-    assert found["What to store"] == flags(StorageOptions)
+    assert found["What to store"] == [*flags(StorageOptions), "keep-training"]
     assert "[default: 0; 0<=x<=2147483647]" in " ".join(help_text.split())
     assert "Examples:\n" in help_text
 

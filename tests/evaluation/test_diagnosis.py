@@ -64,10 +64,7 @@ class TestAPlantedPair:
         first = of_a_pair.worst[0]
         assert first.answered.q_error == max(item.q_error for item in of_a_pair.answers)
         assert first.blame is not None
-        assert [name in text for name, text in zip(("age", "married"), first.blame.filters, strict=True)] == [
-            True,
-            True,
-        ]
+        assert all(any(name in text for text in first.blame.filters) for name in ("age", "married"))
         assert first.blame.share >= 0.5
 
     def test_the_blame_is_the_tables_own_count(self, of_a_pair: Diagnosis, paired_anew: Path) -> None:
@@ -140,7 +137,7 @@ class Scripted:
         self._answers, self._exact_from, self.orders = answers, exact_from, orders
         self.asked: list[int] = []
 
-    def estimate_many(self, clauses: Sequence[str], *, particles: int, seed: int) -> list[Estimate]:
+    def estimate_many(self, clauses: Sequence[str], *, method: str, particles: int, seed: int) -> list[Estimate]:
         self.asked.append(particles)
         rows = self._answers[particles][SEEDS.index(seed)]
         return [answer(rows, exact=particles >= self._exact_from) for _ in clauses]

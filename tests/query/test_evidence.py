@@ -42,7 +42,7 @@ class Sampled:
         self.schema = read_schema(source, EncodeOptions(max_distinct=200, text=("page",)))
         drawn = EvidenceRows.drawn(source, self.schema, rows, 3)
         self.evidence = EvidenceRows.from_arrays(drawn.arrays(self.schema), self.schema)
-        self.source = source.sampled(rows, 3)
+        self.source = self.evidence.source()
         self.counter = Evidence(self.schema, self.evidence)
         self.compiler = Compiler(self.schema, self.evidence)
 

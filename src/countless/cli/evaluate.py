@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from countless.data.datasets import EMBEDDED
 from countless.data.sources.location import is_postgres, locate, shown
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.fused import FUSED
 from countless.estimator.estimator import Estimator
+from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.baselines.compare import Compared, compare, put_to
 from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.evaluation.evaluate import QUANTILES, Evaluation, or_refused, random_workload
@@ -144,10 +147,13 @@ def evaluate(
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
 
-    def ask_model(where: str) -> Estimate:
-        return estimator.estimate(where, method=method, particles=particles, summary=summary)
+    if method == FUSED and estimator.info()["evidence"] is None:
+        method = MODEL_METHOD
 
-    model_answer = or_refused(ask_model) if kinds else ask_model
+    def asked_by(name: str) -> Callable[[str], Estimate]:
+        answer = partial(estimator.estimate, method=name, particles=particles, summary=summary)
+        return or_refused(answer) if kinds else answer
+
     with (
         Material(rows, estimator.schema, share, lambda stage: console.print(f"{stage} ...")) as material,
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
@@ -155,15 +161,18 @@ def evaluate(
         if not names:
             task = bar.add_task("answering", total=len(asked))
             with ExitStack() as stack:
-                answer: Callable[[str], Estimate] = model_answer
                 if method in BASELINES:
                     answer = stack.enter_context(closing(make(method, material))).estimate
+                else:
+                    answer = asked_by(method)
                 found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
         else:
-            task = bar.add_task("answering", total=len(asked) * (1 + len(names)))
-            own = put_to(method, model_answer, asked, model.stat().st_size, on_query=lambda: bar.advance(task))
+            own = [method, MODEL_METHOD] if method == FUSED else [method]  # the model alone, beside both together
+            task = bar.add_task("answering", total=len(asked) * (len(own) + len(names)))
+            size = model.stat().st_size
+            compared = [put_to(name, asked_by(name), asked, size, on_query=lambda: bar.advance(task)) for name in own]
             others = compare(_with_share(names, share), material, asked, lambda: bar.advance(task))
-            compared = [own, *_told(others, console)]
+            compared += _told(others, console)
     if names:
         _show_compared(compared, asked, as_json)
         return

@@ -8,9 +8,15 @@ from datetime import datetime
 import numpy as np
 
 
-def calendar_filter(name: str, value: str, choose: Callable[..., str], rng: np.random.Generator) -> str:
-    """A filter on a part of the date or time ``value``, as DuckDB prints it, that the value itself matches."""
-    moment = datetime.fromisoformat(value[:19])
+def calendar_filter(name: str, value: str, choose: Callable[..., str], rng: np.random.Generator) -> str | None:
+    """A filter on a part of the date or time ``value``, as DuckDB prints it, that the value itself matches.
+
+    None if it has no such parts, as infinity, or years that are not those of the common era.
+    """
+    try:
+        moment = datetime.fromisoformat(value[:19])
+    except ValueError:
+        return None
     month = f"DATE '{moment:%Y-%m}-01'"
     asked = {
         "year": f"year({name}) = {moment.year}",

@@ -270,7 +270,8 @@ def _calendar(draw: Draw) -> str | None:
     if not chosen:
         return None
     (index,) = chosen
-    return with_filters(draw, calendar_filter(draw.name(index), draw.row[index] or "", draw.choose, draw.rng), chosen)
+    clause = calendar_filter(draw.name(index), draw.row[index] or "", draw.choose, draw.rng)
+    return None if clause is None else with_filters(draw, clause, chosen)
 
 
 def _two_columns(draw: Draw) -> str | None:

@@ -83,6 +83,7 @@ class Fusion:
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)
             low = min(low * (1.0 - ROUNDING), rows) if low > 1.0 else float(hits.count)
+            rows = min(rows, float(total))
             high = max(high * (1.0 + ROUNDING), rows)
         factor = now / total
         return Estimate(

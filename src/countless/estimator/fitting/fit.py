@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from countless.data.columns.schema import Schema
+from countless.data.columns.types import DECIMAL
 from countless.data.encoding.column_blame import ColumnBlame
 from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
@@ -52,7 +53,10 @@ TOGETHER = 64  # calibration queries that are counted in one scan, and then walk
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
 ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
-USUAL_ROWS = 20_000
+USUAL_ROWS = 5_000
+USUAL_TYPES = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
+)
 TABLE = "table"  # in a report: a digest that tells the table's files from others
 SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
@@ -260,14 +264,25 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
 
 
 def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
-    """Questions as people ask them, of every kind that the model can answer, in random order."""
-    some = source.sampled(USUAL_ROWS, seed) if raw.rows > USUAL_ROWS else source
+    """Questions as people ask them, of every kind that the model can answer, in random order.
+
+    They are made of some rows in a database of their own, and tried there: functions fail on some values in DuckDB, and
+    a failure must not cost the connection that the table is read by.
+    """
+    names = [column.name for column in raw.schema.columns if _is_usual(column.type)]
     try:
-        asked = questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, raw.columns)
+        some = EvidenceRows.drawn(source, raw.schema, USUAL_ROWS, seed).source()
+        asked = [clause for clause, _ in questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, names)]
+        some.counts(asked)
     except CountlessError:
         return []
-    found = [clause for clause, _ in asked if _can_model(raw, clause)]
+    found = [clause for clause in asked if _can_model(raw, clause)]
     return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:count].tolist()]
+
+
+def _is_usual(kind: str) -> bool:
+    """Whether columns of this type are asked about with functions."""
+    return kind in USUAL_TYPES or DECIMAL.fullmatch(kind) is not None
 
 
 def _can_model(raw: Estimator, where: str) -> bool:
