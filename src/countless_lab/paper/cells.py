@@ -182,6 +182,7 @@ class TrainedModel:
             checkpoint=checkpoint,
             resume=any(path.parent.glob(f"{checkpoint.name}*")),
             summary=False,
+            evidence="none",
             calibrate=False,
             listener=_Told(say),
             **how,
