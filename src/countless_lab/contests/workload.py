@@ -67,7 +67,9 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     def fitted(workload: list[str] | None) -> Estimator:
         say(f"seed {seed}: fitting {PLAIN if workload is None else WORKLOAD}")
         exclude, epochs = options.exclude, options.epochs
-        return fit(table, exclude=exclude, epochs=epochs, seed=seed, workload=workload, evidence="none", calibrate=False)
+        return fit(
+            table, exclude=exclude, epochs=epochs, seed=seed, workload=workload, evidence="none", calibrate=False
+        )
 
     source = Source.open(table)
     plain = fitted(None)
