@@ -93,9 +93,12 @@ def known_queries(
 ) -> list[CalibrationQuery]:
     """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
     found = []
+    errors = [answer for answer in answered if isinstance(answer, CountlessError)]
+    if errors and len(errors) == len(answered):
+        raise errors[0]
     for answer, truth in zip(answered, truths, strict=True):
-        if isinstance(answer, CountlessError):
-            raise answer
+        if isinstance(answer, CountlessError):  # a question as people ask it, which has no answer
+            continue
         question, density = answer
         if not question.beyond and not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored

@@ -20,7 +20,7 @@ from countless.estimator.calibration.posterior import Posterior, SampleCount, is
 from countless.query.compile import Question
 
 FUSED = "fused"
-ROUNDING = 1e-9  # of logarithms
+ROUNDING = 1e-6  # of logarithms
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +82,10 @@ class Fusion:
                 rows = float(hits.count and total)
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)
-            low = min(low * (1.0 - ROUNDING), rows) if low > 1.0 else float(hits.count)
+            # Counts are whole: the ends are the least and the greatest that round to what the posterior has.
+            low = math.ceil(low - 0.5 - ROUNDING) if low > 1.0 else float(hits.count)
             rows = min(rows, float(total))
-            high = max(high * (1.0 + ROUNDING), rows)
+            low, high = min(float(low), rows), max(float(math.floor(high + 0.5 + ROUNDING)), rows)
         factor = now / total
         return Estimate(
             where=self.question.where,

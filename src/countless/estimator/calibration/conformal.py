@@ -35,10 +35,11 @@ MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
 FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT = 0.3, 4.0, 2.0, 4.0
 USUAL_SHARE = 0.68  # of errors that are within one standard deviation
-LEAST_KNOWN = 30  # queries from which the errors of a model are known
+LEAST_KNOWN = 30  # queries from which something is known of the errors of a model
+ENOUGH_KNOWN = 150  # and from which the nearest of them are alike
 UNKNOWN_SPREAD = 1.0  # of the errors of a model that was not calibrated, in logarithms
 UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) / 40) for place in range(40)])
-TAIL = 0.05  # of a posterior, on either side of an error bar
+TAIL = 0.04  # of a posterior, on either side of an error bar
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,10 @@ class Calibration:
         distances = self._distances(estimate, shape)
         if without is not None:
             distances[without] = math.inf
-        return self._nearest(distances, others)
+        if others >= ENOUGH_KNOWN:
+            return self._nearest(distances, others)
+        few = self._scores[np.argpartition(distances, others // 2)[: others // 2]]  # of so few, some are quite unlike
+        return np.concatenate([few, UNKNOWN_ERRORS[:: max(1, 2 * len(UNKNOWN_ERRORS) // len(few))]])
 
     def spread(self, estimate: float, shape: Shape) -> float:
         """The standard deviation of the model's errors, in logarithms, at questions of this size and shape."""

@@ -25,7 +25,7 @@ LEAST_COUNT = 0.5  # rows: below, counts are alike
 ENOUGH = 5.0
 MOST_USEFUL = 2_000  # hits, from which no model is asked: the sample errs by about 2%
 CAUTION = 0.2  # of what a level leaves out, this much is not left out: fresh questions vary
-TAILS = (0.001, 0.06)  # that an error bar may leave out on either side
+TAILS = (0.001, 0.045)  # that an error bar may leave out on either side
 LEAST_QUERIES = 50
 
 

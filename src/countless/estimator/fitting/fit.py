@@ -241,11 +241,11 @@ def next_queries(done: int, count: int, spent: float, left: float | None) -> int
 def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
     """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
-    began = plan.spent
     count = calibration_queries(raw.rows, bool(raw.schema.texts))
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)
     usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
     clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
+    began = plan.spent
     queries: list[CalibrationQuery] = []
     done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
     while more := next_queries(done, count, plan.spent - began, plan.left):
@@ -264,7 +264,7 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
 
 
 def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
-    """Questions as people ask them, of every kind that the model can answer, in random order.
+    """Questions as people ask them, of every kind, in random order.
 
     They are made of some rows in a database of their own, and tried there: functions fail on some values in DuckDB, and
     a failure must not cost the connection that the table is read by.
@@ -276,21 +276,12 @@ def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> lis
         some.counts(asked)
     except CountlessError:
         return []
-    found = [clause for clause in asked if _can_model(raw, clause)]
-    return [found[place] for place in np.random.default_rng(seed).permutation(len(found))[:count].tolist()]
+    return [asked[place] for place in np.random.default_rng(seed).permutation(len(asked))[:count].tolist()]
 
 
 def _is_usual(kind: str) -> bool:
     """Whether columns of this type are asked about with functions."""
     return kind in USUAL_TYPES or DECIMAL.fullmatch(kind) is not None
-
-
-def _can_model(raw: Estimator, where: str) -> bool:
-    """Whether the model has an answer to ``where``, without evidence rows."""
-    try:
-        return not raw.prepare(where).question.beyond
-    except CountlessError:
-        return False
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
