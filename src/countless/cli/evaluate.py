@@ -161,10 +161,9 @@ def evaluate(
         if not names:
             task = bar.add_task("answering", total=len(asked))
             with ExitStack() as stack:
+                answer = asked_by(method)
                 if method in BASELINES:
                     answer = stack.enter_context(closing(make(method, material))).estimate
-                else:
-                    answer = asked_by(method)
                 found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
         else:
             own = [method, MODEL_METHOD] if method == FUSED else [method]  # the model alone, beside both together
