@@ -78,7 +78,8 @@ class Fusion:
             found = self.posterior(density)
             tail = self.calibration.tail
             rows, low, high = (found.quantile(share) for share in (0.5, tail, 1.0 - tail))
-            if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
+            alone = model is None or self.question.among is not None
+            if hits.count in (0, hits.rows) and alone:  # nothing tells of the rows that the sample missed
                 rows = float(hits.count and total)
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)
