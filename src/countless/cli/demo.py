@@ -97,7 +97,7 @@ def demo(model: Path, refit: bool) -> int:
     console.print("\nhow many of 48,842 people?", style="bold")
     for line in _beside_the_truth(QUERIES, contenders, source.counts(QUERIES)):
         console.print(line, soft_wrap=True)
-    console.print(f"\nhow many of {urls.rows:,} URLs, without the URLs?", style="bold")
+    console.print(f"\nhow many of {urls.rows:,} URLs, half of which are evidence rows?", style="bold")
     readers = (
         DemoContender("Countless", urls.estimate),
         DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate),
