@@ -139,3 +139,18 @@ def test_whole_table(table: Path) -> None:
     assert np.unique(whole.evidence.codes[4]).size == whole.evidence.schema.coded[4].size
     where = "small > wide OR hour(moment) = 3"
     assert whole.hits(where) == Source.open(table).counts([where])[0]
+
+
+def test_names_that_differ_only_in_case_or_are_fields() -> None:
+    made = connect().sql(
+        """SELECT 1 AS "ss", range AS "ß", {'low': range - 50, 'high': 100 - range} AS span FROM range(200)"""
+    )
+    source = Source.open(made)
+    schema = read_schema(source)
+    rows = EvidenceRows.drawn(source, schema, 200, 0)
+    counter, compiler = Evidence(schema, rows), Compiler(schema, rows)
+    for where in ('"ß" > 3 * "ss"', '"ss" > "ß"', "span.low > span.high", '"ß" < span.high'):
+        question = compiler.compile(where)
+        assert question.beyond
+        flat = where.replace("span.low", '"span.low"').replace("span.high", '"span.high"')
+        assert counter.hits(question).count == source.counts([flat])[0]

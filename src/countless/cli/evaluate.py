@@ -147,8 +147,8 @@ def evaluate(
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
 
-    if method == FUSED and estimator.info()["evidence"] is None:
-        method = MODEL_METHOD
+    if method == FUSED:
+        method = estimator.estimate("TRUE").method  # the model's own, if there are no evidence rows
 
     def asked_by(name: str) -> Callable[[str], Estimate]:
         answer = partial(estimator.estimate, method=name, particles=particles, summary=summary)

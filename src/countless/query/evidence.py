@@ -21,6 +21,7 @@ from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
 from countless.query.domain_evaluation import FALSE, TRUE, Codes, DomainTables, Truth, explain_error, values_of
 from countless.query.domain_search import Search
+from countless.query.names import resolve
 from countless.query.sandbox.process import Sandbox, borrowed, owner
 from countless.query.select.selection import RowExpression
 from countless.query.sql import written
@@ -75,9 +76,9 @@ class EvidenceTables:
         """The rows for which a ``predicate`` about several ``columns`` is true, as DuckDB says."""
         if (inner := predicate.find(*SUBQUERIES)) is not None:
             raise UnsupportedQueryError(f"{written(inner)} is not about one row: only filters on rows can be counted")
-        places = {self._sample.schema.names[index].casefold(): index for index in columns}
+        schema = self._sample.schema
         renamed = predicate.transform(
-            lambda node: exp.column(f"c{places[node.name.casefold()]}") if isinstance(node, exp.Column) else node
+            lambda node: exp.column(f"c{resolve(schema, node, None)}") if isinstance(node, exp.Column) else node
         )
         condition = f"({written(renamed)}) AND TRUE"
         try:
