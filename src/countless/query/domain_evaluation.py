@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
@@ -58,18 +59,12 @@ class DomainTables:
         it is told at these values of a grid's column instead of at its knots.
         """
         renamed = predicate.transform(lambda node: exp.column("value") if isinstance(node, exp.Column) else node)
-        condition = f"({written(renamed)}) AND TRUE"
         try:
             with borrowed() as sandbox:
                 source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index, probes)
-                ((truth,),) = sandbox.ask(
-                    f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
-                    f"'' ORDER BY code) FROM (SELECT code, {condition} AS truth FROM {source})",
-                    condition,
-                )
+                letters = truth_letters(sandbox, renamed, source, "code")
         except duckdb.Error as error:
             raise explain_error(error) from None
-        letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
         size = 1 if index is None else len(values_of(self.schema.coded[index], probes))
         signed = [] if index is None or probes is not None else _signed(self.schema.coded[index])
         if len(letters) != size + len(signed):
@@ -141,6 +136,17 @@ class DomainTables:
             for place, code in enumerate(signed):
                 sandbox.run(f"INSERT INTO {name} SELECT {len(texts) + place}, -value FROM {name} WHERE code = {code}")
         return name
+
+
+def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str) -> NDArray[np.uint8]:
+    """Whether ``predicate`` is true of each row of a ``table``, by the column ``order``: TRUE, FALSE or NULL."""
+    condition = f"({written(predicate)}) AND TRUE"
+    ((truth,),) = sandbox.ask(
+        f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
+        f"'' ORDER BY {order}) FROM (SELECT {order}, {condition} AS truth FROM {table})",
+        condition,
+    )
+    return np.frombuffer((truth or "").encode(), dtype=np.uint8)
 
 
 def values_of(column: Column, probes: Collection[str] | None = None) -> list[str | None]:

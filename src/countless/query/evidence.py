@@ -19,7 +19,15 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
-from countless.query.domain_evaluation import FALSE, TRUE, Codes, DomainTables, Truth, explain_error, values_of
+from countless.query.domain_evaluation import (
+    TRUE,
+    Codes,
+    DomainTables,
+    Truth,
+    explain_error,
+    truth_letters,
+    values_of,
+)
 from countless.query.domain_search import Search
 from countless.query.names import resolve
 from countless.query.sandbox.process import Sandbox, borrowed, owner
@@ -80,18 +88,12 @@ class EvidenceTables:
         renamed = predicate.transform(
             lambda node: exp.column(f"c{resolve(schema, node, None)}") if isinstance(node, exp.Column) else node
         )
-        condition = f"({written(renamed)}) AND TRUE"
         try:
             with borrowed() as sandbox:
                 joined = _joined([self._table(sandbox, index) for index in columns])
-                ((truth,),) = sandbox.ask(
-                    f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' ELSE '{FALSE}' END, '' ORDER BY row) "
-                    f"FROM (SELECT row, {condition} AS truth FROM {joined})",
-                    condition,
-                )
+                letters = truth_letters(sandbox, renamed, joined, "row")
         except duckdb.Error as error:
             raise explain_error(error) from None
-        letters = np.frombuffer((truth or "").encode(), dtype=np.uint8)
         if len(letters) != self._sample.rows:
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
         marks: BoolArray = letters == ord(TRUE)
