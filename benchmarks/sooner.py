@@ -2,9 +2,9 @@
 
 .venv/bin/python benchmarks/sooner.py TABLE.parquet --old OLD/src [--exclude A,B] [--seconds 60] [--shares 0.5,0.33]
 
-OLD/src is the source of the older code: git worktree add OLD COMMIT, and its compiled kernels beside their sources. It
-fits the table for so many seconds of processor time, this code for each of the shares of it; each in a process of its
-own, with one thread, one after the other. All answer the same random queries. The last line is JSON.
+OLD/src is the source of the older code: git worktree add OLD COMMIT, and put its compiled kernels beside their sources.
+The older code trains for --seconds of processor time, this code for each share of that time. Each fit is a process with
+one thread, and they run one after the other. All models answer the same random queries. The last line is JSON.
 """
 
 from __future__ import annotations
