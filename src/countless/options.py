@@ -324,8 +324,8 @@ class StorageOptions(Options):
     evidence: str = setting(
         "auto",
         "rows",
-        "Keep so many random rows in the file, whole: 50000, 5%, all or none. They are counted first, and the model "
-        "adds what they cannot tell.  [default: one in ten, 10,000 to 100,000]",
+        "Random rows to keep in the file: 50000, 5%, all or none. They are counted first, and the model adds what "
+        "they cannot tell.  [default: 100,000; a smaller table is kept whole]",
         metavar="ROWS",
     )
     dtype: str = setting(DTYPES[0], "text", "How numbers are stored; float32 doubles the file.", choices=DTYPES)

@@ -134,10 +134,10 @@ class TestDrawn:
 class TestUpdated:
     def test_a_whole_table_stays_whole(self) -> None:
         rng = np.random.default_rng(0)
-        assert updated_shares(9_000, 9_000, 500, evidence_rows("auto", 9_500), rng) == (9_000, 500)
-        kept, fresh = updated_shares(9_000, 9_000, 3_000, evidence_rows("auto", 12_000), rng)
-        assert kept + fresh == 10_000
-        assert fresh == pytest.approx(2_500, abs=200)
+        assert updated_shares(90_000, 90_000, 5_000, evidence_rows("auto", 95_000), rng) == (90_000, 5_000)
+        kept, fresh = updated_shares(90_000, 90_000, 30_000, evidence_rows("auto", 120_000), rng)
+        assert kept + fresh == 100_000
+        assert fresh == pytest.approx(25_000, abs=1_000)
 
     @pytest.mark.parametrize("held", [300, 1_000])
     def test_old_and_new_rows_are_as_likely(self, held: int) -> None:

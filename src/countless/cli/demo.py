@@ -53,6 +53,7 @@ URLS_MODEL = "npm_urls.countless"
 COLUMNS_SECONDS = 120.0
 TEXT_SECONDS = 25.0
 SURVEY_WEIGHT = ("fnlwgt",)  # nobody filters on it
+EVIDENCE = "10000"  # by default these small tables would be kept whole, and the network would have nothing to show
 RANDOM_QUERIES = 500
 RANDOM_SEED = 2020
 
@@ -82,8 +83,10 @@ def demo(model: Path, refit: bool) -> int:
     model files of the first.
     """
     progress, console = show.progress(), show.results()
-    estimator = _fitted(model, progress, refit, adult(), budget=COLUMNS_SECONDS, exclude=SURVEY_WEIGHT)
-    urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS)
+    estimator = _fitted(
+        model, progress, refit, adult(), budget=COLUMNS_SECONDS, evidence=EVIDENCE, exclude=SURVEY_WEIGHT
+    )
+    urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS, evidence=EVIDENCE)
     if estimator.report["interrupted"] or urls.report["interrupted"]:
         progress.print("stopped early: run it again to go on training")
         return 130

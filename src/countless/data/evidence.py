@@ -25,7 +25,7 @@ from countless.data.encoding.table import Table
 from countless.data.sources.source import Source, connect, new_name
 from countless.errors import ModelFileError
 
-LEAST, MOST, ONE_IN = 10_000, 100_000, 10  # rows by default: one in ten, between these two
+DEFAULT_ROWS = 100_000  # as many as the sample that one would keep instead of a model; a smaller table is kept whole
 DEVIATIONS = 5.0  # by which the number of old rows in a larger sample may be above its mean, and all be there
 MOST_HYPERGEOMETRIC = 10**9  # rows of which NumPy can draw so
 EVIDENCE_STREAM = 23  # keeps the random numbers of the rows apart from others of the seed
@@ -186,12 +186,12 @@ def evidence_rows(wanted: str, rows: int) -> int:
     """How many rows to keep of a table of so many: a number, a percentage, ``all``, ``none`` or ``auto``.
 
     >>> [evidence_rows("auto", rows) for rows in (500, 48_842, 300_000, 60_000_000)]
-    [500, 10000, 30000, 100000]
+    [500, 48842, 100000, 100000]
     >>> [evidence_rows(wanted, 200_000) for wanted in ("50000", "5%", "all", "none")]
     [50000, 10000, 200000, 0]
     """
     if wanted == "auto":
-        return min(rows, max(LEAST, min(MOST, rows // ONE_IN)))
+        return min(rows, DEFAULT_ROWS)
     if wanted in ("all", "none"):
         return rows if wanted == "all" else 0
     if wanted.endswith("%"):

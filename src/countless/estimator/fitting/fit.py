@@ -143,8 +143,8 @@ def fit(
 
     The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
     They also hold ``evidence``: random rows of the table, whole. A question is counted in them first, and the model
-    adds what they cannot tell. By default it is one row in ten, at least 10,000 and at most 100,000; or a number of
-    rows, a percentage such as ``"5%"``, ``"all"`` or ``"none"``.
+    adds what they cannot tell. By default it is 100,000 rows, or all of a smaller table; or a number of rows,
+    a percentage such as ``"5%"``, ``"all"`` or ``"none"``.
     """
     began = time.monotonic()
     options = FitOptions.of(
