@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ OBJECTS = {"network", "text_network", "training", "listener"}
 WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "whole": ("1", 1.5, True),
     "number": ("1", True, float("nan"), float("inf")),
-    "seconds": ("5m", float("inf")),
+    "seconds": ("soon", "", "5 minutes", float("inf")),
     "text": (3, ["uniform"]),
     "switch": (1, "yes"),
     "columns": (3, [1]),
@@ -108,6 +109,8 @@ def test_values_are_brought_into_their_types(tmp_path: Path) -> None:
     assert type(reading.sample_rows) is int
     assert ResourceOptions(memory="2GB").memory == 2 * 10**9  # type: ignore[arg-type]
     assert ResourceOptions(codes=str(tmp_path)).codes == tmp_path  # type: ignore[arg-type]
+    for budget in (90, "90", "90s", "1m30s", timedelta(seconds=90)):
+        assert TrainingOptions(budget=budget).budget == 90  # type: ignore[arg-type]
     assert TrainingOptions(masking=0.5).masking == "0.5"  # type: ignore[arg-type]
     assert type(TrainingOptions(learning_rate=np.float32(0.5)).learning_rate) is float  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
 from countless.errors import OptionError
-from countless.settings import Options, names, setting
+from countless.settings import Options, Seconds, names, setting
 
 MAX_DISTINCT = 100_000
 MOST_LENGTH = 10_000
@@ -175,7 +175,7 @@ TEXT_PRESETS = {
 
 @dataclass(frozen=True)
 class TrainingOptions(Options):
-    """How to train. ``epochs`` and ``budget`` (seconds of the whole fit) both end the run, whichever comes first.
+    """How to train. ``epochs`` and ``budget`` (the time of the whole fit) both end the run, whichever comes first.
 
     ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``workload`` is a file of WHERE clauses that
     will likely be asked, or a list of them. The others are for experiments: the learning rate climbs over the first
@@ -194,7 +194,7 @@ class TrainingOptions(Options):
         "Passes over the table, however long they take  [default: by its size, 20 to 100, within the budget]",
         least=1,
     )
-    budget: float | None = setting(
+    budget: Any = setting(
         None,
         "seconds",
         "Time for the whole fit, such as 90s, 5m or 1h  [default: at most 5m, or no limit with --epochs]",
@@ -238,7 +238,7 @@ class UpdateOptions(Options):
     heading: ClassVar[str] = "Training"
 
     epochs: int | None = setting(None, "whole", "Passes over old and new rows  [default: by --budget]", least=1)
-    budget: float | None = setting(
+    budget: Any = setting(
         None, "seconds", "Time to train for, such as 90s or 5m  [default: an eighth of the fit's time]", above=0
     )
     learning_rate: float | None = setting(
@@ -249,11 +249,11 @@ class UpdateOptions(Options):
 
 @dataclass(frozen=True)
 class MoreTrainingOptions(Options):
-    """How long to go on training a finished model; ``budget`` (in seconds) is for reading and calibrating too."""
+    """How long to go on training a finished model; ``budget`` is for reading and calibrating too."""
 
     heading: ClassVar[str] = "Training"
 
-    budget: float | None = setting(
+    budget: Any = setting(
         None,
         "seconds",
         "Time for everything: reading, training, error bars  [default: 5m, or no limit with --epochs]",
@@ -353,7 +353,7 @@ class FitKeywords(TypedDict, total=False):
     order: str | Sequence[str] | None
     orders: int
     epochs: int | None
-    budget: float | None
+    budget: Seconds | None
     batch: int | None
     learning_rate: float | None
     masking: str

@@ -10,11 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from countless.errors import OptionError
 
+Seconds = float | str | timedelta  # a time as callers may give it; a number is in seconds
+DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE | re.ASCII)
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b)", re.IGNORECASE)
 UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
@@ -122,11 +125,21 @@ def number(name: str, value: Any) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A time in seconds."""
+    """A time in seconds: a number of them, a timedelta, or a string with units.
+
+    >>> seconds("budget", 90), seconds("budget", "1h30m"), seconds("budget", timedelta(minutes=5))
+    (90, 5400.0, 300.0)
+    """
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    found = DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is not None and any(found.groups()):
+        hours, minutes, rest = (float(part or 0) for part in found.groups())
+        return 3600 * hours + 60 * minutes + rest
     try:
         return number(name, value)
     except OptionError:
-        raise OptionError(f"{{{name}}} must be a number of seconds, not {value!r}") from None
+        raise OptionError(f"{{{name}}} must be a time such as 90s, 5m or 1h30m, not {value!r}") from None
 
 
 def text(name: str, value: Any) -> str:

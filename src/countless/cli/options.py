@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,10 +12,9 @@ from countless.data.columns.names import split_names
 from countless.engine.methods import METHODS
 from countless.errors import OptionError
 from countless.estimator.answers.fused import FUSED
-from countless.settings import memory_size
+from countless.settings import memory_size, seconds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.IGNORECASE)
 
 
 class Duration(click.ParamType[float]):
@@ -25,15 +23,12 @@ class Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = DURATION.fullmatch(str(value).strip())
-        hours, minutes, seconds = found.groups() if found else (None, None, None)
-        total = 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
-        if found and total == 0 and any(found.groups()):
-            self.fail(f"{value!r} is no time at all: it must be more than zero", param, ctx)
-        if total <= 0:
+        try:
+            total = seconds("time", value)
+        except OptionError:
             self.fail(f"{value!r} is not a time: write 90s, 5m or 1h30m", param, ctx)
+        if total <= 0:
+            self.fail(f"{value!r} is no time at all: it must be more than zero", param, ctx)
         return total
 
 

@@ -41,6 +41,7 @@ from countless.estimator.stripping import stripped
 from countless.query.compile import Compiler
 from countless.query.predicate import Where
 from countless.query.select.outer import Outer
+from countless.settings import Seconds
 
 if TYPE_CHECKING:
     from countless.estimator.updating.check import Check
@@ -306,7 +307,7 @@ class Estimator:
         *,
         replay: Any = None,
         epochs: int | None = None,
-        budget: float | None = None,
+        budget: Seconds | None = None,
         learning_rate: float | None = None,
         seed: int = 0,
         listener: Listener | None = None,
@@ -317,8 +318,7 @@ class Estimator:
         along with old rows, in the shares that both have in the table, so that these are not forgotten: the
         evidence rows of its file (``replay="evidence"``, the default where there are any), rows that the model itself
         draws (``"model"``), or the old table. Evidence rows stay a uniform sample of the table. What is counted exactly
-        stays exact. ``budget`` (seconds) is by default an eighth of the fit's time. Ctrl-C ends training early and
-        keeps the best so far.
+        stays exact. ``budget`` (``"90s"``) is by default an eighth of the fit's time. Ctrl-C ends training early.
         """
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update
@@ -330,7 +330,7 @@ class Estimator:
         self,
         table: Any,
         *,
-        budget: float | None = None,
+        budget: Seconds | None = None,
         epochs: int | None = None,
         learning_rate: float | None = None,
         workload: Any = None,
@@ -340,7 +340,7 @@ class Estimator:
         """The estimator after further training on ``table``, which it was fitted on; this one stays as it is.
 
         A table that has changed is a :class:`DataError`. Weights that did not get better are kept as they were, and
-        Ctrl-C ends training early. ``budget`` (seconds, by default 300) is for everything, error bars included.
+        Ctrl-C ends training early. ``budget``, by default ``"5m"``, is for everything, error bars included.
         ``checkpoint`` is the file of that name of the fit, or ``MODEL.training`` that ``countless fit`` keeps: weights
         in full precision and Adam's moments, written anew. Without it, training starts from the weights as stored.
         """

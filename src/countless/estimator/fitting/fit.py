@@ -98,13 +98,13 @@ def fit(
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
     relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
-    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is how many seconds the
-    whole fit may take: reading, counting, training and calibrating. If neither it nor ``epochs`` is given, five minutes
-    are the most, and a small table takes less. With ``epochs`` alone there is no limit. If reading leaves less than a
-    third of the budget, the fit takes that third more. With ``checkpoint``, a file, training survives a stop: call
-    again with ``resume=True``, which has the budget anew; a network that was begun goes on for the time it was given
-    then. Ctrl-C ends training early and keeps the best model so far. ``dtype="float32"`` stores twice the bytes, for no
-    more accuracy that we could see.
+    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is the time for
+    the whole fit: reading, counting, training and calibrating. Give it as ``"90s"``, as a number of seconds or as a
+    timedelta. If neither it nor ``epochs`` is given, five minutes are the most, and a small table takes less. With
+    ``epochs`` alone there is no limit. If reading leaves less than a third of the budget, the fit takes that third
+    more. With ``checkpoint``, a file, training survives a stop: call again with ``resume=True``, which has the budget
+    anew; a network that was begun goes on for the time it was given then. Ctrl-C ends training early and keeps the
+    best model so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
 
     The options are fields of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
     :class:`ResourceOptions` and :class:`StorageOptions`. Give them as keywords, or give such an object, or both: a

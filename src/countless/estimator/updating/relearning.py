@@ -42,7 +42,7 @@ class RelearningOptions(UpdateOptions):
     def seconds(self, report: Mapping[str, Any]) -> float | None:
         """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
         if self.budget is not None or self.epochs is not None:
-            return self.budget
+            return None if self.budget is None else float(self.budget)
         return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
 
     def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
