@@ -110,7 +110,7 @@ def test_values_are_brought_into_their_types(tmp_path: Path) -> None:
     assert ResourceOptions(memory="2GB").memory == 2 * 10**9  # type: ignore[arg-type]
     assert ResourceOptions(codes=str(tmp_path)).codes == tmp_path  # type: ignore[arg-type]
     for budget in (90, "90", "90s", "1m30s", timedelta(seconds=90)):
-        assert TrainingOptions(budget=budget).budget == 90  # type: ignore[arg-type]
+        assert TrainingOptions(budget=budget).budget == 90
     assert TrainingOptions(masking=0.5).masking == "0.5"  # type: ignore[arg-type]
     assert type(TrainingOptions(learning_rate=np.float32(0.5)).learning_rate) is float  # type: ignore[arg-type]
 
