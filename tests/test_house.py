@@ -23,6 +23,7 @@ PUBLIC = {
     "ColumnLeftOutError",
     "Completed",
     "CountlessError",
+    "CsvFile",
     "DataError",
     "Distribution",
     "EmptyTableError",

@@ -6,6 +6,7 @@
 """
 
 from countless._version import __version__
+from countless.data.sources.csv_files import CsvFile
 from countless.errors import (
     ColumnLeftOutError,
     CountlessError,
@@ -51,6 +52,7 @@ __all__ = [
     "ColumnLeftOutError",
     "Completed",
     "CountlessError",
+    "CsvFile",
     "DataError",
     "Distribution",
     "EmptyTableError",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict
 
+from countless.csv_options import csv_options
 from countless.errors import OptionError
 from countless.settings import Options, Seconds, names, setting
 
@@ -69,6 +70,7 @@ class EncodeOptions(Options):
 class ReadingOptions(EncodeOptions):
     """What to read: the rows of ``table`` or of ``query`` in a database, some of their columns, and a sample of them.
 
+    ``csv`` says how to read a CSV file, by the names of DuckDB's options.
     ``sample_rows`` is how many random rows to train on. Domains, exact counts and error bars are those of all rows.
     """
 
@@ -78,9 +80,20 @@ class ReadingOptions(EncodeOptions):
         None, "text", "The table of a database: orders, or sales.orders; not needed if there is only one."
     )
     query: str | None = setting(None, "text", "A SELECT, whose rows are learned instead of a table of the database.")
+    csv: dict[str, Any] | None = setting(
+        None,
+        "mapping",
+        "How to read a CSV file, by DuckDB's names, such as delim=';' or decimal_separator=','; may be repeated.",
+        metavar="NAME=VALUE",
+    )
     sample_rows: int | None = setting(
         None, "whole", "Train on so many random rows; exact counts and error bars are still those of all.", least=1
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.csv is not None:
+            object.__setattr__(self, "csv", csv_options(self.csv))
 
 
 @dataclass(frozen=True)
@@ -344,6 +357,7 @@ class FitKeywords(TypedDict, total=False):
     max_length: int | None
     table: str | None
     query: str | None
+    csv: Mapping[str, Any] | None
     sample_rows: int | None
     hidden: int | None
     blocks: int | None

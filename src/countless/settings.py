@@ -187,6 +187,18 @@ def clauses(name: str, value: Any) -> Any:
     return value
 
 
+def mapping(name: str, value: Any) -> dict[str, Any]:
+    """A dictionary whose keys are strings."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise OptionError(f"{{{name}}} must be a dictionary such as {{'delim': ';'}}, not {value!r}")
+    return dict(value)
+
+
+def texts(name: str, value: Any) -> list[str]:
+    """Strings; one string alone is a list of one."""
+    return [text(name, each) for each in value] if isinstance(value, list | tuple) else [text(name, value)]
+
+
 def lengths(name: str, value: Any) -> tuple[int, ...]:
     """Whole numbers from 2 on that ascend."""
     found = tuple(whole(name, each) for each in value) if isinstance(value, Iterable) else (0,)
@@ -240,6 +252,8 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "order": order,
     "path": path,
     "clauses": clauses,
+    "mapping": mapping,
+    "texts": texts,
     "lengths": lengths,
     "memory": memory_size,
     "rows": rows_to_keep,
@@ -250,4 +264,6 @@ def _plain(value: Any) -> Any:
     """A field's value as JSON has it."""
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

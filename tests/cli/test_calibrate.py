@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from countless import load
-from countless.cli.longer_training import named
+from countless.cli.longer_training import table_words
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from tests.cli.test_cli import FAST, Run, run
@@ -103,6 +103,6 @@ def test_a_full_disk_when_the_model_is_written(
 
 
 def test_no_password_is_repeated() -> None:
-    assert named("postgresql://ann:s3cret@db/shop", "orders") == "postgresql://ann@db/shop::orders"
-    assert named("shop.duckdb", None, "SELECT 1") == "shop.duckdb::SELECT 1"
-    assert named("people.parquet") == "people.parquet"
+    assert table_words("postgresql://ann:s3cret@db/shop", "orders") == ["postgresql://ann@db/shop::orders"]
+    assert table_words("shop.duckdb", None, "SELECT 1") == ["shop.duckdb::SELECT 1"]
+    assert table_words("people.parquet") == ["people.parquet"]

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from countless.cli.fit_progress import FitView
-from countless.cli.longer_training import named, short_training
+from countless.cli.longer_training import short_training, table_words
 from countless.data.progress import ScanProgress
 
 
@@ -24,7 +24,7 @@ def fitted(epochs: float, text_epochs: float, strings: int = 7_000_000, length: 
 
 
 def warnings(*facts: Any, **more: Any) -> list[str]:
-    return short_training(fitted(*facts, **more), Path("files.countless"), "files.parquet")
+    return short_training(fitted(*facts, **more), Path("files.countless"), ["files.parquet"])
 
 
 def test_nothing_is_told_of_networks_that_were_trained_enough() -> None:
@@ -48,7 +48,7 @@ def test_text_alone_is_warned_about_even_if_the_columns_are_well() -> None:
 
 
 def test_the_command_holds_no_password_and_has_the_workload() -> None:
-    table = named("postgresql://ann:secret@db/shop", "sales.orders")
+    table = table_words("postgresql://ann:secret@db/shop", "sales.orders")
     (text,) = short_training(fitted(20.0, 0.01, length=40), Path("my m"), table, Path("asked.sql"))
     assert "secret" not in text
     assert "countless train 'my m' " in text

@@ -47,7 +47,7 @@ def test_the_help_of_fit_has_headings(run: Run) -> None:
 def test_the_help_of_update_has_headings(run: Run) -> None:
     found = sections(run("update", "--help").out)
     assert found["Training"] == flags(UpdateOptions)
-    assert found["Options"] == ["output", "replay", "help"]
+    assert found["Options"] == ["csv", "output", "replay", "help"]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,10 @@ def test_the_help_of_update_has_headings(run: Run) -> None:
         (("--kind", "magic"), "error: --kind must be resmade"),
         (("--no-text", "nosuch"), 'error: --no-text names an unknown column "nosuch"'),
         (("--memory", "much"), "--memory must be a number and a unit, such as 2GB or 900MB, not 'much'"),
+        (("--csv", "delimiter=;"), "Invalid value for '--csv': csv has no option 'delimiter': did you mean 'delim'?"),
+        (("--csv", "header=maybe"), "Invalid value for '--csv': header must be True or False, not 'maybe'"),
+        (("--csv", "header"), "'header' has no value: write header=VALUE"),
+        (("--csv", "delim=;"), "error: --csv is for CSV files, and"),
         (("--epochs", "0"), "Invalid value for '--epochs'"),
     ],
 )

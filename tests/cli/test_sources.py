@@ -50,6 +50,37 @@ def test_fit_from_a_duckdb_file(shop: Path, tmp_path: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["table_bytes"] is None
 
 
+def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, table = tmp_path / "m.countless", tmp_path / "people.csv"
+    with duckdb.connect() as connection:
+        select = f"SELECT city, replace((age / 2)::VARCHAR, '.', ',') AS half FROM '{people}'"
+        connection.execute(f"COPY ({select}) TO '{table}' (DELIMITER '^')")
+        total = connection.execute(f"SELECT count(*), count(*) FILTER (age > 60) FROM '{people}'").fetchall()[0]
+    delim = ("--csv", "delim=^")
+    assert run("check", model, table, *delim) == 1  # no model yet: the options are read first
+    capsys.readouterr()
+    assert run("fit", table, "-o", model, *delim, *FAST) == 0
+    assert "add --csv decimal_separator=','" in capsys.readouterr().err
+    assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *FAST) == 0
+    told = capsys.readouterr().err
+    assert "decimal" not in told.partition("countless train")[0]
+    if "countless train" in told:
+        assert "--csv delim=^ --csv decimal_separator=, --budget" in told.replace("'", "")
+    estimator = Estimator.load(model)
+    assert (estimator.rows, estimator.estimate("half > 30").rows) == total
+    assert run("check", model, table, *delim, "--csv", "decimal_separator=,", "--json") == 0
+    assert run("check", model, table, "--json") == 1
+    assert "is the separator \"^\"? Add --csv delim='^'" in capsys.readouterr().err
+
+
+def test_fit_a_query_on_files(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, query = tmp_path / "m.countless", f"SELECT age, city FROM '{people}' WHERE age > 60"
+    assert run("fit", "-o", model, *FAST) == 2
+    assert "Missing argument 'SOURCE'" in capsys.readouterr().err
+    assert run("fit", "--query", query, "-o", model, *FAST) == 0
+    assert run("check", model, query, "--json") == 0
+
+
 def test_fit_from_postgresql_keeps_no_password(
     server: PrivatePostgresServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +135,15 @@ def test_trials_are_made_of_files() -> None:
         subjects(["postgresql://ann:secret@host/db"], ())
 
 
-@pytest.mark.parametrize("arguments", [("people.csv", "--table", "t"), ("adult", "--query", "SELECT 1")])
-def test_files_have_no_tables(arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("people.csv", "--table", "t"), "--table is for databases, and"),
+        (("adult", "--query", "SELECT 1"), "it does not name adult"),
+    ],
+)
+def test_files_have_no_tables(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("fit", *arguments, "-o", tmp_path / "m.countless") == 1
-    assert "is for databases, and" in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -11,8 +11,9 @@ import click
 from rich.progress import Progress
 
 from countless.cli import display as show
-from countless.cli.options import json_option, model_argument, output_option
+from countless.cli.options import json_option, model_argument, output_option, table_argument
 from countless.data.atomic_files import require_writable
+from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 
 
@@ -23,11 +24,11 @@ from countless.estimator.estimator import Estimator
     "  countless anomalies people.countless new_people.csv --top 100 -o odd.csv"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows to tell of.")
 @output_option("them")
 @json_option
-def anomalies(model: Path, table: str, top: int, out: Path | None, as_json: bool) -> None:
+def anomalies(model: Path, table: str | CsvFile, top: int, out: Path | None, as_json: bool) -> None:
     """Which rows of TABLE are the least likely, and why?
 
     Rows are counted from 0. Of each is told the natural logarithm of its probability, the column to blame, how likely

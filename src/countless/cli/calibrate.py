@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import click
 from countless.cli import display as show
 from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
-from countless.cli.options import model_argument
+from countless.cli.options import model_argument, table_argument
+from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.source import require_file
 from countless.errors import TrainingError
 from countless.estimator.estimator import Estimator
@@ -25,14 +27,14 @@ from countless.estimator.fitting.salvage import CALIBRATION, missing_parts
     "  countless calibrate people.countless people.parquet --seed 1 -o other.countless"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of the random questions."
 )
-def calibrate(model: Path, table: str, output: Path | None, seed: int) -> int:
+def calibrate(model: Path, table: str | CsvFile, output: Path | None, seed: int) -> int:
     """Measure how far MODEL's estimates are off, and give it new error bars.
 
     TABLE is the table that MODEL was fitted on, as countless fit takes one; the table of a database follows the
@@ -58,7 +60,7 @@ def calibrate(model: Path, table: str, output: Path | None, seed: int) -> int:
     return 0
 
 
-def require_whole(report: dict[str, Any], model: Path, table: str) -> None:
+def require_whole(report: dict[str, Any], model: Path, table: Sequence[str]) -> None:
     """Say what a model that was written lacks, and which command adds it.
 
     Raises:
@@ -66,6 +68,6 @@ def require_whole(report: dict[str, Any], model: Path, table: str) -> None:
     """
     missing = missing_parts(report)
     if CALIBRATION in missing:
-        command = shlex.join(["countless", "calibrate", str(model), table])
+        command = shlex.join(["countless", "calibrate", str(model), *table])
         told = f"{model} is written, but it could not be calibrated ({missing[CALIBRATION]})"
         raise TrainingError(f"{told}: until it is, error bars reach from 0 to all rows. To calibrate it: {command}")

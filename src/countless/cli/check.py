@@ -9,7 +9,8 @@ import click
 from rich.table import Table
 
 from countless.cli import display as show
-from countless.cli.options import json_option, model_argument
+from countless.cli.options import json_option, model_argument, table_argument
+from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 from countless.estimator.updating.check import QUERIES, SAMPLE, THRESHOLD, Check
 
@@ -24,7 +25,7 @@ DRIFTED = 3  # the exit code of a model that is no longer true
     "  countless check people.countless people.parquet --sample 0 --threshold 0.02 --json"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
@@ -50,7 +51,14 @@ DRIFTED = 3  # the exit code of a model that is no longer true
 @click.option("--quiet", "-q", is_flag=True, help="Print one line if the model is no longer true, and else nothing.")
 @json_option
 def check(
-    model: Path, table: str, sample: int, queries: int, threshold: float, seed: int, quiet: bool, as_json: bool
+    model: Path,
+    table: str | CsvFile,
+    sample: int,
+    queries: int,
+    threshold: float,
+    seed: int,
+    quiet: bool,
+    as_json: bool,
 ) -> int:
     """Is MODEL still true of TABLE?
 

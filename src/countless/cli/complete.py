@@ -8,8 +8,9 @@ import click
 from rich.progress import Progress
 
 from countless.cli import display as show
-from countless.cli.options import Names, model_argument
+from countless.cli.options import Names, model_argument, table_argument
 from countless.data.atomic_files import require_writable
+from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 from countless.estimator.rows.completed import Completed
 
@@ -21,7 +22,7 @@ from countless.estimator.rows.completed import Completed
     "  countless complete people.countless people.csv -o completed.csv --draws --seed 7"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write: .csv or .parquet."
 )
@@ -36,7 +37,7 @@ from countless.estimator.rows.completed import Completed
 )
 def complete(
     model: Path,
-    table: str,
+    table: str | CsvFile,
     output: Path,
     columns: tuple[str, ...] | None,
     draws: bool,

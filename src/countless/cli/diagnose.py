@@ -15,9 +15,10 @@ from rich.progress import Progress
 
 from countless import workload
 from countless.cli import display as show
-from countless.cli.options import json_option, model_argument
+from countless.cli.options import json_option, model_argument, table_argument
 from countless.cli.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, make_folder, write_bytes
+from countless.data.sources.csv_files import CsvFile
 from countless.errors import MissingExtraError
 from countless.estimator.estimator import Estimator
 from countless.evaluation.diagnosis import ConvergenceLimits, Diagnosis
@@ -49,7 +50,7 @@ class Numbers(click.ParamType[tuple[int, int]]):
     "  countless diagnose people.countless people.parquet --workload workload.jsonl --json"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="How many random queries.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random queries.")
 @click.option(
@@ -79,7 +80,7 @@ class Numbers(click.ParamType[tuple[int, int]]):
 @json_option
 def diagnose(
     model: Path,
-    table: str,
+    table: str | CsvFile,
     queries: int,
     seed: int,
     filters: tuple[int, int] | None,

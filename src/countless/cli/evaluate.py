@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -16,9 +17,10 @@ from rich.table import Table as TextTable
 
 from countless import workload
 from countless.cli import display as show
-from countless.cli.options import Names, json_option, method_options, model_argument
+from countless.cli.options import Names, json_option, method_options, model_argument, table_argument
 from countless.cli.rules import measure_rules
 from countless.data.datasets import EMBEDDED
+from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.location import is_postgres, locate, shown
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
@@ -47,7 +49,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     "  countless evaluate people.countless people.parquet --baselines independence,row-sample-0.1%,postgres"
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="How many random queries.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the random queries.")
 @method_options(*BASELINES)
@@ -92,7 +94,7 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 @json_option
 def evaluate(
     model: Path,
-    table: str,
+    table: str | CsvFile,
     queries: int,
     seed: int,
     method: str,
@@ -175,7 +177,7 @@ def evaluate(
     if names:
         _show_compared(compared, asked, as_json)
         return
-    facts = {**found.to_json(), **(found.groups() if kinds else {}), **_sizes(model, table)}
+    facts = {**found.to_json(), **(found.groups() if kinds else {}), **_sizes(model, os.fspath(table))}
     if as_json:
         click.echo(json.dumps(facts))
     else:

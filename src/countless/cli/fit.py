@@ -15,8 +15,9 @@ from countless.cli.files_beside import checkpoint_of, codes_of
 from countless.cli.fit_progress import fit_and_save, require_writable
 from countless.cli.fit_record import REPORTED, Run
 from countless.cli.locking import hold
-from countless.cli.longer_training import longer_training, named
+from countless.cli.longer_training import longer_training, table_words
 from countless.cli.settings import GroupedCommand, GroupedOption, made_from, options_from
+from countless.data.sources.csv_files import with_csv_options
 from countless.options import (
     TEXT_PRESETS,
     FitOptions,
@@ -35,6 +36,8 @@ from countless.store import is_model, read
     epilog="\b\nExamples:\n"
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
+    "  countless fit orders.csv -o orders.countless --csv delim=';' --csv decimal_separator=','\n"
+    "  countless fit --query \"SELECT * FROM 'orders.csv' JOIN 'shops.parquet' USING (shop)\" -o orders.countless\n"
     "  countless fit people.parquet -o people.countless --workload queries.sql\n"
     "  countless fit shop.duckdb --table orders -o orders.countless\n"
     "  countless fit postgresql://ann@db/shop --table sales.orders -o orders.countless\n"
@@ -46,7 +49,7 @@ from countless.store import is_model, read
     "  countless fit people.parquet -o people.countless --resume\n"
     "  countless train people.countless people.parquet --budget 5m",
 )
-@click.argument("source")
+@click.argument("source", required=False)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 @options_from(ReadingOptions, Network)
 @click.option(
@@ -67,7 +70,7 @@ from countless.store import is_model, read
     help="Keep what countless train needs in MODEL.training, three times the weights in full precision  "
     "[default: unless it takes more than 250 MB]",
 )
-def fit(source: str, output: Path, text_preset: str, keep_training: bool | None, **given: Any) -> int:
+def fit(source: str | None, output: Path, text_preset: str, keep_training: bool | None, **given: Any) -> int:
     """Learn a table and write a model file.
 
     SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
@@ -82,6 +85,9 @@ def fit(source: str, output: Path, text_preset: str, keep_training: bool | None,
     to learn get more of it. If reading leaves less than a third of it, the fit takes a third more. A fit that goes on
     with --resume has the whole budget again, and a network that was begun goes on for the time it was given then.
 
+    --query alone reads the files that it names. --csv says how to read a CSV file where DuckDB guesses wrong; its names
+    are those of DuckDB's read_csv (docs/data.md lists them).
+
     A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
 
     The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
@@ -90,17 +96,24 @@ def fit(source: str, output: Path, text_preset: str, keep_training: bool | None,
     With --ray a cluster encodes and trains, and the checkpoint is kept in the folder of --shared. A worker that is lost
     is replaced (docs/scaling.md).
     """
+    if source is None:
+        source, given["query"] = given["query"], None
+        if source is None:
+            raise click.UsageError(
+                "Missing argument 'SOURCE': give a file, a database, or --query \"FROM 'orders.csv'\""
+            )
     options = _options(output, text_preset, given)
-    table, query, resume = options.reading.table, options.reading.query, options.resources.resume
+    resume = options.resources.resume
+    words = table_words(with_csv_options(source, options.reading.csv), options.reading.table, options.reading.query)
     console = show.progress()
     beside = _beside(output, options.resources.shared)
     require_writable(output)
     hold("fit", output, beside)
     run = Run.of(beside, source, options, text_preset)
-    longer = f"to train it longer: {longer_training(output, named(source, table, query), options.training.workload)}"
+    longer = f"to train it longer: {longer_training(output, words, options.training.workload)}"
     message = _how_it_starts(run, output, resume, longer)
     if message is None:
-        require_whole(read(output).report, output, named(source, table, query))
+        require_whole(read(output).report, output, words)
         told = f"nothing to resume: {output} is finished, of this table and with these options"
         console.print(f"{told}; {longer}; to fit it anew leave --resume out", soft_wrap=True)
         return 0
@@ -120,7 +133,7 @@ def fit(source: str, output: Path, text_preset: str, keep_training: bool | None,
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130
-    require_whole(estimator.report, output, named(source, table, query))
+    require_whole(estimator.report, output, words)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,12 +34,14 @@ from countless.cli.files_beside import (
     remove_checkpoints,
     training_of,
 )
-from countless.cli.longer_training import named, short_training
+from countless.cli.longer_training import short_training, table_words
+from countless.cli.settings import with_csv_flags
 from countless.data.columns.schema import Schema
 from countless.data.encoding.available_memory import peak_memory
 from countless.data.encoding.code_files import is_codes, remove, remove_spills
 from countless.data.encoding.table import EXCLUDED
 from countless.data.progress import ScanProgress
+from countless.data.sources.csv_files import with_csv_options
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
@@ -126,7 +128,7 @@ class FitView(Listener):
             self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
 
     def notice(self, message: str) -> None:
-        self.console.print(message, style="yellow", soft_wrap=True)
+        self.console.print(with_csv_flags(message), style="yellow", soft_wrap=True)
 
     def workload(self, asked: WorkloadColumns) -> None:
         self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
@@ -209,7 +211,9 @@ def fit_and_save(
         if is_codes(codes):
             remove(codes)
     reading = options.reading
-    table = named(str(source), reading.table, reading.query) if isinstance(source, str | Path) else "TABLE"
+    table = ["TABLE"]
+    if isinstance(source, str | Path):
+        table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
     return estimator
 
@@ -254,7 +258,7 @@ def require_writable(output: Path) -> None:
         raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
 
 
-def _summarize(console: Console, estimator: Estimator, path: Path, source: str, workload: Any) -> None:
+def _summarize(console: Console, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in estimator.schema.coded:

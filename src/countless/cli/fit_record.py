@@ -18,6 +18,7 @@ from countless.cli.files_beside import checkpoint_files, checkpoints_left, codes
 from countless.cli.settings import plain_options
 from countless.data.atomic_files import write_whole
 from countless.data.encoding.code_files import is_codes
+from countless.data.sources.csv_files import with_csv_options
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.regular_files import open_regular
 from countless.errors import DataError, ModelFileError, TrainingError
@@ -48,6 +49,7 @@ class Run:
         plain = {name: value for name, value in plain.items() if name not in UNRECORDED}
         if workload is not None:
             plain["workload"] = _file_digest(workload)
+        source = with_csv_options(source, reading.csv)
         return cls(place, table_digest(source, reading.table, reading.query), plain)
 
     @property

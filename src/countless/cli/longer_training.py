@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from countless.data.sources.location import SEPARATOR, shown
+from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.location import SEPARATOR, locate, shown
 from countless.estimator.estimator import Estimator
 
 FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
@@ -18,16 +20,26 @@ LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 
 
-def named(source: str, table: str | None = None, query: str | None = None) -> str:
-    """The table that a fit has read, as one word that another command takes, without the password of a URL."""
-    chosen = table or query
-    return shown(f"{source}{SEPARATOR}{chosen}" if chosen else source)
+def table_words(source: str | CsvFile, table: str | None = None, query: str | None = None) -> list[str]:
+    """The table that a fit has read, as other commands take it, without the password of a URL.
+
+    >>> table_words("shop.duckdb", "orders"), table_words(CsvFile("a.csv", {"delim": ";"}))
+    (['shop.duckdb::orders'], ['a.csv', '--csv', 'delim=;'])
+    """
+    path, chosen = os.fspath(source), table or query
+    location = locate(path, table, query)
+    if location is not None and not location.place:
+        return [str(location.query)]
+    options = source.options if isinstance(source, CsvFile) else {}
+    pairs = [(name, each) for name, value in options.items() for each in ([value], value)[isinstance(value, list)]]
+    flags = [word for name, value in pairs for word in ("--csv", f"{name}={value}")]
+    return [shown(f"{path}{SEPARATOR}{chosen}" if chosen else path), *flags]
 
 
-def longer_training(output: Path, table: str, workload: Any = None, budget: str = "5m") -> str:
+def longer_training(output: Path, table: Sequence[str], workload: Any = None, budget: str = "5m") -> str:
     """The command that trains a model longer."""
     given = ["--workload", str(workload)] if isinstance(workload, str | Path) else []
-    return shlex.join(["countless", "train", str(output), table, "--budget", budget, *given])
+    return shlex.join(["countless", "train", str(output), *table, "--budget", budget, *given])
 
 
 def hardly_trained(estimator: Estimator) -> bool:
@@ -45,7 +57,7 @@ def _more_needed(report: Mapping[str, Any]) -> float:
     return min(FEW_EPOCHS / max(epochs, 1e-6), FEW_ROWS / rows if rows else math.inf)
 
 
-def short_training(estimator: Estimator, path: Path, table: str, workload: Any = None) -> list[str]:
+def short_training(estimator: Estimator, path: Path, table: Sequence[str], workload: Any = None) -> list[str]:
     """A warning for each network that was trained too little, with a command that mends it."""
     report, schema = estimator.report, estimator.schema
     seconds = sum(part["seconds"] for part in (report, report.get("text", {})) if "seconds" in part)

@@ -75,7 +75,9 @@ def main(arguments: list[str] | None = None) -> None:
         tell(f"error: {with_flags(error)}")
         code = 1
     except CountlessError as error:
-        tell(f"error: {error}")
+        from countless.cli.settings import with_csv_flags
+
+        tell(f"error: {with_csv_flags(str(error))}")
         code = 1
     except click.ClickException as error:
         error.show()

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from countless.csv_options import PREFIX, csv_option_of_text
 from countless.data.columns.names import split_names
+from countless.data.sources.csv_files import with_csv_options
 from countless.engine.methods import METHODS
 from countless.errors import OptionError
 from countless.estimator.answers.fused import FUSED
-from countless.settings import memory_size, seconds
+from countless.options import ReadingOptions
+from countless.settings import memory_size, seconds, setting_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+CSV_HELP = next(setting_of(field).help for field in fields(ReadingOptions) if field.name == "csv")
 
 
 class Duration(click.ParamType[float]):
@@ -69,6 +75,35 @@ class Among(Names):
         return names
 
 
+class CsvSetting(click.ParamType[tuple[str, Any]]):
+    """An option for reading a CSV file, such as ``delim=;``.
+
+    >>> CsvSetting().convert("header=false", None, None)
+    ('header', False)
+    """
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} has no value: write {value}=VALUE, such as delim=';'", param, ctx)
+        try:
+            return name.strip(), csv_option_of_text(name.strip(), text)
+        except OptionError as error:
+            self.fail(error.shown(lambda name: name.removeprefix(PREFIX)), param, ctx)
+
+
+def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any] | None:
+    """The settings by name; an option of several values may be repeated."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = found.get(name, []) + value if isinstance(value, list) else value
+    return found or None
+
+
 class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
     """A number of bins, or their edges between commas.
 
@@ -91,6 +126,24 @@ class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
 def model_argument(command: Command) -> Command:
     """MODEL, a model file."""
     return click.argument("model", type=click.Path(path_type=Path))(command)
+
+
+def table_argument(name: str = "table") -> Callable[[Command], Command]:
+    """TABLE, and --csv, which says how to read it if it is a CSV file: the command gets a path or a CsvFile."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def read_as_csv(*args: Any, csv: dict[str, Any] | None, **given: Any) -> Any:
+            given[name] = with_csv_options(given[name], csv)
+            return command(*args, **given)
+
+        csv = click.option(
+            "--csv", type=CsvSetting(), multiple=True, callback=csv_settings, metavar="NAME=VALUE", help=CSV_HELP
+        )
+        decorated: Any = click.argument(name)(csv(read_as_csv))
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
 
 
 def method_options(*extra: str) -> Callable[[Command], Command]:

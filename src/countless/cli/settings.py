@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
-from countless.cli.options import Amount, Duration, Names
+from countless.cli.options import Amount, CsvSetting, Duration, Names, csv_settings
 from countless.errors import OptionError
 from countless.options import FitOptions, TextNetwork
 from countless.settings import Options, Setting, setting_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=Options)
+CSV = re.compile(r"csv=\{(.*?)\}")
 TYPES: dict[str, click.ParamType[Any]] = {
     "columns": Names(),
     "seconds": Duration(),
@@ -65,7 +67,9 @@ def options_from(*classes: type[Options]) -> Callable[[Command], Command]:
 def _option(field: Field[Any], group: str) -> Callable[[Command], Command]:
     setting = setting_of(field)
     about: dict[str, Any] = {"default": field.default, "help": setting.help, "metavar": setting.metavar}
-    if setting.kind == "switch":
+    if setting.kind == "mapping":
+        about |= {"type": CsvSetting(), "multiple": True, "callback": csv_settings}
+    elif setting.kind == "switch":
         about["is_flag"] = True
     else:
         about["type"] = _type(setting)
@@ -104,7 +108,16 @@ def made_from(options: type[Made], given: Mapping[str, Any], **others: Any) -> M
 def with_flags(error: OptionError) -> str:
     """The message of an error, with flags instead of arguments."""
     text_flags = {TextNetwork.prefix + field.name: _flag(field) for field in fields(TextNetwork)}
-    return error.shown(lambda name: text_flags.get(name, f"--{name.replace('_', '-')}"))
+    return error.shown(lambda name: text_flags.get(name, f"--{name.replace('_', '-')}".replace("--csv.", "--csv ")))
+
+
+def with_csv_flags(message: str) -> str:
+    """A message of the library, with flags instead of the argument ``csv``.
+
+    >>> print(with_csv_flags("add csv={'delim': ';', 'thousands': '.'}"))
+    add --csv delim=';' --csv thousands='.'
+    """
+    return CSV.sub(lambda found: re.sub(r"'(\w+)': ('.*?')(, )?", r"--csv \1=\2 ", found[1]).rstrip(), message)
 
 
 def plain_options(options: FitOptions) -> dict[str, Any]:

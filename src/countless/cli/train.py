@@ -15,9 +15,10 @@ from countless.cli.calibrate import require_whole
 from countless.cli.files_beside import checkpoint_of, kept_training, remove_checkpoints, training_of
 from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
-from countless.cli.options import model_argument
+from countless.cli.longer_training import table_words
+from countless.cli.options import model_argument, table_argument
 from countless.cli.settings import GroupedCommand, options_from
-from countless.data.sources.location import shown
+from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.source import require_file
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
@@ -32,12 +33,12 @@ from countless.store import COLUMNS, TEXT
     "  countless train orders.countless shop.duckdb::orders --epochs 10 -o better.countless",
 )
 @model_argument
-@click.argument("table")
+@table_argument()
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
 )
 @options_from(MoreTrainingOptions)
-def train(model: Path, table: str, output: Path | None, **given: Any) -> int:
+def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) -> int:
     """Go on training MODEL, which is finished, on its own table.
 
     TABLE is the table that MODEL was fitted on, as countless fit takes one; the table of a database follows the
@@ -73,7 +74,7 @@ def train(model: Path, table: str, output: Path | None, **given: Any) -> int:
     if entry["interrupted"]:
         console.print("stopped early: the file holds the best model so far; the same command trains on", style="yellow")
         return 130
-    require_whole(trained.report, output, shown(table))
+    require_whole(trained.report, output, table_words(table))
     return 0
 
 

@@ -11,8 +11,9 @@ from countless.cli import display as show
 from countless.cli.calibrate import require_whole
 from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
-from countless.cli.options import model_argument
+from countless.cli.options import model_argument, table_argument
 from countless.cli.settings import GroupedCommand, options_from
+from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.source import require_file
 from countless.estimator.estimator import Estimator
 from countless.options import UpdateOptions
@@ -26,7 +27,7 @@ from countless.options import UpdateOptions
     "  countless update people.countless today.parquet --replay people.parquet",
 )
 @model_argument
-@click.argument("rows")
+@table_argument("rows")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
 )
@@ -37,7 +38,7 @@ from countless.options import UpdateOptions
     "model, or the old table.  [default: evidence, if the file has any; else model]",
 )
 @options_from(UpdateOptions)
-def update(model: Path, rows: str, output: Path | None, replay: str | None, **given: Any) -> int:
+def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | None, **given: Any) -> int:
     """Add ROWS to what MODEL knows, without fitting it again.
 
     ROWS is a table of only the new rows, as countless fit takes one, with every column of the model. They are learned
@@ -69,7 +70,7 @@ def update(model: Path, rows: str, output: Path | None, replay: str | None, **gi
     if updated.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far", style="yellow")
         return 130
-    require_whole(updated.report, output, "TABLE")
+    require_whole(updated.report, output, ["TABLE"])
     return 0
 
 

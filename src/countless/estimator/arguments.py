@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from countless.data.sources.csv_files import wrong_separator
 from countless.data.sources.source import Source
 from countless.errors import DataError, QueryTypeError
 
@@ -46,6 +47,6 @@ def require_columns(source: Source, names: Sequence[str]) -> None:
     present = {name.casefold() for name, _ in source.columns()}
     missing = [name for name in names if name.casefold() not in present]
     if missing:
-        raise DataError(
-            f"the table lacks the model's columns {', '.join(missing[:5])}: take the table it was fitted on"
-        )
+        hint = None if source.csv is None else wrong_separator(source)
+        remedy = hint or "take the table it was fitted on"
+        raise DataError(f"the table lacks the model's columns {', '.join(missing[:5])}: {remedy}")

@@ -55,9 +55,19 @@ def test_one_table_or_one_query() -> None:
     for options in ({"table": "t", "query": "SELECT 1"}, {"table": "t"}, {"query": "SELECT 1"}):
         with pytest.raises(SourceError, match="one table or one query"):
             locate("a.db::u", **options)
-    for option in ("table", "query"):
-        with pytest.raises(SourceError, match=f"--{option} is for databases"):
-            locate("rows.csv", **{option: "SELECT 1"})
+    with pytest.raises(SourceError, match="--table is for databases"):
+        locate("rows.csv", table="t")
+
+
+def test_a_query_may_name_files(tmp_path: Path) -> None:
+    query = "SELECT * FROM 'rows.csv'"
+    assert locate(query) == locate("rows.csv", query=f"{query};") == Location("", None, query)
+    assert locate("with x as (from 'a.csv') from x", None, None) is not None
+    for file in ("from here.csv", "values.csv", "table.csv", "select 'a'.csv"):
+        (tmp_path / file).write_text("x\n1\n")
+        assert locate(str(tmp_path / file)) is None
+    with pytest.raises(SourceError, match=r"files that it names, such as .*: it does not name rows\.csv"):
+        locate("rows.csv", query="SELECT * FROM 'other.csv'")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,16 @@ ORDER BY ALL
 """
 
 
+def open_query(location: Location, name: str) -> duckdb.DuckDBPyConnection:
+    """A connection in which ``name`` is a view of a query that reads files, which it names."""
+    connection = connect()
+    try:
+        connection.execute(f"CREATE TEMP VIEW {quote_identifier(name)} AS SELECT * FROM ({location.query}\n)")
+    except duckdb.Error as error:
+        raise SourceError(f"the query cannot be run: {first_line(error)}") from None
+    return connection
+
+
 def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
     """A connection in which ``name`` is a view of what ``location`` says, in a file that is open for reading only."""
     path = Path(location.place)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from countless.data.sources.csv_files import csv_arguments
 from countless.data.sources.location import DATABASES
 from countless.data.sources.regular_files import require_regular
-from countless.errors import SourceError
+from countless.errors import OptionError, SourceError
 
 PLAIN = {
     ".parquet": "read_parquet",
@@ -28,8 +31,8 @@ READERS = PLAIN | {
 LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
 
 
-def scan_file(path: str) -> str:
-    """DuckDB's table function for the file or files at ``path``."""
+def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
+    """DuckDB's table function for the file or files at ``path``, of which ``csv`` are options for reading CSV."""
     if not glob.has_magic(path) and not Path(path).exists():
         raise SourceError(f"no such file: {path}")
     if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
@@ -43,14 +46,17 @@ def scan_file(path: str) -> str:
         raise SourceError(f"{path} is a Countless model, not a table: give the table")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
-    if reader is None:
+    if csv is not None and reader not in (None, "read_csv"):
+        raise OptionError(f"{{csv}} is for CSV files, and {path} is none")
+    if reader is None and csv is None:
         known = f"{', '.join(sorted(READERS))}, and of databases {', '.join(DATABASES)}"
-        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}")
-    if ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
+        other = "if it is CSV, say how to read it, as in csv={'delim': ','}"
+        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}; {other}")
+    if csv is None and ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
         return scan_lines(path)
     if Path(path).is_file() and not Path(path).stat().st_size:
         raise SourceError(f"{path} is empty: it has neither names of columns nor rows")
-    return f"{reader}({quote_path(path)})"
+    return f"{reader or 'read_csv'}({quote_path(path)}{csv_arguments(csv or {})})"
 
 
 def scan_lines(path: str) -> str:

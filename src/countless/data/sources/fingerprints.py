@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from countless.data.datasets import EMBEDDED, brought_data_set
+from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.location import locate
 from countless.data.sources.source import files_of
 from countless.errors import SourceError
@@ -38,7 +39,7 @@ def _facts(source: Any, table: str | None, query: str | None) -> list[Any] | Non
     path = os.fspath(source)
     location = locate(path, table, query)
     if location is not None:
-        if location.is_postgres:
+        if location.is_postgres or not location.place:
             return None
         wal = Path(f"{location.place}.wal")  # what is written to a database goes there first
         files = [location.place, *([str(wal)] if wal.exists() else [])]
@@ -48,7 +49,8 @@ def _facts(source: Any, table: str | None, query: str | None) -> list[Any] | Non
             path = str(EMBEDDED[path]())
         elif (brought := brought_data_set(path)) is not None:
             path = str(brought.locate())
-    return [_stated(file) for file in files_of(path)] or None
+    facts = [_stated(file) for file in files_of(path)]
+    return [*facts, dict(source.options)] if facts and isinstance(source, CsvFile) else facts or None
 
 
 def _stated(file: str) -> tuple[str, int, int]:

@@ -17,6 +17,7 @@ DATABASES = (".duckdb", ".ddb", ".db")  # how the name of a DuckDB file ends
 SEPARATOR = "::"
 # What a question may begin with; DuckDB knows one that begins with FROM.
 SELECT = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:\(|(?:SELECT|WITH|VALUES|TABLE|FROM)\b)", re.I | re.S)
+OF_FILES = re.compile(r"\s*(?:SELECT|WITH|FROM)\s.*['\"]", re.I | re.S)  # a query that names a file in quotes
 PART = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
 SHOWN = ("host", "port", "dbname", "user")  # parameters of a URL that are no secret
 MOST_LISTED = 20
@@ -25,7 +26,10 @@ ESCAPED = "write @ in a password as %40, / as %2F, ? as %3F and # as %23"
 
 @dataclass(frozen=True)
 class Location:
-    """A database, by path or URL, and what to read of it: a table, the rows of a query, or its only table."""
+    """A database, by path or URL, and what to read of it: a table, the rows of a query, or its only table.
+
+    A query without a ``place`` reads the files that it names, such as ``FROM 'orders.csv'``.
+    """
 
     place: str
     table: str | None = None
@@ -42,7 +46,7 @@ def is_postgres(source: object) -> bool:
 
 
 def locate(source: str, table: str | None = None, query: str | None = None) -> Location | None:
-    """The database that ``source`` names, or None if it is something else, such as a CSV file.
+    """The database or query that ``source`` names, or None if it is something else, such as a CSV file.
 
     >>> locate("shop.duckdb::sales.orders")
     Location(place='shop.duckdb', table='sales.orders', query=None)
@@ -50,6 +54,8 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
     'SELECT a::int FROM t'
     >>> locate("orders.csv") is None
     True
+    >>> locate("SELECT * FROM 'orders.csv'")
+    Location(place='', table=None, query="SELECT * FROM 'orders.csv'")
     >>> locate("postgresql://host/shop/").place
     'postgresql://host/shop'
     """
@@ -59,11 +65,7 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
     if is_postgres(place):
         place = re.sub(r"(://[^/?]*/[^/?]+)/(?=\?|$)", r"\1", place)
     if not is_postgres(place) and not place.lower().endswith(DATABASES):
-        if table is not None or query is not None:
-            option = "--table" if query is None else "--query"
-            told = f"{option} is for databases, and {shown(source)} is none"
-            raise SourceError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
-        return None
+        return _query_of_files(source, table, query)
     given = [text for text in (table, query, found) if text is not None]
     if len(given) > 1:
         raise SourceError(f"{shown(source)}: give one table or one query, by --table, by --query, or after ::")
@@ -74,6 +76,19 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
     if query is not None:
         query = _select(query)
     return Location(place, table, query)
+
+
+def _query_of_files(source: str, table: str | None, query: str | None) -> Location | None:
+    """The query that reads files by their names: ``source`` itself, or ``query``, which then names the file."""
+    if table is not None:
+        told = f"--table is for databases, and {shown(source)} is none"
+        raise SourceError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
+    if query is not None:
+        if all(quote + source.replace(quote, 2 * quote) + quote not in query for quote in "'\""):
+            told = "--query reads a database, or files that it names, such as FROM 'orders.csv'"
+            raise SourceError(f"{told}: it does not name {shown(source)}")
+        return Location("", query=_select(query))
+    return Location("", query=_select(source)) if OF_FILES.match(source) and not _exists(source) else None
 
 
 def shown(source: object) -> str:

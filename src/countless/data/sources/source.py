@@ -23,11 +23,12 @@ from countless.data.sources.connection import Limit
 from countless.data.sources.connection import connect as connect
 from countless.data.sources.connection import first_line as first_line
 from countless.data.sources.connection import new_name as new_name
-from countless.data.sources.duckdb_file import open_database
+from countless.data.sources.csv_files import CsvFile, csv_warnings
+from countless.data.sources.duckdb_file import open_database, open_query
 from countless.data.sources.file_formats import quote_path, scan_file
-from countless.data.sources.location import Location, locate
+from countless.data.sources.location import Location, locate, shown
 from countless.data.sources.postgres import Loading, load_table
-from countless.errors import SourceError
+from countless.errors import OptionError, SourceError
 
 Result = TypeVar("Result")
 
@@ -59,6 +60,7 @@ class Source:
         self.files = files
         self.left_structs = left_structs or {}
         self.uuids: frozenset[str] = frozenset()  # columns of this type, which are read as strings
+        self.csv: Mapping[str, Any] | None = None  # options of a CSV file, if it is one
         self.watch: Meter | None = None
         self.advice = advice or Advice()
         self.notice = notice
@@ -79,11 +81,12 @@ class Source:
     ) -> Source:
         """A path or glob, a database, a pandas, polars or Arrow table, a DuckDB relation, or the name of a data set.
 
-        A database is a DuckDB file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also
-        follow the database after ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of
-        DuckDB's, and ``loading`` is told how many rows there are so far. A file goes before a data set of the same
-        name. DuckDB keeps to ``limit``; a relation's own settings are left as they are. So many levels of structs as
-        ``flatten`` says become columns, by default all; a source that is open already stays as it is.
+        A path may be a :class:`CsvFile`. A query in its place reads the files that it names. A database is a DuckDB
+        file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also follow the database after
+        ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of DuckDB's, and ``loading``
+        is told how many rows there are so far. A file goes before a data set of the same name. DuckDB keeps to
+        ``limit``; a relation's own settings are left as they are. So many levels of structs as ``flatten`` says become
+        columns, by default all; a source that is open already stays as it is.
         """
         found = cls._opened(source, table, query, loading, limit)
         if limit is not None and found._connection is not None:
@@ -100,6 +103,8 @@ class Source:
     ) -> Source:
         if isinstance(source, str | os.PathLike):
             location = locate(os.fspath(source), table, query)
+            if location is not None and isinstance(source, CsvFile):
+                raise OptionError(f"{{csv}} is for CSV files, and {shown(source)} is none")
             if location is not None:
                 return cls._located(location, loading, limit)
         elif table is not None or query is not None:
@@ -115,8 +120,11 @@ class Source:
         if isinstance(source, duckdb.DuckDBPyRelation):
             return cls(name, None, source)
         if isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            return cls(name, _viewed(name, f"SELECT * FROM {_scanned(path)}", path), None, files=files_of(path))
+            path, csv = os.fspath(source), source.options if isinstance(source, CsvFile) else None
+            scan = _scanned(path, csv)
+            found = cls(name, _viewed(name, f"SELECT * FROM {scan}", path), None, files=files_of(path))
+            found.csv = (csv or {}) if scan.startswith("read_csv(") else None
+            return found
         connection = connect()
         try:
             connection.register(name, source)
@@ -138,7 +146,7 @@ class Source:
                 connection.execute(f"SET temp_directory = {quote_path(str(Path(tempfile.gettempdir()) / name))}")
             load_table(location, connection, name, loading)
             return cls(name, connection, None)
-        return cls(name, open_database(location, name), None)
+        return cls(name, open_database(location, name) if location.place else open_query(location, name), None)
 
     @classmethod
     def of_select(cls, select: str, file: Path, advice: Advice | None = None, notice: str | None = None) -> Source:
@@ -262,6 +270,10 @@ class Source:
             return nullcontext()
         return Watch(lambda: float(connection.query_progress()), self.watch)
 
+    def warnings(self) -> list[str]:
+        """What looks wrong about the table, with a remedy: a CSV file that was probably read in a wrong way."""
+        return [] if self.csv is None else csv_warnings(self)
+
     def fingerprint(self) -> str:
         """What tells this table from others: of files their names, sizes and times, else sums over all rows.
 
@@ -270,7 +282,7 @@ class Source:
         """
         if self.files:
             facts = [(file, Path(file).stat()) for file in self.files]
-            return repr([(file, fact.st_size, fact.st_mtime_ns) for file, fact in facts])
+            return repr([*((file, fact.st_size, fact.st_mtime_ns) for file, fact in facts), self.csv or None])
         columns = self.columns()
         plain = [quote_identifier(name) for name, _ in columns]
         begun = [f"'x' || {name}" if kind == TEXT else name for name, (_, kind) in zip(plain, columns, strict=True)]
@@ -291,17 +303,18 @@ class Source:
         return counts
 
 
-def require_file(source: str) -> None:
+def require_file(source: str | CsvFile) -> None:
     """Say at once that there is no such file, or that it is no table; of what is no file, nothing."""
-    if not is_data_set(source) and locate(source) is None:
-        _scanned(source)
+    path = os.fspath(source)
+    if not is_data_set(path) and locate(path) is None:
+        _scanned(path, source.options if isinstance(source, CsvFile) else None)
 
 
-def _scanned(path: str) -> str:
+def _scanned(path: str, csv: Mapping[str, Any] | None) -> str:
     """DuckDB's table function for a file."""
     if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
         raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(data_set_names())})")
-    return scan_file(path)
+    return scan_file(path, csv)
 
 
 @contextmanager

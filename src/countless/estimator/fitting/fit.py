@@ -15,6 +15,7 @@ from countless.data.encoding.column_blame import ColumnBlame
 from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
+from countless.data.sources.csv_files import with_csv_options
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.source import Source
 from countless.errors import CountlessError
@@ -98,13 +99,14 @@ def fit(
 
     ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
     relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
-    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``budget`` is the time for
-    the whole fit: reading, counting, training and calibrating. Give it as ``"90s"``, as a number of seconds or as a
-    timedelta. If neither it nor ``epochs`` is given, five minutes are the most, and a small table takes less. With
-    ``epochs`` alone there is no limit. If reading leaves less than a third of the budget, the fit takes that third
-    more. With ``checkpoint``, a file, training survives a stop: call again with ``resume=True``, which has the budget
-    anew; a network that was begun goes on for the time it was given then. Ctrl-C ends training early and keeps the
-    best model so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
+    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``csv`` says how to read a CSV file, by
+    the names of DuckDB's options: ``{"delim": ";", "decimal_separator": ","}``. ``budget`` is the time for the whole
+    fit: reading, counting, training and calibrating. Give it as ``"90s"``, as a number of seconds or as a timedelta. If
+    neither it nor ``epochs`` is given, five minutes are the most, and a small table takes less. With ``epochs`` alone
+    there is no limit. If reading leaves less than a third of the budget, the fit takes that third more. With
+    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``, which has the budget anew; a
+    network that was begun goes on for the time it was given then. Ctrl-C ends training early and keeps the best model
+    so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
 
     The options are fields of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
     :class:`ResourceOptions` and :class:`StorageOptions`. Give them as keywords, or give such an object, or both: a
@@ -170,11 +172,14 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
     spent = time.monotonic() - began
     plan = TimePlan(whole_fit, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
     clauses = None if training.workload is None else read_clauses(training.workload)
+    source = with_csv_options(source, reading.csv)
     digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
     with backend_of(options.resources) as backend:
         limit = None if backend.bounds is None else backend.bounds.duckdb
         given, flatten = source, reading.flatten
         source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        for warning in source.warnings():
+            listener.notice(warning)
         check_order(options.network, modelled_names(source, reading))
         with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
             learned = backend.encode(source, reading, seed, listener)

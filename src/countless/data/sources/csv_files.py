@@ -1,0 +1,132 @@
+"""CSV files with options for reading them, and signs that a CSV file was read with the wrong ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from countless.csv_options import csv_options
+from countless.data.columns.types import TEXT, quote_identifier
+from countless.errors import OptionError
+
+if TYPE_CHECKING:
+    from countless.data.sources.source import Source
+
+SEPARATORS = ";|\t^~"  # that a name of a column hardly contains
+NUMBERED = re.compile(r"column\d+")  # a name that DuckDB gives a column without one
+LOOKED_AT = 2_000  # rows that are searched for decimal commas
+COMMA = r"[-+]?[0-9]{1,3}(\.?[0-9]{3})*,[0-9]+|[-+]?[0-9]+,[0-9]+"  # 3,5 and 1.234,50
+WHOLE = r"[-+]?[0-9]+|[-+]?[0-9]{1,3}(\.[0-9]{3})+"
+THOUSANDS = r"[-+]?[0-9]{1,3}(,[0-9]{3})+"  # English numbers, such as 1,234
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file and DuckDB's options for reading it. Every function that reads a table takes it.
+
+    Args:
+        path: The file, or a glob. Its name may have any ending.
+        options: Options of DuckDB's ``read_csv``, such as ``{"delim": ";", "decimal_separator": ","}``.
+
+    Raises:
+        OptionError: An unknown option, or a value of a wrong type.
+
+    >>> CsvFile("orders.csv", {"delim": ";"})
+    CsvFile(path='orders.csv', options={'delim': ';'})
+    """
+
+    path: str | os.PathLike[str]
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", csv_options(self.options))
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+
+def with_csv_options(source: Any, options: Mapping[str, Any] | None) -> Any:
+    """The source with these options, if there are any."""
+    if not options:
+        return source
+    if not isinstance(source, str | os.PathLike):
+        raise OptionError(f"{{csv}} is for CSV files: give the path of one, not a {type(source).__name__}")
+    return CsvFile(source, options)
+
+
+def csv_arguments(options: Mapping[str, Any]) -> str:
+    """The options as further arguments of DuckDB's ``read_csv``.
+
+    >>> csv_arguments({"delim": "'", "header": True, "skip": 2, "nullstr": ["", "NA"]})
+    ", delim = '''', header = true, skip = 2, nullstr = ['', 'NA']"
+    """
+    return "".join(f", {name} = {_literal(value)}" for name, value in options.items())
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value).lower()
+
+
+def csv_warnings(source: Source) -> list[str]:
+    """What looks wrong about the columns of a CSV file, with the option that mends it."""
+    if hint := wrong_separator(source):
+        return [hint]
+    return _decimal_commas(source, [name for name, kind in source.columns() if kind == TEXT])
+
+
+def wrong_separator(source: Source) -> str | None:
+    """A question if the names of a CSV file's columns look as if its separator was not found.
+
+    If DuckDB found no names, the values of the first row are looked at.
+    """
+    names = [name for name, _ in source.columns()]
+    if all(NUMBERED.fullmatch(name) for name in names):
+        names = [str(value) for row in source.rows(f"SELECT * FROM {source.table} LIMIT 1") for value in row]
+    return separator_hint(names)
+
+
+def separator_hint(names: Sequence[str]) -> str | None:
+    """A question if half of the names or more contain a separator, so that DuckDB has hardly found it.
+
+    >>> separator_hint(["a;b;c"])
+    'one column named "a;b;c": is the separator ";"? Add csv={\\'delim\\': \\';\\'}'
+    >>> separator_hint(["a", "b", "c;d"])
+    """
+    for separator in SEPARATORS + ("," if len(names) == 1 else ""):
+        split = [name.replace("\t", "\\t") for name in names if separator in name]
+        if 0 < len(names) <= 2 * len(split):
+            shown, first = separator.replace("\t", "\\t"), split[0]
+            what = f'one column named "{first}"' if len(names) == 1 else f'columns such as "{first}"'
+            return f"{what}: is the separator \"{shown}\"? Add csv={{'delim': '{shown}'}}"
+    return None
+
+
+def _decimal_commas(source: Source, names: Sequence[str]) -> list[str]:
+    """A warning if columns of strings look like numbers with a decimal comma."""
+    if not names:
+        return []
+    quoted = [quote_identifier(name) for name in names]
+    counts = ", ".join(
+        f"{_matching(name, f'{COMMA}|{WHOLE}')} = count(nullif(trim({name}), '')) AND {_matching(name, COMMA)} > "
+        f"{_matching(name, THOUSANDS)}, count_if(contains({name}, '.')) > 0"
+        for name in quoted
+    )
+    found = source.rows(f"SELECT {counts} FROM (SELECT {', '.join(quoted)} FROM {source.table} LIMIT {LOOKED_AT})")[0]
+    commas = [(name, dots) for name, comma, dots in zip(names, found[::2], found[1::2], strict=True) if comma]
+    if not commas:
+        return []
+    listed = ", ".join(f'"{name}"' for name, _ in commas)
+    verb = "looks like numbers with a decimal comma, but is" if len(commas) == 1 else "look like such numbers, but are"
+    thousands = ", 'thousands': '.'" if any(dots for _, dots in commas) else ""
+    return [f"{listed} {verb} read as text: add csv={{'decimal_separator': ','{thousands}}}"]
+
+
+def _matching(name: str, pattern: str) -> str:
+    return f"count_if(regexp_full_match(trim({name}), '{pattern}'))"
