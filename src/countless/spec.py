@@ -82,7 +82,10 @@ class ModelSpec:
     @property
     def cuts(self) -> IntArray:
         """``cuts[rank]``: how many leading units the position of that rank may see."""
-        return np.searchsorted(self.degrees, np.arange(len(self.sizes)), side="left").astype(np.int64)
+        ranks = np.arange(len(self.sizes))
+        if self.units:
+            return np.cumsum([0, *self.units])[ranks]
+        return -(-ranks * self.hidden // max(1, len(self.sizes) - 1))
 
     def ranks(self, order: int = 0) -> IntArray:
         """``ranks[position]``: the step at which ``orders[order]`` visits it."""
