@@ -115,8 +115,13 @@ class ModelSpec:
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """The arrays whose rows are only looked up and added, so that a file may store them coarsely: none."""
+        """The arrays whose rows are only looked up and added: none."""
         return ()
+
+    @property
+    def coarse(self) -> tuple[str, ...]:
+        """The arrays whose rounding errors matter least: those inside the residual blocks."""
+        return tuple(f"blocks.{block}.{half}.weight" for block in range(self.blocks) for half in ("inner", "outer"))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
@@ -289,8 +294,13 @@ class SharedTextSpec:
 
     @property
     def lookups(self) -> tuple[str, ...]:
-        """The arrays whose rows are only looked up and added, so that a file may store them coarsely."""
+        """The arrays whose rows are only looked up and added, so that a file may always store them in bytes."""
         return ("grams", "context.embedding")
+
+    @property
+    def coarse(self) -> tuple[str, ...]:
+        """The arrays whose rounding errors matter least: none."""
+        return ()
 
     def column(self, index: int) -> TextSpec:
         """The model of one column, as the engine evaluates it."""

@@ -337,19 +337,22 @@ class TestDigits:
         ]
 
 
-def test_half_precision_halves_the_file_and_hardly_moves_the_answers(people: Path, tmp_path: Path) -> None:
+def test_smaller_types_shrink_the_file_and_hardly_move_the_answers(people: Path, tmp_path: Path) -> None:
     network = Network(hidden=128, blocks=1, embedding=16)
-    full, half = (
+    full, half, byte = (
         fit(people, exclude="id", epochs=3, network=network, dtype=dtype, evidence="none")
-        for dtype in ("float32", "float16")
+        for dtype in ("float32", "float16", "int8")
     )
-    for one, two in zip(full.estimate_many(CLAUSES), half.estimate_many(CLAUSES), strict=True):
+    for one, two, three in zip(*(each.estimate_many(CLAUSES) for each in (full, half, byte)), strict=True):
         assert q_error(one.rows, two.rows) < 1.02
-    loaded = Estimator.load(half.save(tmp_path / "half"))
-    assert [e.rows for e in loaded.estimate_many(CLAUSES)] == [e.rows for e in half.estimate_many(CLAUSES)]
-    assert (tmp_path / "half").stat().st_size < 0.7 * full.save(tmp_path / "full").stat().st_size
-    with pytest.raises(OptionError, match="dtype must be float16 or float32, not 'int8'"):
-        fit(people, dtype="int8")
+        assert q_error(one.rows, three.rows) < 1.05
+    loaded = Estimator.load(byte.save(tmp_path / "byte"))
+    assert [e.rows for e in loaded.estimate_many(CLAUSES)] == [e.rows for e in byte.estimate_many(CLAUSES)]
+    sizes = [each.save(tmp_path / "model").stat().st_size for each in (full, half, byte)]
+    assert sizes[1] < 0.7 * sizes[0]
+    assert sizes[2] < 0.7 * sizes[1]
+    with pytest.raises(OptionError, match="dtype must be int8, float16 or float32, not 'int4'"):
+        fit(people, dtype="int4")
 
 
 def test_answers_for_the_rows_of_today(estimator: Estimator) -> None:

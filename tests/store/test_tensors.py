@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from countless.errors import ModelFileError
 from countless.options import DTYPES
-from countless.store import StoredTensors
+from countless.spec import ModelSpec
+from countless.store import StoredNetwork, StoredTensors
 
 LOOKUPS = ("grams", "context.embedding")
 
@@ -24,9 +26,10 @@ def arrays() -> dict[str, Any]:
     }
 
 
-def test_a_row_is_off_by_less_than_a_hundredth_of_its_largest_number() -> None:
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_a_row_is_off_by_less_than_a_hundredth_of_its_largest_number(dtype: str) -> None:
     before = arrays()
-    after = StoredTensors.encoded(before, "float16", LOOKUPS)
+    after = StoredTensors.encoded(before, dtype, LOOKUPS)
     assert {name: str(array.dtype) for name, array in after.stored.items()} == {
         "grams": "int8",
         "grams.scale": "float16",
@@ -40,11 +43,26 @@ def test_a_row_is_off_by_less_than_a_hundredth_of_its_largest_number() -> None:
         assert np.all(np.abs(after[name] - before[name]) < 0.01 * largest)
 
 
+def test_blocks_are_stored_coarsely_and_weights_that_a_mask_blocks_take_no_room() -> None:
+    square = np.tril(np.random.default_rng(0).standard_normal((200, 200))).astype(np.float32)
+    spec = ModelSpec(sizes=(2, 2), blocks=1)
+    weights = {"blocks.0.inner.weight": square, "out.weight": square}
+    stored = StoredNetwork.encoded(spec, weights, "int8").weights
+    inside, out = (stored.stored[name] for name in weights)
+    assert (np.abs(inside).max(), np.abs(out).max()) == (15, 63)
+    for name in stored:
+        assert not np.triu(stored[name], 1).any()
+        assert np.all(np.abs(stored[name] - square) < 0.04 * np.abs(square).max(axis=1, keepdims=True))
+    dense = np.tril(np.ones((200, 200))).astype(bool)
+    assert len(zlib.compress(inside.tobytes(), 9)) < 1.1 * len(zlib.compress(inside[dense].tobytes(), 9))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_are_read_in_float32_and_stored_again_alike(dtype: str) -> None:
-    once = StoredTensors.encoded(arrays(), dtype)
-    again = StoredTensors.encoded(once, once.dtype)
-    assert (once.dtype, once.size, len(once)) == (dtype, sum(array.size for array in arrays().values()), 3)
+    before = {**arrays(), "inside": arrays()["context.embedding"]}
+    once = StoredTensors.encoded(before, dtype, ["grams"], ["inside"])
+    again = StoredTensors.encoded(once, once.dtype, ["grams"], ["inside"])
+    assert (once.dtype, once.size, len(once)) == (dtype, sum(array.size for array in before.values()), 4)
     for name in once:
         assert once[name].dtype == np.float32
         assert np.array_equal(once.stored[name], again.stored[name])
@@ -62,11 +80,22 @@ def test_rows_of_nothing_and_tables_of_no_rows() -> None:
         assert not found.any()
 
 
-def test_scales_that_do_not_fit() -> None:
-    stored = dict(StoredTensors.encoded(arrays(), "float16", LOOKUPS).stored)
-    stored["grams.scale"] = stored["grams.scale"][:, :-1]
-    with pytest.raises(ModelFileError, match="the scales of 'grams' do not fit"):
-        StoredTensors(stored)["grams"]
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_scales_that_do_not_fit(dtype: str) -> None:
+    stored = StoredTensors.encoded(arrays(), dtype, LOOKUPS).stored
+    right = stored["grams.scale"]
+    for wrong in (right[:, :-1], right[..., 0], right.astype(np.float32), np.zeros(0, dtype=np.float16)):
+        with pytest.raises(ModelFileError, match="the scales of 'grams' do not fit"):
+            StoredTensors({**stored, "grams.scale": wrong})["grams"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
+def test_scales_that_are_no_sizes(value: float) -> None:
+    stored = StoredTensors.encoded(arrays(), "int8").stored
+    wrong = stored["grams.scale"].copy()
+    wrong[1, 7] = value
+    with pytest.raises(ModelFileError, match="the scales of 'grams' are not finite and above 0"):
+        StoredTensors({**stored, "grams.scale": wrong})["grams"]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float64", "bool"])

@@ -36,7 +36,7 @@ class StoredNetwork:
         cls, spec: ModelSpec | SharedTextSpec, weights: Mapping[str, NDArray[Any]], dtype: str
     ) -> StoredNetwork:
         """The network that ``spec`` describes, with ``weights`` to be stored as ``dtype``."""
-        return cls(spec.to_json(), StoredTensors.encoded(weights, dtype, spec.lookups))
+        return cls(spec.to_json(), StoredTensors.encoded(weights, dtype, spec.lookups, spec.coarse))
 
 
 @dataclass(frozen=True, eq=False)
