@@ -8,8 +8,10 @@ The engine never asks which: it sees tables.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,8 +61,13 @@ class Constraint(Protocol):
         ...
 
     @property
+    def single(self) -> bool:
+        """Whether it allows one symbol at its first position."""
+        ...
+
+    @property
     def transitions(self) -> tuple[Transitions, ...]:
-        """How each position in turn is read."""
+        """How each position in turn is read: made when it is first asked for, since most questions do without."""
         ...
 
 
@@ -77,7 +84,16 @@ class ValueSet:
     def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
         self.weights = weights
         self.start = FREE if weights.min() == 1 and not listed else START
-        self.transitions = (Transitions.of(weights[None, :], FREE),)
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether it allows one symbol."""
+        return bool(np.count_nonzero(self.weights) == 1)
+
+    @cached_property
+    def transitions(self) -> tuple[Transitions, ...]:
+        """How the position is read."""
+        return (Transitions.of(self.weights[None, :], FREE),)
 
 
 class DigitSet:
@@ -95,11 +111,25 @@ class DigitSet:
 
     def __init__(self, weights: NDArray[Any], radices: tuple[int, ...], listed: bool = False) -> None:
         self.weights = weights
-        leaves = np.zeros(int(np.prod(radices)))
+        self.start = FREE if weights.min() == 1 and not listed else START
+        self._radices, self._listed = radices, listed
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether it allows one leading digit."""
+        inside = np.flatnonzero(self.weights)
+        below = math.prod(self._radices[1:])
+        return bool(len(inside) and inside[0] // below == inside[-1] // below)
+
+    @cached_property
+    def transitions(self) -> tuple[Transitions, ...]:
+        """How each digit in turn is read."""
+        weights, radices = self.weights, self._radices
+        leaves = np.zeros(math.prod(radices))
         leaves[: len(weights)] = weights
         whole = leaves == 1
         whole[len(weights) :] = True  # digits that make no code, at the very end
-        whole &= not listed
+        whole &= not self._listed
         tables: list[Transitions] = []
         some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
         following: IntArray = np.full(len(leaves), FREE)
@@ -113,8 +143,7 @@ class DigitSet:
             some = any_code.astype(np.float64)
             following = np.where(asked, START - 1 + np.cumsum(asked), FREE)
             whole = every
-        self.start = FREE if whole[0] else START
-        self.transitions = tuple(reversed(tables))
+        return tuple(reversed(tables))
 
 
 @dataclass(frozen=True)

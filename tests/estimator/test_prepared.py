@@ -27,7 +27,7 @@ from countless.engine.memo import Memo
 from countless.errors import QueryError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator import prepared
 from countless.estimator.estimator import Estimator
-from countless.query.compile import Compiler
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
 from countless.query.select.aggregate_names import AGGREGATES
 from countless.query.select.statement import read_select
@@ -50,7 +50,7 @@ def counting() -> Iterator[dict[str, int]]:
         return called
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Compiler, "compile", counted("compile", Compiler.compile))
+        patch.setattr(CachedCompiler, "by_pieces", counted("compile", CachedCompiler.by_pieces))
         patch.setattr(prepared, "densities", counted("count", density.densities))
         trace = counted("trace", traced.traced)
         for module in (spread, mixed, later):

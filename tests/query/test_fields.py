@@ -7,9 +7,9 @@ import pytest
 from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.data.sources.source import connect
 from countless.errors import ColumnLeftOutError, QueryError, UnknownColumnError, UnsupportedQueryError
-from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler, Question
 from countless.query.conjuncts import parts
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
 from countless.query.select.outer import GroupTable, Outer
 from countless.query.select.statement import read_select
@@ -100,7 +100,7 @@ def test_in_python() -> None:
 
 def test_many_at_once() -> None:
     where = "address.zip = 1 AND t.age = 2"
-    assert weights(BatchCompiler(COMPILER).compile(where)) == weights(COMPILER.compile(where))
+    assert weights(CachedCompiler(COMPILER).compile(where)) == weights(COMPILER.compile(where))
 
 
 def test_parts_keep_the_struct() -> None:

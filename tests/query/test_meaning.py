@@ -31,7 +31,10 @@ SELECT
     CASE WHEN h(range, 9) % 4 > 0 THEN h(range, 10) % 2 = 0 END AS b,
     CASE WHEN h(range, 11) % 6 > 0 THEN (h(range, 12) % 5)::DECIMAL(6, 2) / 4 END AS m,
     CASE WHEN h(range, 13) % 6 > 0
-        THEN TIMESTAMP '2020-02-28 23:00:00' + INTERVAL (h(range, 14) % 5) HOUR END AS "the time"
+        THEN TIMESTAMP '2020-02-28 23:00:00' + INTERVAL (h(range, 14) % 5) HOUR END AS "the time",
+    CASE WHEN h(range, 15) % 6 > 0
+        THEN ['2020-02-28 23:00:00+00', '2020-02-29 00:30:00+00', '2020-02-29 01:00:00+00'][1 + h(range, 16) % 3]
+        ::TIMESTAMPTZ END AS z
 FROM range(400)
 """
 
@@ -64,7 +67,24 @@ BOOLEANS = st.sampled_from(["TRUE", "FALSE"])
 TIMES = st.sampled_from(
     ["'2020-02-29'", "TIMESTAMP '2020-02-29 01:00:00'", "'2020-02-29 01:30:00'", "DATE '2020-02-29'"]
 )
-LITERALS = {"i": NUMBERS, "s": STRINGS, "d": DATES, "x": FLOATS, "b": BOOLEANS, "m": NUMBERS, '"the time"': TIMES}
+ZONED = st.sampled_from(
+    [
+        "'2020-02-29 01:00:00+00'",
+        "CAST('2020-02-29 00:30:00+00' AS TIMESTAMP WITH TIME ZONE)",
+        "'2020-02-29 03:00:00+02'",
+        "CAST('2020-02-28 12:00:00+00' AS TIMESTAMP WITH TIME ZONE)",
+    ]
+)
+LITERALS = {
+    "z": ZONED,
+    "i": NUMBERS,
+    "s": STRINGS,
+    "d": DATES,
+    "x": FLOATS,
+    "b": BOOLEANS,
+    "m": NUMBERS,
+    '"the time"': TIMES,
+}
 OPERATORS = st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="])
 EXPRESSIONS = st.sampled_from(
     [

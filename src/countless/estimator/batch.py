@@ -53,7 +53,7 @@ class Batch:
         def walk(questions: list[Question]) -> list[Density]:
             return self._walked([question.region for question in questions], method)
 
-        return answers(self.model.compiler, walk, self.asked, self.threads)
+        return answers(self.model.filters, walk, self.asked, self.threads)
 
     def _fused(self) -> list[tuple[Question, Fused] | CountlessError]:
         """What each question asks, and what evidence rows and the model say of it, or its error."""
@@ -63,7 +63,7 @@ class Batch:
             found = iter(self._walked([each.question.region for each in fusions if each.asks_model], MODEL_METHOD))
             return [Fused(each, next(found) if each.asks_model else None) for each in fusions]
 
-        return answers(self.model.compiler, walk, self.asked, self.threads)
+        return answers(self.model.filters, walk, self.asked, self.threads)
 
     def _walked(self, regions: list[Region], method: str) -> list[Density]:
         seed = self.model.seed if self.seed is None else self.seed

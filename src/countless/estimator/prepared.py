@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from countless.data.columns.schema import Schema
@@ -25,6 +26,7 @@ from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
 from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Sample, SampleSource, samples
 from countless.query.compile import Compiler, Question
+from countless.query.filter_cache import CachedCompiler
 from countless.query.parameters import Clause
 from countless.query.predicate import Where
 from countless.query.row_check import RowCheck
@@ -44,6 +46,11 @@ class AnsweringModel:
     calibration: Calibration
     seed: int
     evidence: Evidence | None = None
+
+    @cached_property
+    def filters(self) -> CachedCompiler:
+        """The compiler, with what it made of filters before."""
+        return CachedCompiler(self.compiler)
 
     def method(self, name: str) -> str:
         """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
@@ -72,50 +79,65 @@ class PreparedQuestion:
     >>> question(35, "Male").estimate()                        # doctest: +SKIP
     """
 
-    def __init__(self, model: AnsweringModel, clause: Clause | None, started: float) -> None:
-        """``clause`` None is every row; reading it was ``started`` at that time."""
+    def __init__(self, model: AnsweringModel, where: Where | Clause | None, started: float) -> None:
+        """``where`` None is every row; reading it was ``started`` at that time."""
         self._model = model
-        self._clause = clause
-        self._question: Question | None = None
-        if clause is None:
-            self._question = Question("TRUE", EVERY_ROW)
-        elif not clause.parameters:
-            self._question = model.compiler.compile(clause)
-        self._runtimes = model.runtimes.remembering()
         self._counted = Memo()
+        self._where = where
+        self._question: Question | None = None
+        if where is None:
+            self._question = Question("TRUE", EVERY_ROW)
+        else:
+            self._question = self._plain(where)
+        if self._question is None and not self._read.parameters:
+            self._question = model.compiler.compile(self._read)
+        self._runtimes = model.runtimes.remembering()
         self._compile_ms = _since(started)
+
+    def _plain(self, where: Where | Clause) -> Question | None:
+        """The question from filters that are simple, or that are known; None if it must be compiled whole."""
+        if isinstance(where, Clause):
+            where = where.text if where.source is not None and not where.parameters else ""
+        return self._model.filters.by_pieces(where) if isinstance(where, str) else None
 
     @classmethod
     def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
         """The question that ``where`` asks."""
-        started = time.perf_counter()
-        return cls(model, model.compiler.read(where), started)
+        return cls(model, where, time.perf_counter())
 
     @classmethod
     def of_every_row(cls, model: AnsweringModel) -> PreparedQuestion:
         """The question without a condition."""
         return cls(model, None, time.perf_counter())
 
+    @property
+    def _read(self) -> Clause:
+        """The condition, parsed when it is first asked for."""
+        where = self._where
+        assert where is not None
+        if isinstance(where, Clause):
+            return where
+        return self._counted.once("clause", lambda: self._model.compiler.read(where))
+
     def __call__(self, *values: Any, **named: Any) -> PreparedQuestion:
         """The question with ``values`` for its parameters: one for each ``?``, ``$1`` or, by name, ``$name``."""
-        if self._clause is None or not self._clause.parameters:
+        if self._question is not None:
             if values or named:
                 raise QueryTypeError(f"{self.where} has no parameters: write ? or $name in their places")
             return self
         started = time.perf_counter()
-        return PreparedQuestion(self._model, self._clause.bound(values, named), started)
+        return PreparedQuestion(self._model, self._read.bound(values, named), started)
 
     @property
     def where(self) -> str:
         """The condition, with the values of its parameters if they are bound."""
-        return "TRUE" if self._clause is None else self._clause.text
+        return self._read.text if self._question is None else self._question.where
 
     @property
     def question(self) -> Question:
         """The condition as it was compiled; an error if its parameters have no values."""
         if self._question is None:
-            assert self._clause is not None
-            raise self._clause.unbound()
+            raise self._read.unbound()
         return self._question
 
     @property
@@ -197,9 +219,9 @@ class PreparedQuestion:
 
     def _drawing(self, seed: int) -> SampleSource:
         """What rows are drawn of."""
-        if self._clause is None:
+        if self._where is None:
             return SampleSource(EVERY_ROW)
-        clause, model = self._clause, self._model
+        clause, model = self._read, self._model
         found = self._counted.once("drawing", lambda: model.compiler.compile_for_drawing(clause))
         if not found.region.boxes and not self.question.certain:
             raise NoRowsError(f"none of the values that the model knows satisfies {self.where}: {WIDER}")

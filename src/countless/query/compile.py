@@ -53,21 +53,27 @@ class Question:
 
     It is not ``certain`` if something was judged by a grid's knots, letters nobody knows, or the sign of a zero.
     ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
-    region is that of all others.
+    region is that of all others. A question that was made without its ``condition`` is compiled ``whole`` for it.
     """
 
     where: str
     region: Region
     certain: bool = True
-    condition: exp.Expr | None = None
+    parsed: exp.Expr | None = None
     details: tuple[Callable[[], Comparison], ...] = ()
     beyond: tuple[str, ...] = ()
     among: BoolArray | None = field(default=None, compare=False)
+    whole: Callable[[], Question] | None = field(default=None, compare=False)
+
+    @cached_property
+    def condition(self) -> exp.Expr | None:
+        """The clause as an expression; None of every row."""
+        return self.parsed if self.whole is None else self.whole().condition
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The comparisons of the clause, as ``explain`` shows them: made when they are first asked for."""
-        return tuple(detail() for detail in self.details)
+        return tuple(detail() for detail in self.details) if self.whole is None else self.whole().comparisons
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +131,7 @@ class Compiler:
             clause.text,
             descent.region(formula),
             certain=False,
-            condition=clause.condition,
+            parsed=clause.condition,
             details=tuple(descent.details),
             beyond=tuple(map(written, beyond)),
             among=among,

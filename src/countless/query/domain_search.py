@@ -25,6 +25,7 @@ from countless.query.domain_evaluation import Truth
 # Digits are those of ASCII: Python reads others too, and DuckDB does not.
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
+ZONED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00", re.ASCII)
 PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
 FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -152,6 +153,8 @@ def _keys_of(column: Column) -> _Keys | None:
         TIMESTAMP.match(text) and text[10:11] == " " and "BC" not in text for text in values
     ):
         return _Keys(list(values), len(values), _read_timestamp)
+    if kind == "TIMESTAMP WITH TIME ZONE" and all(ZONED.fullmatch(text) for text in values):
+        return _Keys(list(values), len(values), _read_zoned)
     return None
 
 
@@ -191,6 +194,10 @@ def _read_date(node: exp.Expr) -> str | None:
 def _read_timestamp(node: exp.Expr) -> str | None:
     text = _iso(node, exp.DType.TIMESTAMPNTZ, TIMESTAMP, datetime.datetime.fromisoformat)
     return text + " 00:00:00" if text is not None and len(text) == 10 else text
+
+
+def _read_zoned(node: exp.Expr) -> str | None:
+    return _iso(node, exp.DType.TIMESTAMPTZ, ZONED, datetime.datetime.fromisoformat)
 
 
 def _iso(node: exp.Expr, kind: exp.DType, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:

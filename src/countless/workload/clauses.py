@@ -16,8 +16,8 @@ from sqlglot.errors import TokenError
 from countless.data.columns.schema import Schema
 from countless.data.sources.regular_files import read_text
 from countless.errors import DataError, QueryError, QuerySyntaxError
-from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import DIALECT, Where
 from countless.region import FREE, Region
 
@@ -75,12 +75,12 @@ def read_clauses(workload: Workload) -> list[WorkloadClause]:
 
 def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> WorkloadColumns:
     """Which columns the clauses filter. One that does not fit the table is an error that names its place."""
-    batch = BatchCompiler(Compiler(schema))
+    compiler = CachedCompiler(Compiler(schema))
     queries, passed_over = 0, 0
     sets: dict[tuple[int, ...], float] = defaultdict(float)
     for clause in clauses:
         try:
-            region = batch.compile(clause.where).region
+            region = compiler.compile(clause.where).region
         except QueryError as error:
             raise clause.named(error) from None
         filtered = _filtered(schema, region)

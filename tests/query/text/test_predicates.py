@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import TextColumn
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError
-from countless.query.batch import BatchCompiler
 from countless.query.compile import Compiler
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
 from countless.region import Region
 
@@ -341,7 +341,7 @@ def test_clauses_of_texts_and_others(parts: list[str]) -> None:
     compiler = world()[1]
     where = " AND ".join(parts)
     truth = {row[0] for row in connection.execute(f"SELECT place FROM rows WHERE {where}").fetchall()}
-    for question in (compiler.compile(where), BatchCompiler(compiler).compile(where)):
+    for question in (compiler.compile(where), CachedCompiler(compiler).compile(where)):
         found = [times(question.region, row) for row in table]
         assert max(found) <= 1  # the boxes are disjoint
         assert set(np.flatnonzero(found).tolist()) == truth
@@ -356,7 +356,7 @@ def test_a_text_comparison_explained() -> None:
 
 
 def test_two_pieces_about_one_text_column_are_compiled_together() -> None:
-    (box,) = BatchCompiler(world()[1]).compile("t LIKE 'a%' AND n = 1 AND t LIKE '%b'").region.boxes
+    (box,) = CachedCompiler(world()[1]).compile("t LIKE 'a%' AND n = 1 AND t LIKE '%b'").region.boxes
     assert [item.column for item in box.texts] == [0]
     assert box.texts[0].language.strings.accepts_string("ab")
     assert not box.texts[0].language.strings.accepts_string("a")

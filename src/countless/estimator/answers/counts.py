@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 from countless.cancellation import propagate
@@ -14,8 +15,8 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
-from countless.query.batch import BatchCompiler
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Question
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import Where
 
 Found = TypeVar("Found")
@@ -25,18 +26,17 @@ FEW = 16  # and at least so many: to hand over fewer costs more than it saves
 
 
 def answers(
-    compiler: Compiler, walk: Callable[[list[Question]], list[Found]], asked: Sequence[Where], threads: int | None
+    compiler: CachedCompiler, walk: Callable[[list[Question]], list[Found]], asked: Sequence[Where], threads: int | None
 ) -> list[tuple[Question, Found] | CountlessError]:
     """What each clause asks and what was found, or its error: walked together, while the next ones are read."""
     threads = threads or os.cpu_count() or 1
     walk = propagate(walk)
     size = min(MANY, max(FEW, len(asked) // (2 * threads)))
-    reader = BatchCompiler(compiler) if len(asked) > FEW else compiler
     read: list[Question | CountlessError] = []
     walks: list[Future[list[Found]]] = []
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, len(asked), size):
-            read += (some := [_understood(reader, where) for where in asked[first : first + size]])
+            read += (some := [_understood(compiler, where) for where in asked[first : first + size]])
             questions = [question for question in some if isinstance(question, Question)]
             if len(asked) <= FEW:
                 walks.append(_done(walk(questions)))
@@ -124,9 +124,10 @@ def _done(result: list[Found]) -> Future[list[Found]]:
     return future
 
 
-def _understood(reader: BatchCompiler | Compiler, where: Where) -> Question | CountlessError:
+def _understood(compiler: CachedCompiler, where: Where) -> Question | CountlessError:
     try:
-        return reader.compile(where)
+        found = compiler.compile(where)
+        return replace(found, parsed=None, details=())  # what it was made from would fill the memory
     except CountlessError as error:
         return error
 

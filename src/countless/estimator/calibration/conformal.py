@@ -59,8 +59,8 @@ class Shape:
         """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
         box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
-        single = sum(np.count_nonzero(item.transitions[0].weights[item.start]) == 1 for item in asked)
-        return cls(len(asked) + len(box.texts), int(single), len(region.boxes) > 1, vague)
+        single = sum(item.single for item in asked)
+        return cls(len(asked) + len(box.texts), single, len(region.boxes) > 1, vague)
 
 
 @dataclass(frozen=True)

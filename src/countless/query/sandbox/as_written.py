@@ -21,7 +21,9 @@ PLAIN: frozenset[type[exp.Expr]] = frozenset(
         *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Is, exp.Like, exp.ILike, exp.Placeholder),
     }
 )
-PLAIN_TYPES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DOUBLE})
+PLAIN_TYPES = frozenset(
+    {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ, exp.DType.DOUBLE}
+)
 
 
 def is_plain(condition: exp.Expr) -> bool:

@@ -1,0 +1,181 @@
+"""Compilation of clauses filter by filter: a filter that was compiled before is not compiled again.
+
+The same filters come again and again: a query optimizer asks about every part of a conjunction, and people change one
+filter at a time. A clause is cut at its outer ANDs where that is plain to see. What it says of one column is compiled
+once, as a clause of its own, and pieces about different columns make a box together. Simple filters are read without a
+parser. Whatever is not that plain is compiled whole: that is the definition.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from countless.errors import QueryError
+from countless.query.compile import Compiler, Question
+from countless.query.parameters import Clause
+from countless.query.predicate import Where
+from countless.query.simple_filters import SimpleFilter, simple_filters
+from countless.region import Box, Filter, Region, TextFilter
+
+MOST_BYTES = 16 << 20  # of compiled filters that are kept, about
+BYTES_OF_CODE = 40  # that a filter takes for each code of its column, once it was walked
+BYTES_OF_TEXT = 1 << 20  # that the automaton of a text filter may take
+BYTES_OF_ENTRY = 1 << 10
+
+TOKENS = re.compile(r"""(?P<prefix>\w+)?'(?:[^']|'')*' | "(?:[^"]|"")*" | --|/\*|-> | \w+ | [^\w\s]""", re.VERBOSE)
+# Where one of these stands an outer AND may mean something else, or nothing: comments, other quotes, several
+# statements, lambdas, lists, structs and casts, and words that reach past it.
+UNPLAIN = frozenset(["--", "/*", "->", *"$;\\[]{}:`'\""]) | frozenset(
+    ["case", "select", "from", "with", "where", "values", "lambda", "order", "limit", "group", "having"]
+)
+
+
+def conjuncts(clause: str) -> list[str] | None:
+    """The pieces between the outer ANDs of ``clause``, or None if it is not plain where they are.
+
+    >>> conjuncts("a BETWEEN 1 AND 2 AND (b = 3 AND c = 4) AND d = 'x AND y'")
+    ['a BETWEEN 1 AND 2', '(b = 3 AND c = 4)', "d = 'x AND y'"]
+    >>> conjuncts("a = 1 OR b = 2") is None
+    True
+    """
+    pieces, start, depth, betweens = [], 0, 0, 0
+    for token in TOKENS.finditer(clause):
+        text = token.group().lower()
+        if text in UNPLAIN or token["prefix"]:  # a string with a prefix has escapes of its own
+            return None
+        if text == "(":
+            depth += 1
+        elif text == ")":
+            depth -= 1
+            if depth < 0:
+                return None
+        elif depth == 0:
+            if text in ("or", "xor"):
+                return None
+            if text == "between":
+                betweens += 1
+            elif text == "and" and betweens:
+                betweens -= 1
+            elif text == "and":
+                pieces.append(clause[start : token.start()].strip())
+                start = token.end()
+    pieces.append(clause[start:].strip())
+    return pieces if depth == 0 and betweens == 0 and all(pieces) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """What a piece of a clause asks: a box, or None if no row satisfies it."""
+
+    box: Box | None
+    certain: bool
+
+
+class CachedCompiler:
+    """Compiles clauses as a :class:`Compiler` does, and keeps their pieces. Safe to share by threads."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
+        self._pieces: dict[str, _Piece | None] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def compile(self, where: Where | Clause) -> Question:
+        """The region of ``where``."""
+        found = self.by_pieces(where) if isinstance(where, str) else None
+        return self._compiler.compile(where) if found is None else found
+
+    def by_pieces(self, where: str) -> Question | None:
+        """The region of ``where`` from its pieces; None if it must be compiled whole."""
+        pieces = self._simple(where) or self._others(where)
+        if pieces is None:
+            return None
+        filters: dict[tuple[int, ...], Filter] = {}
+        texts: dict[int, TextFilter] = {}
+        empty, certain = False, True
+        for piece in pieces:
+            if piece is None:
+                return None
+            certain &= piece.certain
+            if piece.box is None:
+                empty = True
+                continue
+            for item in piece.box.filters:
+                if item.positions in filters:  # two pieces about one column: only together do they say what is asked
+                    return None
+                filters[item.positions] = item
+            for text in piece.box.texts:
+                if text.column in texts:
+                    return None
+                texts[text.column] = text
+        box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
+        region = Region(() if empty else (box,))
+        return Question(where.strip(), region, certain, whole=lambda: self._compiler.compile(where))
+
+    def _simple(self, where: str) -> list[_Piece | None] | None:
+        """The pieces of a conjunction of simple filters: those about one column are one piece."""
+        found = simple_filters(where, self._compiler.schema)
+        if found is None:
+            return None
+        columns: dict[int, list[SimpleFilter]] = {}
+        for item in found:
+            columns.setdefault(item.column, []).append(item)
+        pieces: list[_Piece | None] = []
+        for items in columns.values():
+            text = " AND ".join([item.text for item in items]) if len(items) > 1 else items[0].text
+
+            def clause(text: str = text, items: list[SimpleFilter] = items) -> Clause:
+                condition = reduce(_both, (item.expression for item in items))
+                return Clause(text, condition, text, checked=True)
+
+            pieces.append(self._kept(text, clause))
+        return pieces
+
+    def _others(self, where: str) -> list[_Piece | None] | None:
+        """The pieces of any other conjunction; each may be about several columns."""
+        found = conjuncts(where)
+        return None if found is None else [self._kept(piece, piece.__str__) for piece in found]
+
+    def _kept(self, text: str, clause: Callable[[], str | Clause]) -> _Piece | None:
+        try:
+            return self._pieces[text]
+        except KeyError:
+            piece = self._compiled(clause())
+        with self._lock:
+            if text not in self._pieces:
+                self._bytes += _bytes_of(text, piece)
+                self._pieces[text] = piece
+            while self._bytes > MOST_BYTES:
+                oldest = next(iter(self._pieces))
+                self._bytes -= _bytes_of(oldest, self._pieces.pop(oldest))
+        return piece
+
+    def _compiled(self, clause: str | Clause) -> _Piece | None:
+        """A piece that is one box, or none at all; None for any other, and for one with an error in it."""
+        try:
+            question = self._compiler.compile(clause)
+        except QueryError:
+            return None  # the whole clause has the same error, and shows where
+        boxes = question.region.boxes
+        if len(boxes) > 1 or question.beyond:
+            return None
+        return _Piece(boxes[0] if boxes else None, question.certain)
+
+
+def _both(one: exp.Expr, two: exp.Expr) -> exp.Expr:
+    return exp.And(this=one, expression=two)
+
+
+def _bytes_of(text: str, piece: _Piece | None) -> int:
+    """How much room a piece may take, about."""
+    known = BYTES_OF_ENTRY + len(text)
+    if piece is None or piece.box is None:
+        return known
+    codes = sum(len(item.constraint.weights) for item in piece.box.filters)
+    return known + BYTES_OF_CODE * codes + BYTES_OF_TEXT * len(piece.box.texts)
