@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from countless import fit, load
+from countless.cli import display as show
 from countless.cli.fit_progress import FitView
 from countless.cli.options import Amount, Duration
 from countless.data.encoding.available_memory import peak_memory
@@ -48,7 +48,7 @@ def tell(line: str) -> None:
 class Timed(FitView):
     """Shows the fit, and keeps how long each stage takes."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: show.CommandConsole) -> None:
         super().__init__(console)
         self.started: list[tuple[str, float]] = []
 
@@ -63,7 +63,7 @@ class Timed(FitView):
 
 def fitted(settings: argparse.Namespace) -> dict[str, Any]:
     """Fit the table within the memory, and keep the model and the codes."""
-    view = Timed(Console(stderr=True))
+    view = Timed(show.progress())
     with view:
         estimator = fit(
             table_of(settings),
@@ -108,7 +108,7 @@ def rates(settings: argparse.Namespace) -> dict[str, Any]:
 
 def in_memory(settings: argparse.Namespace) -> dict[str, Any]:
     """What encoding takes if all is kept in memory."""
-    view = Timed(Console(stderr=True))
+    view = Timed(show.progress())
     with view:
         table = Table.encode(table_of(settings), on_stage=view.stage, on_reading=view.reading)
         seconds = view.seconds()

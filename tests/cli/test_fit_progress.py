@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from countless.cli.display import CommandConsole
 from countless.cli.fit_progress import FitView
 from countless.cli.longer_training import short_training, table_words
 from countless.data.progress import ScanProgress
@@ -57,7 +58,7 @@ def test_the_command_holds_no_password_and_has_the_workload() -> None:
 
 
 def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    view = FitView(Console(force_terminal=False, width=100))
+    view = FitView(CommandConsole(sys.stdout))
     view.stage("counting n-grams of path")
     view.reading(ScanProgress(0.0, None, None))
     assert "left" not in capsys.readouterr().out
@@ -66,7 +67,7 @@ def test_a_time_left_is_shown_only_if_it_is_known(capsys: pytest.CaptureFixture[
 
 
 def test_calibration_shows_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    view = FitView(Console(force_terminal=False, width=100))
+    view = FitView(CommandConsole(sys.stdout))
     view.stage("calibrating")
     view.calibrating(50, 400)
     assert "50/400 queries  at most " in capsys.readouterr().out

@@ -34,7 +34,7 @@ def flags(options: type[Options]) -> list[str]:
 def test_the_help_of_fit_has_headings(run: Run) -> None:
     help_text = run("fit", "--help").out
     found = sections(help_text)
-    assert found["Options"] == ["output", "help"]
+    assert found["Options"] == ["output", "config", "quiet", "json", "progress", "help"]
     assert found["Reading"] == flags(ReadingOptions)
     assert found["Network"] == [*flags(Network), "text-preset", "text-masking"]
     assert found["Training"] == flags(TrainingOptions)

@@ -110,7 +110,7 @@ def advise(
         _show(found)
 
 
-def _fitted(console: Console, url: str, table: str | None, budget: float) -> Estimator:
+def _fitted(console: show.CommandConsole, url: str, table: str | None, budget: float) -> Estimator:
     with FitView(console) as view:
         return fit(url, table=table, budget=budget, calibrate=False, listener=view)
 

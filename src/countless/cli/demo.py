@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table as TextTable
 
 from countless._version import __version__
@@ -115,7 +114,7 @@ def demo(model: Path, refit: bool) -> int:
     return 0
 
 
-def _existing(model: Path, console: Console) -> Estimator | None:
+def _existing(model: Path, console: show.CommandConsole) -> Estimator | None:
     """The model of an earlier run, if it is whole and of this version."""
     if not model.exists() or checkpoints_left(model):
         return None
@@ -130,7 +129,7 @@ def _existing(model: Path, console: Console) -> Estimator | None:
     return estimator
 
 
-def _fitted(model: Path, console: Console, refit: bool, table: Path, **options: Any) -> Estimator:
+def _fitted(model: Path, console: show.CommandConsole, refit: bool, table: Path, **options: Any) -> Estimator:
     """The model of an earlier run, or a new one."""
     estimator = None if refit else _existing(model, console)
     if estimator is not None:

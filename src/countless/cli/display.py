@@ -5,6 +5,7 @@ Neither reads markup: names of columns and files are shown as they are.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,6 +17,7 @@ from countless.estimator.answers.estimate import format_rows as rows
 from countless.human_format import duration, factor, plural, size
 
 NARROWEST = 120
+WARNING = "yellow"  # the style of a warning
 
 __all__ = [
     "characters",
@@ -37,21 +39,49 @@ UNCALIBRATED = (
 )
 
 
-class _Console(Console):
-    """A console that leaves it to the command what to do if nobody reads any more."""
+class CommandConsole(Console):
+    """A console that remembers its warnings, and leaves it to the command what to do if nobody reads any more.
+
+    With ``only_warnings`` it prints nothing else, and with ``as_json`` each message is a line of JSON.
+    """
+
+    def __init__(self, file: TextIO, only_warnings: bool = False, as_json: bool = False) -> None:
+        super().__init__(file=file, highlight=False, markup=False, emoji=False)
+        self.only_warnings, self.as_json = only_warnings, as_json
+        self.warnings: list[str] = []
+
+    @property
+    def shows_bars(self) -> bool:
+        """Whether progress is shown as a bar that moves."""
+        return self.is_terminal and not self.only_warnings and not self.as_json
+
+    def print(self, *objects: Any, style: Any = None, **about: Any) -> None:
+        """Print as rich does, unless it is neither wanted nor a warning."""
+        if style == WARNING:
+            self.warnings.append(" ".join(map(str, objects)))
+        if self.as_json and all(isinstance(each, str) for each in objects):
+            self.event("warning" if style == WARNING else "message", message=" ".join(objects))
+        elif style == WARNING or not (self.only_warnings or self.as_json):
+            super().print(*objects, style=style, **about)
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Write a line of JSON, if it is wanted."""
+        if self.as_json and (kind == "warning" or not self.only_warnings):
+            self.file.write(json.dumps({"event": kind, **facts}, ensure_ascii=False) + "\n")
+            self.file.flush()
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
-def results() -> Console:
+def results() -> CommandConsole:
     """The console on standard output."""
-    return _console(sys.stdout)
+    return _wide_enough(CommandConsole(sys.stdout))
 
 
-def progress() -> Console:
+def progress(only_warnings: bool = False, as_json: bool = False) -> CommandConsole:
     """The console on standard error, for progress and notices."""
-    return _console(sys.stderr)
+    return _wide_enough(CommandConsole(sys.stderr, only_warnings, as_json))
 
 
 def wrote(count: int, noun: str, path: Path) -> None:
@@ -141,9 +171,8 @@ def error_bars(interval: dict[str, Any]) -> str:
     return f"{held} {interval['coverage']:.1%} do; they span a factor of {', '.join(told)}"
 
 
-def _console(file: TextIO) -> Console:
-    """A console that is wide enough for tables when it is not a terminal."""
-    console = _Console(file=file, highlight=False, markup=False, emoji=False)
+def _wide_enough(console: CommandConsole) -> CommandConsole:
+    """The console, wide enough for tables when it is not a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, NARROWEST)
     return console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from countless.cli import display as show
 from countless.cli.calibrate import require_whole
+from countless.cli.config_file import config_option
 from countless.cli.files_beside import checkpoint_of, codes_of
 from countless.cli.fit_progress import fit_and_save, require_writable
 from countless.cli.fit_record import REPORTED, Run
@@ -44,6 +46,7 @@ from countless.store import is_model, read
     "  countless fit postgresql://ann@db/shop --query 'SELECT * FROM orders WHERE year > 2020' -o recent.countless\n"
     "  countless fit urls.txt -o urls.countless --max-length 100\n"
     "  countless fit 'events/*.parquet' -o events.countless --memory 2GB\n"
+    "  countless fit people.parquet -o people.countless --config fit.toml --json --quiet\n"
     "  COUNTLESS_DATA=~/downloads countless fit census -o census.countless\n"
     "  countless fit 'logs/*.parquet' -o logs.countless --ray auto --workers 8 --shared /mnt/shared\n"
     "  countless fit people.parquet -o people.countless --resume\n"
@@ -51,6 +54,16 @@ from countless.store import is_model, read
 )
 @click.argument("source", required=False)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
+@config_option
+@click.option("--quiet", "-q", is_flag=True, help="Print warnings and errors only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object, on standard output.")
+@click.option(
+    "--progress",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to show progress on standard error; json is one object per line.",
+)
 @options_from(ReadingOptions, Network)
 @click.option(
     "--text-preset",
@@ -70,7 +83,16 @@ from countless.store import is_model, read
     help="Keep what countless train needs in MODEL.training, three times the weights in full precision  "
     "[default: unless it takes more than 250 MB]",
 )
-def fit(source: str | None, output: Path, text_preset: str, keep_training: bool | None, **given: Any) -> int:
+def fit(
+    source: str | None,
+    output: Path,
+    text_preset: str,
+    keep_training: bool | None,
+    quiet: bool,
+    as_json: bool,
+    progress: str,
+    **given: Any,
+) -> int:
     """Learn a table and write a model file.
 
     SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
@@ -105,7 +127,7 @@ def fit(source: str | None, output: Path, text_preset: str, keep_training: bool 
     options = _options(output, text_preset, given)
     resume = options.resources.resume
     words = table_words(with_csv_options(source, options.reading.csv), options.reading.table, options.reading.query)
-    console = show.progress()
+    console = show.progress(only_warnings=quiet, as_json=progress == "json")
     beside = _beside(output, options.resources.shared)
     require_writable(output)
     hold("fit", output, beside)
@@ -130,6 +152,9 @@ def fit(source: str | None, output: Path, text_preset: str, keep_training: bool 
         options=options,
         keep=keep_training,
     )
+    if as_json:
+        facts = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}
+        click.echo(json.dumps(facts | estimator.info(), ensure_ascii=False))
     if estimator.report["interrupted"]:
         console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
         return 130

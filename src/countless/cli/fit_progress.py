@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from countless.cli.display import (
+    CommandConsole,
     asked_for,
     characters,
     distinct,
@@ -56,13 +56,14 @@ if TYPE_CHECKING:
 
 AFTER_TRAINING = ("calibrating",)  # stages
 MANY_CUT = 0.05  # so many strings that are cut are worth a warning
-LINE_SECONDS = 10.0  # without a terminal: at most one line of progress in this time
+LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
+TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
 
 
 class FitView(Listener):
     """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, console: Console, on_training: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, console: CommandConsole, on_training: Callable[[], None] = lambda: None) -> None:
         self.console = console
         self._on_training = on_training
         self.last = ""
@@ -74,7 +75,7 @@ class FitView(Listener):
         self._task: TaskID | None = None
 
     def __enter__(self) -> FitView:
-        if self.console.is_terminal:
+        if self.console.shows_bars:
             bar = BarColumn(30 if self.console.width >= 140 else 8)
             self._bar = Progress(
                 TextColumn("{task.description}"), bar, TextColumn("{task.fields[text]}"), console=self.console
@@ -93,6 +94,9 @@ class FitView(Listener):
             self.trained = True
             self._on_training()
         self._text_left &= not name.startswith("training on the text")
+        if self.console.as_json:
+            self.console.event("stage", name=name)
+            return
         if self._bar is None:
             self.console.print(f"{name} ...")
             return
@@ -145,7 +149,8 @@ class FitView(Listener):
             f"epoch {progress.epoch}{epochs}  loss {progress.loss:.2f}  {measured + '  ' if measured else ''}"
             f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
         )
-        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}")
+        facts = {name: getattr(progress, name) for name in TRAINING_FACTS}
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **facts)
 
     def reading(self, reading: ScanProgress) -> None:
         speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
@@ -159,16 +164,20 @@ class FitView(Listener):
             text += f"  at most {duration(left)} left"
         self._show(done / total, text, text)
 
-    def _show(self, fraction: float, text: str, line: str | None) -> None:
+    def _show(self, fraction: float, text: str, line: str | None, **facts: Any) -> None:
+        due = time.monotonic() - self._last_line
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=fraction, text=text)
-        elif line is not None and (time.monotonic() - self._last_line > LINE_SECONDS or fraction >= 1.0):
+        elif self.console.as_json and (due > EVENT_SECONDS or fraction >= 1.0):
+            self._last_line = time.monotonic()
+            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **facts)
+        elif line is not None and (due > LINE_SECONDS or fraction >= 1.0):
             self._last_line = time.monotonic()
             self.console.print(line, soft_wrap=True)
 
 
 def fit_and_save(
-    console: Console,
+    console: CommandConsole,
     source: Any,
     output: Path,
     options: FitOptions,
@@ -258,7 +267,7 @@ def require_writable(output: Path) -> None:
         raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
 
 
-def _summarize(console: Console, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
+def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
     table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
     for column in estimator.schema.coded:

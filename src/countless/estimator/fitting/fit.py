@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from countless.train.options import CLOCKS
 from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
 from countless.workload.questions import KINDS, questions_by_kind
 
+if TYPE_CHECKING:
+    from countless.train.loop import Progress
+
 logger = logging.getLogger(__name__)
 
 CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
@@ -64,12 +67,21 @@ CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every ot
 
 
 class LoggingListener(Listener):
-    """What :func:`fit` does without a listener: stages are logged, and a column that was left out is a warning."""
+    """What :func:`fit` does without a listener: it logs stages and epochs, and warns of columns that are left out."""
+
+    def __init__(self) -> None:
+        self._epoch = 0
 
     def stage(self, name: str) -> None:
         logger.info(name)
 
+    def training(self, progress: Progress) -> None:
+        if progress.epoch != self._epoch:
+            self._epoch = progress.epoch
+            logger.debug("epoch %d: loss %.2f, %.0f s left", progress.epoch, progress.loss, progress.seconds_left)
+
     def table(self, schema: Schema) -> None:
+        logger.info("%d rows, %d columns", schema.rows, len(schema.names))
         for column in schema.left_out:
             if column.reason != EXCLUDED:
                 logger.warning("left out %s: %s", column.name, column.reason)
