@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -118,18 +117,3 @@ def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[tuple[str
             yield from _differences(was, now)
         elif was != now:
             yield name, was, now
-
-
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Adam's state as named tensors: ``index.moment``."""
-    state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": tensor for index, slots in state.items() for name, tensor in slots.items()}
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put back what :func:`optimizer_tensors` took out."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, slot = name.split(".", 1)
-        state.setdefault(int(index), {})[slot] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from countless.errors import TrainingError
+from countless.train.adam import Adam
 from countless.train.allocator import keep_freed_memory
-from countless.train.checkpoint import Checkpoint, optimizer_tensors, restore_optimizer
+from countless.train.checkpoint import Checkpoint
 from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.interrupt import Interrupt
 from countless.train.options import CLOCKS, TrainOptions
@@ -159,9 +160,9 @@ class _Run:
         self.judged = self.held_out
         self.probe = self.order.first(PROBE_ROWS)
 
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=options.learning_rate, fused=True)
+        self.optimizer = Adam(self.model.parameters())
         if earlier is not None and earlier.moments:
-            restore_optimizer(self.optimizer, earlier.moments)
+            self.optimizer.restore(earlier.moments)
 
         self.warned = self.stopping = False
         self.generator: torch.Generator
@@ -269,7 +270,7 @@ class _Run:
         groups = {
             "model": self.model.state_dict(),
             "best": self.best,
-            "adam": optimizer_tensors(self.optimizer),
+            "adam": self.optimizer.tensors(),
             "random": {"state": self.generator.get_state()},
         }
         state = Checkpoint(
@@ -303,7 +304,7 @@ class _Run:
         self.step, self.epoch_bits = saved.step, saved.epoch_bits
         self.model.load_state_dict(saved.group("model"))
         self.best = saved.group("best")
-        restore_optimizer(self.optimizer, saved.group("adam"))
+        self.optimizer.restore(saved.group("adam"))
         if self.team.leads:
             self.generator.set_state(saved.group("random")["state"])
         else:
@@ -321,13 +322,11 @@ class _Run:
         """Learn from a batch. Its bits are those of our share of it."""
         batch = self.order.batch(self.step)
         share = self.team.share(batch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.options.learning_rate_at(self.fraction)
+        learning_rate = self.options.learning_rate_at(self.fraction)
         update = self._epochs_before * self.steps + self.updates
         bits = self.workers.backward(share, self.generator, self.fraction, update, len(batch))
         self.team.add_gradients(self.model.parameters())
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
-        self.optimizer.step()
+        self.optimizer.step(learning_rate, self.options.clip)
         self.step += 1
         self.updates += 1
         return bits

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from countless.train.adam import Adam
 from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.task import Task, stream
 
@@ -17,7 +18,7 @@ PILOT_STEPS = (3, 30)  # at least and at most
 
 def rows_per_second(task: Task, clock: Callable[[], float] = time.monotonic) -> float:
     """The rows that a second of training goes through; the task's weights are other ones afterwards."""
-    optimizer = torch.optim.Adam(task.model.parameters(), lr=1e-6, fused=True)
+    optimizer = Adam(task.model.parameters())
     generator = stream(0, 0)
     least, most = PILOT_STEPS
     began, steps = clock(), 0
@@ -29,6 +30,6 @@ def rows_per_second(task: Task, clock: Callable[[], float] = time.monotonic) -> 
                 break
             rows = torch.randint(task.rows, (task.batch,), generator=generator)
             workers.backward(rows, generator, 0.0, step, len(rows))
-            optimizer.step()
+            optimizer.step(learning_rate=1e-6)
             steps += 1
     return steps * task.batch / max(clock() - began, 1e-9)
