@@ -195,7 +195,8 @@ SCHEMA = Record(
         "texts": ListOf(TEXT_COLUMN),
         "left_out": ListOf(Record({**NAMED, "reason": String()})),
         "uuids": ListOf(String()),
-    }
+    },
+    {"signed": ListOf(String())},
 )
 
 NETWORK = Record({"kind": String()})  # of any kind: what else its spec holds is checked when it is made ready

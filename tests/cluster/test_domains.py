@@ -25,6 +25,7 @@ SELECT
     CASE WHEN range % 3 > 0 THEN (hash(range, 8) % 4000)::FLOAT / 8 ELSE 'inf'::FLOAT END AS odd,
     CASE WHEN range % 20 > 0 THEN 'https://example.org/' || hash(range, 7) % 5000 || repeat('é', range % 3) END AS url,
     NULL::INTEGER AS none,
+    CASE WHEN range = 4321 THEN '-0.0'::DOUBLE ELSE range % 3 END AS zero,
     range % 2 = 0 AS even,
     TIMESTAMPTZ '2020-01-01 00:00:00+00' + INTERVAL (range % 11) HOUR AS moment,
     {'x': range} AS struct

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,12 @@ class TestUpdated:
 def _chi_square(counts: np.ndarray[Any, Any], mean: float, share: float) -> float:
     """Of counts of rows that are drawn without replacement: their variance is less by the share that is drawn."""
     return float(((counts - mean) ** 2).sum() / (mean * (1 - share)))
+
+
+def test_a_sample_in_which_a_column_has_only_nulls_is_read_again() -> None:
+    wide = "SELECT 'word ' || range AS note, range AS n, sin(range) AS wide FROM range(5000)"
+    schema = read_schema(Source.open(connect().sql(wide)), EncodeOptions(text=("note",), max_distinct=100))
+    empty = connect().sql("SELECT NULL::VARCHAR AS note, range AS n, NULL::DOUBLE AS wide FROM range(50)")
+    rows = EvidenceRows.drawn(Source.open(empty), replace(schema, rows=50), 50, 0)
+    again = EvidenceRows.from_arrays(rows.arrays(schema), schema)
+    assert rows_of(again.source()) == rows_of(rows.source())

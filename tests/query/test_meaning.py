@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from countless.data.encoding.table import Table
+from countless.data.evidence import EvidenceRows
 from countless.data.sources.source import Source, connect
-from countless.errors import QueryError, QueryTooLargeError
+from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.compile import Compiler
 from countless.query.parse import parse
 from countless.query.sandbox.process import borrowed
@@ -260,18 +261,40 @@ def test_a_clause_cannot_reach_files_or_settings() -> None:
 
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT"])
-def test_the_sign_of_a_zero_is_not_certain(kind: str) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_sign_of_a_zero_is_not_known(kind: str, whole: bool) -> None:
+    """The rows themselves do not tell it either."""
     connection = connect()
-    connection.execute(f"CREATE TABLE t AS SELECT unnest(['0.0', '-0.0', '1.5', 'nan', '-2.5'])::{kind} AS d")
-    connection.execute(f"INSERT INTO t VALUES (-('nan'::{kind})), (NULL)")
+    connection.execute(f"CREATE TABLE t AS SELECT unnest(['0.0', '-0.0', '1.5', 'nan', '-2.5'])::{kind} AS d, 1 AS k")
+    connection.execute(f"INSERT INTO t VALUES (-('nan'::{kind}), 2), (NULL, 3)")
     source, table = Source.open(connection.table("t")), Table.encode(connection.table("t"))
-    compiler = Compiler(table.schema)
-    for where in ("1 / d < 0", "signbit(d)", "d::VARCHAR = '-0.0'", "NOT (1 / d > 0)", "signbit(d) AND d > 100"):
-        assert not compiler.compile(where).certain
-    for where in ("d = 0", "d <= -0.0", "abs(d) < 1", "isnan(d)", "d + 1 = 1", "d IS NULL", "d > 1"):
+    assert table.schema.signed == ("d",)
+    compiler = Compiler(table.schema, EvidenceRows.drawn(source, table.schema, 9, 0) if whole else None)
+    refused = ["1 / d < 0", "signbit(d)", "d::VARCHAR = '-0.0'", "NOT (1 / d > 0)", "signbit(d) AND d > 100"]
+    for where in [*refused, "1 / d < k", "d > 1 AND 1 / d < k"] if whole else refused:
+        with pytest.raises(UnsupportedQueryError, match=r'-0\.0 or -NaN in "d".* write "d" \+ 0\.0'):
+            compiler.compile(where)
+    answered = [
+        "d = 0",
+        "d <= -0.0",
+        "abs(d) < 1",
+        "isnan(d)",
+        "1 / (d + 0.0) > 1",
+        "d IS NULL",
+        "1 / nullif(d, 0) > 1",
+    ]
+    for where in answered:
         question = compiler.compile(where)
         assert question.certain
         assert count_codes(table, question.region) == source.counts([where])[0]
+
+
+def test_a_table_without_negative_zeros_has_no_doubt() -> None:
+    relation = connect().sql("SELECT unnest([0.0, 0.0, 1.5, -2.5])::DOUBLE AS d")
+    source, table = Source.open(relation), Table.encode(relation)
+    compiler = Compiler(table.schema)
+    for where in ("1 / d < 0", "1 / d > 1", "signbit(d)", "d::VARCHAR = '-0.0'"):
+        assert count_codes(table, compiler.compile(where).region) == source.counts([where])[0]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from countless.data.columns.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
 from countless.data.columns.text import TextColumn
-from countless.data.columns.types import TEXT, quote_identifier, stored_type
+from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifier, stored_type, unsigned
 from countless.data.sources.source import Source, connect, new_name
 from countless.errors import DataError
 
@@ -44,6 +44,7 @@ UNION ALL SELECT {column}, 'least', CAST(value AS VARCHAR), 0 FROM (
     SELECT value FROM counted WHERE value IS NOT NULL ORDER BY hash(value) LIMIT {least}
 )
 """
+SIGNED = f"SELECT {{column}}, 'signed', NULL, count(*) FROM typed WHERE {is_signed('c{column}')} HAVING count(*) > 0"
 LENGTHS = """
 SELECT {column}, 'length', CAST(length(value) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM counted
 WHERE value IS NOT NULL GROUP BY length(value)
@@ -80,8 +81,8 @@ def summarize(rows: ParquetRows, types: dict[str, str], most: int, index: int) -
             f"CREATE OR REPLACE TEMP TABLE counted AS SELECT c{at} AS value, count(*) AS n FROM typed GROUP BY 1"
         )
         ((distinct,),) = connection.execute("SELECT count(value) FROM counted").fetchall()
-        wanted = [VALUES if distinct <= most else SOME_VALUES, *([LENGTHS] if kind == TEXT else [])]
-        for sql in wanted:
+        more = [LENGTHS] if kind == TEXT else [SIGNED] if kind in FLOATS else []
+        for sql in (VALUES if distinct <= most else SOME_VALUES, *more):
             connection.execute(f"INSERT INTO told {sql.format(column=at, most=most, least=LEAST)}")
     return connection.sql("SELECT * FROM told").to_arrow_table()
 
@@ -140,6 +141,10 @@ class Merged:
     def uuids(self) -> frozenset[str]:
         return self._uuids
 
+    def signed(self) -> frozenset[str]:
+        signed = {at for (at,) in self._source.rows("SELECT DISTINCT c FROM told WHERE what = 'signed'")}
+        return frozenset(name for name, at in self._numbers.items() if at in signed)
+
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
         ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
         found: list[tuple[int, float | None]] = []
@@ -157,7 +162,7 @@ class Merged:
             if few(name, self._distinct(name)):
                 values = self._values(name)
                 texts = self._source.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
-                known = tuple(str(text) for (text,) in texts if text is not None)
+                known = tuple(unsigned(str(text), kind) for (text,) in texts if text is not None)
                 found[name] = Column(name, kind, known, has_null=len(known) < len(texts))
         return found
 

@@ -6,6 +6,7 @@ grid's column, or one of text, has codes of the values that the sample itself ho
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -272,7 +273,7 @@ def _values(characters: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:
         raise ValueError("these are not all values")
     ends = np.cumsum(lengths, dtype=np.int64).tolist()
     data = characters.tobytes()
-    return tuple(data[start:end].decode() for start, end in zip([0, *ends[:-1]], ends, strict=True))
+    return tuple(data[start:end].decode() for start, end in itertools.pairwise([0, *ends]))
 
 
 def _damaged(name: str) -> ModelFileError:

@@ -51,7 +51,7 @@ class Comparison:
 class Question:
     """A clause that has been understood: its text, its region, and what it was made from.
 
-    It is not ``certain`` if something was judged by a grid's knots, letters nobody knows, or the sign of a zero.
+    It is not ``certain`` if something was judged by a grid's knots, or letters nobody knows.
     ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
     region is that of all others. A question that was made without its ``condition`` is compiled ``whole`` for it.
     """
@@ -287,7 +287,6 @@ class _Descent:
         if column.grid is not None:
             return self._on_grid(node, index, column, want)
         truth, how = self._truth(index, node)
-        self.certain &= truth.certain
         satisfied = want.codes(truth)
         self.details.append(
             lambda: Comparison(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import FLOATS, TEXT, sql_literal
+from countless.data.columns.types import TEXT, quote_identifier, sql_literal
 from countless.data.sources.source import first_line
 from countless.errors import (
     QueryError,
@@ -28,21 +28,17 @@ from countless.query.sandbox.as_written import columns_of
 from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
 from countless.query.sql import written
 
-SIGNED = frozenset({"0.0", "-0.0", "nan"})  # DuckDB holds 0.0 and -0.0 for equal, but 1 / 0.0 > 0 and 1 / -0.0 < 0
+SIGNED = frozenset({"0.0", "nan"})  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
 TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
 Codes = Any  # a set of a column's values: a BoolArray over its codes, or the Language of a text column
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL.
-
-    It is not ``certain`` if it depends on the sign of a zero or of NaN, of which both kinds have the same code.
-    """
+    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL."""
 
     true: Codes
     false: Codes
-    certain: bool = True
 
 
 class DomainTables:
@@ -66,11 +62,13 @@ class DomainTables:
         except duckdb.Error as error:
             raise explain_error(error) from None
         size = 1 if index is None else len(values_of(self.schema.coded[index], probes))
-        signed = [] if index is None or probes is not None else _signed(self.schema.coded[index])
+        signed = [] if index is None or probes is not None else self._signed(index)
         if len(letters) != size + len(signed):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
-        same = all(letters[code] == letters[size + place] for place, code in enumerate(signed))
-        return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE), same)
+        if any(letters[code] != letters[size + place] for place, code in enumerate(signed)):
+            assert index is not None
+            raise sign_error([self.schema.names[index]])
+        return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE))
 
     def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
         """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
@@ -125,7 +123,7 @@ class DomainTables:
         column = self.schema.coded[index]
         name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
         if not sandbox.has(name, self._number):
-            texts, signed = values_of(column, probes), _signed(column) if probes is None else []
+            texts, signed = values_of(column, probes), self._signed(index) if probes is None else []
             sandbox.table(
                 name,
                 self._number,
@@ -136,6 +134,21 @@ class DomainTables:
             for place, code in enumerate(signed):
                 sandbox.run(f"INSERT INTO {name} SELECT {len(texts) + place}, -value FROM {name} WHERE code = {code}")
         return name
+
+    def _signed(self, index: int) -> list[int]:
+        """The codes of a column that stand for two values, of which only the signs differ."""
+        column = self.schema.coded[index]
+        is_one = column.name in self.schema.signed
+        return [code for code, text in enumerate(column.values) if text in SIGNED] if is_one else []
+
+
+def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
+    """The answer would depend on the sign of a zero or NaN in the columns called ``names``."""
+    columns = " and ".join(map(quote_identifier, names))
+    return UnsupportedQueryError(
+        f"the table has -0.0 or -NaN in {columns}, and a model does not know which rows have it: "
+        f"write {quote_identifier(names[0])} + 0.0, which is never -0.0, or nullif({quote_identifier(names[0])}, 'nan')"
+    )
 
 
 def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str) -> NDArray[np.uint8]:
@@ -153,11 +166,6 @@ def values_of(column: Column, probes: Collection[str] | None = None) -> list[str
     """The values of a column by code, or others in their stead; NULL included if it occurs."""
     values = column.values if probes is None else probes
     return [*values, None] if column.has_null else list(values)
-
-
-def _signed(column: Column) -> list[int]:
-    """The codes that stand for two values which only their sign tells apart."""
-    return [code for code, text in enumerate(column.values) if text in SIGNED] if column.type in FLOATS else []
 
 
 def explain_error(error: duckdb.Error) -> QueryError:

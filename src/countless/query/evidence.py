@@ -6,7 +6,8 @@ one column is judged value by value. One about several columns is judged row by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from countless.query.domain_evaluation import (
     DomainTables,
     Truth,
     explain_error,
+    sign_error,
     truth_letters,
     values_of,
 )
@@ -35,6 +37,7 @@ from countless.query.select.selection import RowExpression
 from countless.query.sql import written
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
+MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs
 SUBQUERIES = (exp.Subquery, exp.Select, exp.Exists, exp.Window, exp.AggFunc)
 
 
@@ -90,13 +93,17 @@ class EvidenceTables:
         )
         try:
             with borrowed() as sandbox:
-                joined = _joined([self._table(sandbox, index) for index in columns])
-                letters = truth_letters(sandbox, renamed, joined, "row")
+                names = {index: f"c{index}" for index in columns}
+                first, *others = (
+                    truth_letters(sandbox, renamed, f"({rows})", "row") for rows in self._readings(sandbox, names)
+                )
         except duckdb.Error as error:
             raise explain_error(error) from None
-        if len(letters) != self._sample.rows:
+        if len(first) != self._sample.rows:
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
-        marks: BoolArray = letters == ord(TRUE)
+        if not all(np.array_equal(first, other) for other in others):
+            raise sign_error(self._signed(columns))
+        marks: BoolArray = first == ord(TRUE)
         return marks
 
     def column(self, expression: RowExpression) -> tuple[Column, IntArray]:
@@ -104,13 +111,14 @@ class EvidenceTables:
         value = f"({expression.sql})"
         try:
             with borrowed() as sandbox:
-                tables = [self._table(sandbox, index) for index in expression.columns]
-                names = ", ".join(
-                    f"c{index} AS {quote_identifier(self._sample.schema.names[index])}" for index in expression.columns
-                )
-                rows = f"SELECT row AS {ROW}, {names} FROM {_joined(tables)}"
+                names = {index: self._sample.schema.names[index] for index in expression.columns}
+                rows, *others = self._readings(sandbox, names, ROW)
                 made = f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {ROW}, {value} AS value FROM ({rows})"
                 sandbox.ask(made, value)
+                for other in others:
+                    differ = f"FROM (SELECT {ROW}, {value} AS other FROM ({other})) JOIN {DERIVED} USING ({ROW})"
+                    if sandbox.ask(f"SELECT 1 {differ} WHERE value IS DISTINCT FROM other LIMIT 1", value):
+                        raise sign_error(self._signed(expression.columns))
                 found = self._derived(sandbox, expression.sql)
                 sandbox.run(f"DROP TABLE {DERIVED}")
         except duckdb.Error as error:
@@ -130,6 +138,25 @@ class EvidenceTables:
         has_null = bool(found.max(initial=-1) == len(values))
         return Column(name, kind, values, has_null, radices=(max(1, len(values) + has_null),)), found
 
+    def _readings(self, sandbox: Sandbox, names: Mapping[int, str], row: str = "row") -> Iterator[str]:
+        """Some columns in SQL, under new ``names``: as they are, and with all other signs of their zeros."""
+        tables = [self._table(sandbox, index) for index in names]
+        joined = tables[0] + "".join(f" JOIN {table} USING (row)" for table in tables[1:])
+        schema = self._sample.schema
+        signed = [index for index in names if schema.names[index] in schema.signed]
+        if len(signed) > MOST_SIGNED:
+            raise sign_error(self._signed(signed))
+        for turned in itertools.product((False, True), repeat=len(signed)):
+            values = {index: f"c{index}" for index in names}
+            for index in itertools.compress(signed, turned):
+                values[index] = f"CASE WHEN c{index} = 0 OR isnan(c{index}) THEN -c{index} ELSE c{index} END"
+            selected = ", ".join(f"{values[index]} AS {quote_identifier(name)}" for index, name in names.items())
+            yield f"SELECT row AS {row}, {selected} FROM {joined}"
+
+    def _signed(self, columns: Iterable[int]) -> list[str]:
+        schema = self._sample.schema
+        return [schema.names[index] for index in columns if schema.names[index] in schema.signed]
+
     def _table(self, sandbox: Sandbox, index: int) -> str:
         """The values of a column, row by row, as a table of the sandbox."""
         name, column = f"evidence_{self._number}_{index}", self._sample.schema.coded[index]
@@ -145,8 +172,3 @@ class EvidenceTables:
                 parameters,
             )
         return name
-
-
-def _joined(tables: Sequence[str]) -> str:
-    """Tables of columns side by side."""
-    return tables[0] + "".join(f" JOIN {table} USING (row)" for table in tables[1:])

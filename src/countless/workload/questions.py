@@ -144,6 +144,8 @@ def round_number(text: str, integer: bool) -> str:
 
     >>> round_number("1234", True), round_number("0.04567", False), round_number("nan", False), round_number("7", True)
     ('1200', '0.046', 'nan', '7')
+    >>> round_number("1.7976931348623157e+308", False)  # 1.8e+308 is no DOUBLE
+    '1.7976931348623157e+308'
     """
     value = float(text)
     if not math.isfinite(value) or value == 0:
@@ -151,7 +153,10 @@ def round_number(text: str, integer: bool) -> str:
     digits = 1 - math.floor(math.log10(abs(value)))
     if integer:
         return str(round(int(text), min(digits, 0)))
-    return repr(round(value, digits))
+    try:
+        return repr(round(value, digits))
+    except OverflowError:
+        return text
 
 
 def _range(draw: Draw, index: int) -> str:

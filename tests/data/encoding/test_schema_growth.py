@@ -148,3 +148,12 @@ def test_another_alphabet_is_refused() -> None:
         grown(before, conformed(Source.open(table(t=["xyz", "zzz"])), before))
     with pytest.raises(DataError, match="longer than the"):
         grown(before, conformed(Source.open(table(t=["ab" * 50])), before))
+
+
+def test_a_negative_zero_among_new_rows_is_remembered() -> None:
+    schema = Table.encode(numbers("SELECT unnest([0.0, 1.5])::DOUBLE AS n")).schema
+    assert schema.signed == ()
+    with_zero = grown(schema, numbers("SELECT '-0.0'::DOUBLE AS n")).schema
+    assert with_zero.signed == ("n",)
+    assert grown(with_zero, numbers("SELECT 2.5::DOUBLE AS n")).schema.signed == ("n",)
+    assert Schema.from_json(with_zero.to_json()) == with_zero

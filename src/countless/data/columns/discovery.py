@@ -10,7 +10,7 @@ from countless.data.columns.domains import Domains
 from countless.data.columns.grid_knots import read_grid
 from countless.data.columns.schema import Column
 from countless.data.columns.text import TextColumn
-from countless.data.columns.types import TEXT, quote_identifier, stored_type
+from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifier, stored_type
 from countless.data.sources.source import Source
 
 Few = Callable[[str, int], bool]  # whether so many values of a column are few enough for a code each
@@ -38,6 +38,10 @@ class Finder(Protocol):
         """
         ...
 
+    def signed(self) -> frozenset[str]:
+        """The names of the columns, of those whose ``facts`` were read, that have a negative zero or NaN."""
+        ...
+
     def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
         """Of some columns, by name with their types, those that have few values, with all of them."""
         ...
@@ -56,6 +60,7 @@ class Scans:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._signed: frozenset[str] = frozenset()
 
     def columns(self) -> list[tuple[str, str]]:
         return self.source.columns()
@@ -71,12 +76,17 @@ class Scans:
         for name, kind in self.columns():
             column = quote_identifier(name)
             if name not in wanted:
-                facts.append("0, NULL")
+                facts.append("0, NULL, FALSE")
                 continue
             length = f"avg(length(CAST({column} AS VARCHAR)))" if stored_type(kind) == TEXT else "NULL"
-            facts.append(f"approx_count_distinct({column}), {length}")
+            signed = f"coalesce(bool_or({is_signed(column)}), FALSE)" if kind in FLOATS else "FALSE"
+            facts.append(f"approx_count_distinct({column}), {length}, {signed}")
         rows, *found = self.source.rows(f"SELECT count(*), {', '.join(facts)} FROM {self.source.table}")[0]
-        return int(rows), list(zip(map(int, found[::2]), found[1::2], strict=True))
+        self._signed = frozenset(name for (name, _), own in zip(self.columns(), found[2::3], strict=True) if own)
+        return int(rows), list(zip(map(int, found[::3]), found[1::3], strict=True))
+
+    def signed(self) -> frozenset[str]:
+        return self._signed
 
     def domains(self, types: dict[str, str], few: Few) -> dict[str, Column]:
         with Domains(self.source, types) as domains:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 
 from countless.data.columns.schema import Column
-from countless.data.columns.types import quote_identifier, sql_value
+from countless.data.columns.types import quote_identifier, sql_value, unsigned
 from countless.data.sources.source import Source
 from countless.errors import SourceError
 
@@ -40,7 +40,7 @@ class Domains:
     def column(self, name: str) -> Column:
         """The column with its values in order, NULL last."""
         texts = self.source.rows(f"SELECT CAST(value AS VARCHAR) FROM ({self._codes(name)}) ORDER BY code")
-        values = tuple(str(text) for (text,) in texts if text is not None)
+        values = tuple(unsigned(str(text), self.types[name]) for (text,) in texts if text is not None)
         return Column(name, self.types[name], values, has_null=len(values) < len(texts))
 
     def _value(self, name: str) -> str:

@@ -93,7 +93,8 @@ class Schema:
     ``columns`` are all that can be asked about; ``is_text`` tells the two kinds apart. Those that have codes come
     first, with one model for all of them; then text columns, which share another. A column has one index, its place
     among all; among the ``texts`` alone it has the one that :meth:`text_index` gives. ``uuids`` names the columns that
-    are UUIDs in the table, and strings in the model.
+    are UUIDs in the table, and strings in the model. ``signed`` names those with a negative zero or NaN, which have the
+    code of the positive one.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -104,6 +105,7 @@ class Schema:
     columns: tuple[Column | TextColumn, ...]
     left_out: tuple[LeftOut, ...] = ()
     uuids: tuple[str, ...] = ()
+    signed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
@@ -191,6 +193,7 @@ class Schema:
                 {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
             ],
             "uuids": list(self.uuids),
+            "signed": list(self.signed),
         }
 
     @classmethod
@@ -202,6 +205,7 @@ class Schema:
             columns=(*map(Column.from_json, data["columns"]), *map(TextColumn.from_json, data["texts"])),
             left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
             uuids=tuple(data["uuids"]),
+            signed=tuple(data.get("signed", ())),
         )
         schema._check()
         return schema

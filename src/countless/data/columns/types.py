@@ -62,6 +62,20 @@ def sql_value(name: str, duckdb_type: str) -> str:
     return f'{value} COLLATE "binary"' if duckdb_type == TEXT else value  # a table may have another collation
 
 
+def is_signed(value: str) -> str:
+    """SQL for whether a float is a negative zero or NaN: equal to the positive one, but ``1 / value`` may differ."""
+    return f"signbit({value}) AND ({value} = 0 OR isnan({value}))"
+
+
+def unsigned(text: str, duckdb_type: str) -> str:
+    """The text of a value; of a zero or NaN without its sign, since both are one value to DuckDB.
+
+    >>> unsigned("-0.0", "DOUBLE"), unsigned("-nan", "FLOAT"), unsigned("-0.5", "DOUBLE"), unsigned("-0.0", "VARCHAR")
+    ('0.0', 'nan', '-0.5', '-0.0')
+    """
+    return text[1:] if duckdb_type in FLOATS and text in ("-0.0", "-nan") else text
+
+
 def sql_texts(texts: Sequence[str]) -> str:
     """SQL for a list of strings. It is one literal: thousands would be slow to parse.
 

@@ -20,7 +20,7 @@ from countless.data.columns.grid import Grid
 from countless.data.columns.grid_knots import cell_code, cut_into_cells, granularity_of
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import Strings, TextColumn, encode
-from countless.data.columns.types import quote_identifier, sql_literal
+from countless.data.columns.types import FLOATS, is_signed, quote_identifier, sql_literal
 from countless.data.encoding.recoding import MISSING, Recoded, differs, domain_of, matched, read_as
 from countless.data.encoding.table import Table
 from countless.data.encoding.text_growth import grown_text
@@ -118,8 +118,17 @@ def grown(schema: Schema, rows: Source, counts: Sequence[IntArray] | None = None
         null = [column.null if column.has_null else NEW] if has_null else []
         origins.append(np.array([*origin, *null], dtype=np.int64))
     columns += [grown_text(text, rows, schema.rows) for text in schema.texts]
-    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns))
+    signed = tuple(column.name for column in schema.coded if column.name in schema.signed or _is_signed(column, rows))
+    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns), signed=signed)
     return Growth(schema, after, tuple(origins))
+
+
+def _is_signed(column: Column, rows: Source) -> bool:
+    """Whether a column has a negative zero or NaN among new ``rows``."""
+    if column.type not in FLOATS:
+        return False
+    condition = is_signed(quote_identifier(column.name))
+    return bool(rows.rows(f"SELECT 1 FROM {rows.table} WHERE {condition} LIMIT 1"))
 
 
 def encoded(rows: Source, schema: Schema) -> Table:

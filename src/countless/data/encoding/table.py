@@ -254,7 +254,8 @@ def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None
             tell(f"reading the grid of {candidate.name}", rows)
             columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
     uuids = tuple(candidate.name for candidate in candidates if candidate.name in finder.uuids())
-    return Schema(rows, (*columns, *texts), tuple(left_out), uuids)
+    signed = tuple(candidate.name for candidate in candidates if candidate.name in finder.signed())
+    return Schema(rows, (*columns, *texts), tuple(left_out), uuids, signed)
 
 
 def _small_columns(
