@@ -5,7 +5,7 @@ KERNEL := $(wildcard src/countless/engine/kernel_c/*) src/countless_lab/scan.c
 # Where the tables of the scoreboard are; those that are not there are skipped.
 COUNTLESS_DATA ?= ../shared/data
 
-.PHONY: demo test scoreboard dist lint types tests postgres chromium clean
+.PHONY: demo test docs scoreboard dist lint types tests postgres chromium clean
 
 demo: .venv/.train
 	$(BIN)/countless demo
@@ -16,6 +16,11 @@ test: lint types tests
 scoreboard: .venv/.lab
 	$(BIN)/countless bench scoreboard $(TABLES) $(if $(QUICK),--quick) --data "$(COUNTLESS_DATA)" \
 	    -o docs/results/scoreboard --page docs/scoreboard.md --readme README.md
+
+# The docs as a site, in site/: open site/index.html. The reference pages are written from the commands and docstrings.
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "wrote site/index.html"
 
 # The sdist and the wheel for Linux on x86-64, in dist/. Both are checked, installed without a compiler, and asked a question.
 # The wheel runs where glibc is 2.17 or newer; elsewhere the sdist builds the extension, or works without it.
@@ -60,6 +65,10 @@ chromium:
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@ .venv/.train .venv/.lab
 
+.venv/.docs: pyproject.toml constraints.txt $(KERNEL) | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[docs,train]'
+	touch $@ .venv/.train
+
 .venv/.lab: pyproject.toml constraints.txt $(KERNEL) | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[lab]'
 	touch $@ .venv/.train
@@ -68,4 +77,4 @@ chromium:
 	$(PYTHON) -m venv .venv
 
 clean:
-	rm -rf .venv .scoreboard dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*
+	rm -rf .venv .scoreboard dist build site docs/reference .mypy_cache .ruff_cache .pytest_cache .hypothesis adult.countless* npm_urls.countless*

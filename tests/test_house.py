@@ -129,14 +129,3 @@ def test_every_public_class_name_occurs_once() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_links_in_the_docs_lead_to_files() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
-    dead = [
-        f"{page.relative_to(ROOT)}: {link}"
-        for page in pages
-        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-        if not link.startswith(("http", "mailto")) and not (page.parent / link).exists()
-    ]
-    assert dead == []

@@ -19,6 +19,7 @@ from countless.cli.main import COMMANDS, cli
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WRITTEN = "<!-- Written by tools/reference.py (make docs): change the commands or the docstrings instead. -->"
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 ROLE = re.compile(r":\w+:`[.~]?([^`]+)`")  # :class:`Estimate`
 
 
@@ -111,8 +112,8 @@ def _python(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown leaves as it is."""
-    return re.sub(r"([*_<>])", r"\\\1", text)
+    """Text that Markdown leaves as it is, but for flags, which become code."""
+    return FLAG.sub(r"`\g<0>`", re.sub(r"([*_<>])", r"\\\1", text))
 
 
 def _cell(text: str) -> str:

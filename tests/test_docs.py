@@ -1,0 +1,88 @@
+"""The docs: no link or anchor is dead, no command line is stale, the reference and the site are complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+import countless
+from countless.cli.main import COMMANDS, cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings]
+    return frozenset(re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain)
+
+
+def test_no_link_and_no_anchor_is_dead() -> None:
+    dead = []
+    for page in PAGES:
+        for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            if link.startswith(("http:", "https:", "mailto:")):
+                continue
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+                dead.append(f"{page.relative_to(ROOT)}: {link}")
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_command_lines_are_not_stale(page: Path) -> None:
+    for line in re.findall(r"^\$ (?:\w+=\S+ )*countless (.*)$", page.read_text(encoding="utf-8"), re.M):
+        name, *words = re.sub(r"\"[^\"]*\"|'[^']*'| # .*", "", line).split()
+        command = cli.get_command(click.Context(cli), name)
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), words[0])
+        assert command is not None, line
+        known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        given = {word.strip("[]").partition("=")[0] for word in words if re.match(r"\[?--[a-z]", word)}
+        assert given <= known, line
+
+
+def test_the_site_has_every_page() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert set(re.findall(r"(\S+\.md)$", nav, re.M)) == pages | {"reference/cli.md", "reference/python.md"}
+
+
+def test_the_reference_has_every_command_and_option(reference: ModuleType) -> None:
+    page = reference.cli_page()
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        section = page.partition(f"\n## countless {name}\n")[2].partition("\n## ")[0]
+        for option in (each for each in command.params if isinstance(each, click.Option) and not each.hidden):
+            assert max(option.opts, key=len) in section, (name, option.opts)
+
+
+def test_the_reference_has_every_public_name(reference: ModuleType) -> None:
+    page = reference.python_page()
+    for name in countless.__all__:
+        if not name.startswith("_"):
+            assert f"\n## {name}\n" in page
+    assert "\n### Estimator.estimate_many\n" in page
