@@ -68,7 +68,7 @@ class TestFit:
             "training rows: ",
             " bits/character, none are held out for validation",
             "but of text only what its model learned",
-            "error bars: 90% should hold, and of ",
+            "counts are exact: the file holds all rows of the table",
         ):
             assert phrase in done.err
         assert done.out == ""

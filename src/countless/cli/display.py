@@ -33,6 +33,8 @@ __all__ = [
     "storage",
     "wrote",
 ]
+WIDE = 5.0  # an error bar whose high end is more times the low end is hardly of use
+FEW = ("0-1", "1-10")  # rows, of which nobody can tell more
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
     "(countless calibrate MODEL TABLE asks some)"
@@ -160,15 +162,37 @@ def error_bars(interval: dict[str, Any]) -> str:
     """What the error bars of a model promise, and what they do on its own calibration queries.
 
     >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
-    >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}))
-    90% should hold, and of 400 calibration queries 91.4% do; they span a factor of 3.20 at 1-10 rows, 1.50 at 10-100
+    >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
+    90% should hold, and 91.4% of 400 calibration queries do
+    the high end is 3.20 times the low end for 1-10 rows, 1.50 for 10-100
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
-    told = [f"{factor(value)} at {name}" for name, value in interval["width"].items() if value is not None]
-    told[0] += " rows"
-    held = f"{interval['level']:.0%} should hold, and of {interval['queries']:,} calibration queries"
-    return f"{held} {interval['coverage']:.1%} do; they span a factor of {', '.join(told)}"
+    told = [f"{factor(value)} for {name}" for name, value in interval["width"].items() if value is not None]
+    first, *others = told
+    times = ", ".join([first.replace(" for ", " times the low end for ") + " rows", *others])
+    held = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration queries do"
+    return f"{interval['level']:.0%} should hold, and {held}; the high end is {times}"
+
+
+def wide_intervals(interval: dict[str, Any]) -> str | None:
+    """For which counts error bars are too wide to be of much use, if there are any; those of a few rows always are.
+
+    >>> wide_intervals({"width": {"0-1": 9.0, "1-10": 9.0, "10-100": 9.0, "100-1000": 1.5, "1000+": 1.1}})
+    'intervals are wide for counts under 100'
+    >>> wide_intervals({"width": {"1-10": 9.0, "10-100": 2.0, "100-1000": None, "1000+": 12.0}})
+    'intervals are wide, also for large counts'
+    >>> wide_intervals({"width": {"1-10": 9.0, "10-100": 2.0}})
+    """
+    wide = [name for name, times in interval["width"].items() if times is not None and times > WIDE]
+    upper = [name.partition("-")[2] for name in wide if name not in FEW]
+    if not upper:
+        return None
+    return (
+        f"intervals are wide for counts under {int(upper[-1]):,}"
+        if upper[-1]
+        else ("intervals are wide, also for large counts")
+    )
 
 
 def _wide_enough(console: CommandConsole) -> CommandConsole:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import click
 
+from countless.cli.display import WIDE
+from countless.cli.longer_training import longer_training
 from countless.cli.options import json_option, method_options, model_argument
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
 
 
@@ -23,4 +26,22 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
     literals that the table does not hold, and the time by stage.
     """
     found = Estimator.load(model).explain(where, method=method, particles=particles)
-    click.echo(json.dumps(found.to_json(), ensure_ascii=False) if as_json else str(found))
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        return
+    click.echo(str(found))
+    if advice := _advice(model, found.estimate):
+        click.echo(f"advice    {advice}")
+
+
+def _advice(model: Path, answer: Estimate) -> str:
+    """What to do about an answer with a wide error bar.
+
+    >>> answer = Estimate("a > 3", 75.2, 0.1, 7.0, 80.0, 0.9, "fused", exact=False, ms=1.0)
+    >>> _advice(Path("m"), answer)
+    'the interval is wide: train longer with countless train m TABLE --budget 5m, or fit with more --evidence'
+    """
+    if answer.exact or answer.high <= WIDE * max(1.0, answer.low):
+        return ""
+    longer = longer_training(model, ["TABLE"])
+    return f"the interval is wide: train longer with {longer}, or fit with more --evidence"

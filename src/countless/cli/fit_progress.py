@@ -25,6 +25,7 @@ from countless.cli.display import (
     storage,
     trained,
     validation,
+    wide_intervals,
 )
 from countless.cli.files_beside import (
     checkpoints_left,
@@ -34,7 +35,7 @@ from countless.cli.files_beside import (
     remove_checkpoints,
     training_of,
 )
-from countless.cli.longer_training import short_training, table_words
+from countless.cli.longer_training import longer_training, short_training, table_words
 from countless.cli.settings import with_csv_flags
 from countless.data.columns.schema import Schema
 from countless.data.encoding.available_memory import peak_memory
@@ -296,7 +297,7 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
     if "text" in report:
         console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
     # After Ctrl-C the remedy is --resume.
-    for warning in [] if report["interrupted"] else short_training(estimator, path, source, workload):
+    for warning in [] if report["interrupted"] else _remedies(estimator, path, source, workload):
         console.print(warning, style="yellow", soft_wrap=True)
     for text in estimator.info()["texts"]:
         if text["summary"] and "sampled_rows" in text["summary"]:
@@ -307,13 +308,31 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
     if estimator.schema.coded and report["options"]["masking"] == "none":
         hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
         console.print(hint, style="yellow", soft_wrap=True)
-    console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
+    if _holds_every_row(estimator):
+        console.print("counts are exact: the file holds all rows of the table")
+    else:
+        console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
     if "on_disk" in report:
         needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
         console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
     console.print(f"peak memory {size(peak_memory())}")
     written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}{kept_training(path)}"
     console.print(written, soft_wrap=True)
+
+
+def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
+    """What to do about a model that was trained too little, or whose error bars are wide."""
+    found = short_training(estimator, path, source, workload)
+    wide = wide_intervals(estimator.info()["interval"])
+    if found or wide is None or _holds_every_row(estimator):
+        return found
+    return [f"{wide}: train longer with {longer_training(path, source, workload)}, or fit with more --evidence"]
+
+
+def _holds_every_row(estimator: Estimator) -> bool:
+    """Whether the evidence rows are the whole table."""
+    evidence = estimator.info()["evidence"]
+    return bool(evidence) and evidence["rows"] == estimator.rows
 
 
 def _holds(estimator: Estimator) -> str:
