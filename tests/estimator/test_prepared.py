@@ -26,6 +26,7 @@ from countless.engine.fusion import text_in_context as mixed
 from countless.engine.memo import Memo
 from countless.errors import QueryError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator import prepared
+from countless.estimator.answers import fused
 from countless.estimator.estimator import Estimator
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
@@ -52,6 +53,7 @@ def counting() -> Iterator[dict[str, int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CachedCompiler, "by_pieces", counted("compile", CachedCompiler.by_pieces))
         patch.setattr(prepared, "densities", counted("count", density.densities))
+        patch.setattr(fused, "densities", counted("count", density.densities))
         trace = counted("trace", traced.traced)
         for module in (spread, mixed, later):
             patch.setattr(module, "traced", trace)

@@ -24,9 +24,8 @@ from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.location import is_postgres, locate, shown
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.fused import FUSED
+from countless.estimator.answers.fused import FUSED, MODEL_METHOD
 from countless.estimator.estimator import Estimator
-from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.baselines.compare import Compared, compare, put_to
 from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
 from countless.evaluation.evaluate import QUANTILES, Evaluation, or_refused, random_workload

@@ -11,11 +11,10 @@ from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.fused import FUSED, Fused
-from countless.estimator.prepared import MODEL_METHOD, AnsweringModel, only_evidence
+from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
+from countless.estimator.prepared import AnsweringModel, only_evidence
 from countless.query.compile import Question
 from countless.query.predicate import ColumnReference, Predicate, Where
-from countless.region import Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,8 @@ class Batch:
         """What each question asks and its density by the model, or its error."""
 
         def walk(questions: list[Question]) -> list[Density]:
-            return self._walked([question.region for question in questions], method)
+            regions = [question.region for question in questions]
+            return densities(self._runtimes, regions, method, self.particles, self._seed)
 
         return answers(self.model.filters, walk, self.asked, self.threads)
 
@@ -60,14 +60,15 @@ class Batch:
 
         def walk(questions: list[Question]) -> list[Fused]:
             fusions = [self.model.fusion(self._runtimes, question) for question in questions]
-            found = iter(self._walked([each.question.region for each in fusions if each.asks_model], MODEL_METHOD))
+            regions = [each.question.region for each in fusions if each.asks_model]
+            found = iter(prior_densities(self._runtimes, regions, self.particles, self._seed))
             return [Fused(each, next(found) if each.asks_model else None) for each in fusions]
 
         return answers(self.model.filters, walk, self.asked, self.threads)
 
-    def _walked(self, regions: list[Region], method: str) -> list[Density]:
-        seed = self.model.seed if self.seed is None else self.seed
-        return densities(self._runtimes, regions, method, self.particles, seed)
+    @property
+    def _seed(self) -> int:
+        return self.model.seed if self.seed is None else self.seed
 
     @property
     def _runtimes(self) -> Runtimes:

@@ -19,7 +19,7 @@ from countless.estimator.answers.distribution import BinsWanted, Distribution, d
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.explain import Explanation, explanation
-from countless.estimator.answers.fused import FUSED, Fusion
+from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
 from countless.estimator.answers.joint import Joint, ObservedGroups, joint
 from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
@@ -33,7 +33,6 @@ from countless.query.row_check import RowCheck
 from countless.region import Region
 
 DEFAULT_METHOD = FUSED
-MODEL_METHOD = "particles"  # of the model, if nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +169,10 @@ class PreparedQuestion:
             density, ms = self._density(method, particles, summary)
             return density, self._estimate(density, ms, method, now)
         started = time.perf_counter()
-        fusion = self._model.fusion(self._runtimes if summary else self._bare(), self.question)
-        asked = self._density(MODEL_METHOD, particles, summary)[0] if fusion.asks_model else None
+        runtimes = self._runtimes if summary else self._bare()
+        fusion, asked = self._model.fusion(runtimes, self.question), None
+        if fusion.asks_model:
+            (asked,) = prior_densities(runtimes, [self.question.region], particles, self._model.seed)
         return asked, fusion.estimate(asked, method, self._compile_ms + _since(started), now)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:

@@ -7,19 +7,26 @@ none, its answer is the prior that the hits correct.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from countless.engine.density import Density
+from countless.engine.density import Density, densities
+from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
 from countless.query.compile import Question
+from countless.region import Region
 
 FUSED = "fused"
+MODEL_METHOD = "particles"  # of the model, if nothing else is said
+# Of the model's walk, unless others are asked for. The hits correct the prior, whose calibrated error is larger than
+# what sampling adds: more particles, or a pilot that chooses their number, change no q-error (docs/speed.md).
+PRIOR_PARTICLES = 64
 ROUNDING = 1e-6  # of logarithms
 
 
@@ -104,6 +111,19 @@ class Fusion:
             evidence_rows=hits.rows,
             model_rows=model,
         )
+
+
+def prior_densities(runtimes: Runtimes, regions: Sequence[Region], particles: int | None, seed: int) -> list[Density]:
+    """What the model says of each region, by no more particles than a prior needs; text columns choose their own."""
+    found: dict[int, Density] = {}
+    on_text = [any(box.texts for box in region.boxes) for region in regions]
+    for budget, text in ((PRIOR_PARTICLES, False), (None, True)):
+        places = [place for place, asks in enumerate(on_text) if asks == text]
+        if places:
+            some = [regions[place] for place in places]
+            budget = budget if particles is None else particles
+            found.update(zip(places, densities(runtimes, some, MODEL_METHOD, budget, seed), strict=True))
+    return [found[place] for place in range(len(regions))]
 
 
 @dataclass(frozen=True, eq=False)

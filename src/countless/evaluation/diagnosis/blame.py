@@ -15,8 +15,8 @@ from typing import Any
 
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
+from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
-from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import AnsweredQuery, Tell, signed_error
 from countless.query.conjuncts import Conjunct, together
 

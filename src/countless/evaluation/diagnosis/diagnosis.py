@@ -9,9 +9,9 @@ from typing import Any
 
 from countless.data.sources.source import Source
 from countless.errors import DataError
+from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
-from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from countless.estimator.answers.estimate import Estimate, q_error
+from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
-from countless.estimator.prepared import MODEL_METHOD
 from countless.evaluation.diagnosis.answered import DiagnosedQuery, Settled, Tell
 
 FIRST, STEP, MOST = 1_024, 4, 16_384  # particles: the first walks, the factor between walks, the last
