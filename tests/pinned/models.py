@@ -42,21 +42,20 @@ SELECT
     CASE WHEN range % 8 > 0 THEN 'note ' || (range * 17) % 50 || ['!', ' Ok', '?'][1 + range % 3] END AS note
 FROM range(1200)
 """
+STORED: dict[str, Any] = {"evidence": "none", "dtype": "float16"}  # the weights are replaced, number by number
 SMALL = Network(hidden=24, blocks=1, embedding=8)
 SMALL_TEXT = TextNetwork(width=16, blocks=1, heads=2, inner=16, buckets=64)
 
 
 def columns() -> Estimator:
     """Columns in one order, with counts of pairs."""
-    return untrained(fit(_rows(TRIPS), epochs=1, batch=1000, network=SMALL, calibrate=False, evidence="none"))
+    return untrained(fit(_rows(TRIPS), epochs=1, batch=1000, network=SMALL, calibrate=False, **STORED))
 
 
 def orders() -> Estimator:
     """The same columns in three orders, without counts."""
     return untrained(
-        fit(
-            _rows(TRIPS), epochs=1, batch=1000, network=SMALL, orders=3, summary=False, calibrate=False, evidence="none"
-        )
+        fit(_rows(TRIPS), epochs=1, batch=1000, network=SMALL, orders=3, summary=False, calibrate=False, **STORED)
     )
 
 
@@ -64,14 +63,14 @@ def text() -> Estimator:
     """Text alone, with counts of n-grams."""
     rows = _rows(f"SELECT url, note FROM ({PAGES})")
     return untrained(
-        fit(rows, epochs=1, batch=400, text=["url", "note"], text_network=SMALL_TEXT, calibrate=False, evidence="none")
+        fit(rows, epochs=1, batch=400, text=["url", "note"], text_network=SMALL_TEXT, calibrate=False, **STORED)
     )
 
 
 def mixed() -> Estimator:
     """Columns and text that is read in their context."""
     options: dict[str, Any] = {"text": ["url", "note"], "network": SMALL, "text_network": SMALL_TEXT}
-    return untrained(fit(_rows(PAGES), epochs=1, batch=400, calibrate=False, **options, evidence="none"))
+    return untrained(fit(_rows(PAGES), epochs=1, batch=400, calibrate=False, **options, **STORED))
 
 
 MODELS: dict[str, Callable[[], Estimator]] = {"columns": columns, "orders": orders, "text": text, "mixed": mixed}
