@@ -5,6 +5,7 @@ The factorization is lossless: digits, leading digit first, determine the code a
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -15,19 +16,19 @@ from countless.arrays import IntArray
 
 DIGITS_FROM = 2_000  # a column with more codes than this is written in digits (docs/accuracy.md)
 GRID_DIGITS_FROM = 64  # the same for the cells of a grid: most questions about them are ranges, which skip digits
-WIDEST_DIGIT = 500  # digits are at most this wide, as long as three of them suffice
+WIDEST_DIGIT = 500  # symbols of a digit; there are as many digits as that takes
 
 
 def radices_of(size: int, digits_from: int | None = None) -> tuple[int, ...]:
-    """Symbols per digit for ``size`` codes: one digit for a small column, else two or three of about equal width.
+    """Symbols per digit for ``size`` codes: one digit for a small column, else two or more of about equal width.
 
     >>> radices_of(74), radices_of(11_060), radices_of(1_000_000)
     ((74,), (105, 106), (100, 100, 100))
     """
     if size <= (DIGITS_FROM if digits_from is None else digits_from):
         return (size,)
-    count = 2 if size <= WIDEST_DIGIT**2 else 3
-    base = math.isqrt(size - 1) + 1 if count == 2 else math.ceil(round(size ** (1 / 3), 9))
+    count = next(count for count in itertools.count(2) if size <= WIDEST_DIGIT**count)
+    base = math.ceil(round(size ** (1 / count), 9))
     return (math.ceil(size / base ** (count - 1)), *(base,) * (count - 1))
 
 
