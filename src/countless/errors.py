@@ -5,6 +5,7 @@
     CountlessError
     ├── DataError                 the table cannot be read or modelled
     │   ├── SourceError               no such file or database, not a table, a type DuckDB cannot scan
+    │   │   └── SourceOptionError         a table or a query that does not go with it; an OptionError too
     │   └── EmptyTableError           no rows, or no column left to model
     ├── QueryError                the question cannot be answered; knows the spot in the clause
     │   ├── QuerySyntaxError          not SQL
@@ -119,6 +120,10 @@ class OptionError(CountlessError):
     def shown(self, label: Callable[[str], str]) -> str:
         """The message, with each option called by its ``label``."""
         return re.sub(r"\{([a-z_.]+)\}", lambda name: label(name[1]), self.message)
+
+
+class SourceOptionError(OptionError, SourceError):
+    """An option that chooses what to read of a source does not go with it, such as a table of a file."""
 
 
 class TrainingError(CountlessError):

@@ -175,7 +175,7 @@ def failing(message: str, source: str, **options: Any) -> None:
 def test_errors_name_the_remedy(server: PrivatePostgresServer) -> None:
     url = server.url
     for message, options in (
-        (r"has \d tables: choose one by --table, or after ::; the tables are odd\..*, public\.people", {}),
+        (r"has \d tables: choose one by table, or after ::; the tables are odd\..*, public\.people", {}),
         ('has no table "peopel": did you mean "people"', {"table": "peopel"}),
         ('refuses the query: relation "nope" does not exist', {"query": "SELECT * FROM nope"}),
         ("refuses the query: division by zero", {"query": "SELECT 1 / 0"}),

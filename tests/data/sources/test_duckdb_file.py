@@ -66,7 +66,7 @@ def test_what_is_wrong_is_told_in_one_line(shop: Path, tmp_path: Path) -> None:
         (junk, None, None, "it is not a DuckDB database"),
         (lite, None, None, "it is not a DuckDB database"),
         (empty, None, None, "has no tables"),
-        (shop, None, None, "has 3 tables: choose one by --table, or after ::; the tables are Odd one.my.table, "),
+        (shop, None, None, "has 3 tables: choose one by table, or after ::; the tables are Odd one.my.table, "),
         (shop, "order", None, 'has no table "order": did you mean "orders"'),
         (shop, None, "SELECT nothing FROM orders", "the query cannot be run: Binder Error"),
         (shop, None, "SELECT 1) TO 'x'; --", "the query cannot be run: "),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 
-from countless.errors import SourceError
+from countless.errors import SourceError, SourceOptionError
 
 POSTGRES = re.compile(r"postgres(?:ql)?://")
 DATABASES = (".duckdb", ".ddb", ".db")  # how the name of a DuckDB file ends
@@ -68,7 +68,9 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
         return _query_of_files(source, table, query)
     given = [text for text in (table, query, found) if text is not None]
     if len(given) > 1:
-        raise SourceError(f"{shown(source)}: give one table or one query, by --table, by --query, or after ::")
+        raise SourceOptionError(
+            f"{shown(source)}: give one table or one query, by {{table}}, by {{query}}, or after ::"
+        )
     if found is not None and SELECT.match(found) and not re.fullmatch(r"\w+", found):
         query = found
     elif found is not None:
@@ -81,12 +83,12 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
 def _query_of_files(source: str, table: str | None, query: str | None) -> Location | None:
     """The query that reads files by their names: ``source`` itself, or ``query``, which then names the file."""
     if table is not None:
-        told = f"--table is for databases, and {shown(source)} is none"
-        raise SourceError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
+        told = f"{{table}} is for databases, and {shown(source)} is none"
+        raise SourceOptionError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
     if query is not None:
         if all(quote + source.replace(quote, 2 * quote) + quote not in query for quote in "'\""):
-            told = "--query reads a database, or files that it names, such as FROM 'orders.csv'"
-            raise SourceError(f"{told}: it does not name {shown(source)}")
+            told = "{query} reads a database, or files that it names, such as FROM 'orders.csv'"
+            raise SourceOptionError(f"{told}: it does not name {shown(source)}")
         return Location("", query=_select(query))
     return Location("", query=_select(source)) if OF_FILES.match(source) and not _exists(source) else None
 
@@ -147,7 +149,8 @@ def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, pa
     if wanted is None:
         if len(tables) == 1:
             return tables[0]
-        raise SourceError(f"{where} has {len(tables)} tables: choose one by --table, or after ::; {_listed(tables)}")
+        choice = "choose one by {table}, or after ::"
+        raise SourceOptionError(f"{where} has {len(tables)} tables: {choice}; {_listed(tables)}")
     parts = identifier(wanted)
     rank = {schema: place for place, schema in enumerate(path)}
     for fold in (str, str.casefold):
@@ -223,7 +226,7 @@ def _exists(path: str) -> bool:
 def _select(query: str) -> str:
     """A query that reads, without the semicolon at its end."""
     if not SELECT.match(query):
-        raise SourceError("--query must be a SELECT: nothing else is run on a database")
+        raise SourceOptionError("{query} must be a SELECT: nothing else is run on a database")
     return query.strip().rstrip(";").rstrip()
 
 
