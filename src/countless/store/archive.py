@@ -29,6 +29,7 @@ LARGEST_ARRAYS = 1 << 34
 MOST_PARTS = 1 << 20  # lists, objects and keys of a section: each takes many times its bytes of memory, and time
 SMALL = 1 << 20  # bytes that any member may unpack to; a larger one
 MOST_RATIO = 100  # to at most this many times its packed size. A zip bomb has about 1,000.
+LEVEL = 9  # of compression
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)  # of JSON
 
@@ -108,7 +109,7 @@ def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     """Write a member, packed, unless it is so uniform that reading would take it for a zip bomb."""
     bomb = len(data) > SMALL and len(data) > MOST_RATIO * len(zlib.compress(data)) // 2
     # ZipInfo without a date: the same contents make the same bytes.
-    archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED)
+    archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED, LEVEL)
 
 
 def _get(archive: zipfile.ZipFile, name: str, most: int) -> bytes:

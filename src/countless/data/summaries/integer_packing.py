@@ -10,28 +10,30 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 
-NUMBER = np.dtype("<i8")
+TYPES = tuple(np.dtype(name) for name in ("<i1", "<i2", "<i4", "<i8"))
 
 
 def packed(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The numbers as compressed bytes.
+    """The numbers as compressed bytes, of the smallest type that holds them all.
 
     >>> unpacked(packed(np.array([1, 300, -5])), 3).tolist()
     [1, 300, -5]
     """
-    planes = np.ascontiguousarray(numbers.astype(NUMBER)).view(np.uint8).reshape(-1, NUMBER.itemsize).T
+    low, high = numbers.min(initial=0), numbers.max(initial=0)
+    number = next(each for each in TYPES if np.iinfo(each).min <= low and high <= np.iinfo(each).max)
+    planes = np.ascontiguousarray(numbers.astype(number)).view(np.uint8).reshape(-1, number.itemsize).T
     return np.frombuffer(zlib.compress(planes.tobytes(), 9), dtype=np.uint8)
 
 
 def unpacked(data: NDArray[Any], count: int) -> IntArray:
     """The ``count`` numbers that :func:`packed` wrote; a ValueError if the bytes are anything else."""
-    size = count * NUMBER.itemsize
     reader = zlib.decompressobj()
     try:
-        found = reader.decompress(np.ascontiguousarray(data).tobytes(), size + 1)
+        found = reader.decompress(np.ascontiguousarray(data).tobytes(), count * TYPES[-1].itemsize + 1)
     except zlib.error as error:
         raise ValueError(str(error)) from None
-    if len(found) != size or not reader.eof or reader.unused_data:
+    number = next((each for each in TYPES if count * each.itemsize == len(found)), None)
+    if number is None or not reader.eof or reader.unused_data:
         raise ValueError("not as many numbers as there should be")
-    planes = np.frombuffer(found, dtype=np.uint8).reshape(NUMBER.itemsize, count)
-    return np.ascontiguousarray(planes.T).view(NUMBER).reshape(count).astype(np.int64)
+    planes = np.frombuffer(found, dtype=np.uint8).reshape(number.itemsize, count)
+    return np.ascontiguousarray(planes.T).view(number).reshape(count).astype(np.int64)

@@ -27,7 +27,9 @@ typedef struct {
     const float *units;   /* (layers + 1, row): every unit of every layer when everything is MASK */
 } Model;
 
-/* ---- memory that one walk uses, kept for the next ---- */
+/* ---- memory that one walk uses, kept for the next unless it is more than MOST_KEPT bytes ---- */
+
+#define MOST_KEPT ((size_t)32 << 20)
 
 typedef struct {
     void *data;
@@ -69,22 +71,33 @@ typedef struct Workspace {
     Buffer strata, marks, moved[3];
 } Workspace;
 
-static void workspace_free(Workspace *space) {
+/* Free the buffers, or only add up their bytes. */
+static size_t buffers_bytes(Buffer *const *buffers, size_t count, int release) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += buffers[i]->bytes;
+        if (release) free(buffers[i]->data);
+    }
+    return bytes;
+}
+
+static size_t workspace_buffers(Workspace *space, int release) {
+    size_t bytes = 0;
     for (int d = 0; d < space->levels; d++) {
         Level *level = &space->level[d];
-        free(level->units.data);
-        free(level->parent.data);
-        free(level->symbol.data);
-        free(level->state.data);
-        free(level->mass.data);
-        free(level->label.data);
+        Buffer *own[] = {&level->units, &level->parent, &level->symbol, &level->state, &level->mass, &level->label};
+        bytes += buffers_bytes(own, sizeof own / sizeof *own, release);
     }
-    free(space->level);
     Buffer *rest[] = {&space->sums[0],    &space->sums[1],      &space->stream,       &space->logits,
                       &space->chances,    &space->child_mass,   &space->child_parent, &space->child_symbol,
                       &space->child_size, &space->child_label,  &space->strata,       &space->moved[0],
                       &space->moved[1],   &space->moved[2],     &space->marks};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) free(rest[i]->data);
+    return bytes + buffers_bytes(rest, sizeof rest / sizeof *rest, release);
+}
+
+static void workspace_free(Workspace *space) {
+    workspace_buffers(space, 1);
+    free(space->level);
     free(space);
 }
 

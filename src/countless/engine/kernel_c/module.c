@@ -181,6 +181,10 @@ static Workspace *prepared(Kernel *kernel, Node *nodes, int count, int *slots) {
 
 static void give_space_back(Kernel *kernel, Workspace *space) {
     if (!space) return;
+    if (workspace_buffers(space, 0) > MOST_KEPT) {
+        workspace_free(space);
+        return;
+    }
     space->next = kernel->spare;
     kernel->spare = space;
 }
