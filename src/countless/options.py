@@ -109,7 +109,7 @@ class Network(Options):
     heading: ClassVar[str] = "Network"
 
     hidden: int | None = setting(
-        None, "whole", "Units of a hidden layer  [default: 256 or 512, by rows and passes]", least=1
+        None, "whole", "Units of a hidden layer  [default: 128, 256 or 512, by rows and passes]", least=1
     )
     blocks: int | None = setting(
         None, "whole", "Residual blocks of two layers  [default: 3, or 2 of 512 units]", least=0

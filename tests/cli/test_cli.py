@@ -447,6 +447,12 @@ def test_info(run: Run, model: Path) -> None:
         "grid_cells": None,
     }
     assert [column["name"] for column in facts["columns"]] == ["age", "city", "married", "since when", "score"]
+    line = next(line for line in done.out.splitlines() if line.startswith("bytes "))
+    for part in ("network ", "values of columns ", "counts of values and pairs ", "error bars "):
+        assert part in line
+    sizes = list(facts["bytes"].values())
+    assert sizes == sorted(sizes, reverse=True)
+    assert 0.8 * model.stat().st_size < sum(sizes) < model.stat().st_size  # the rest is the archive's directory
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

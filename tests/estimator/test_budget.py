@@ -105,4 +105,6 @@ def test_the_width_follows_from_how_often_the_rows_can_be_seen(
 def test_the_passes_are_measured(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "WIDE_FROM_ROWS", 1_000)
     monkeypatch.setattr("countless.train.speed.PILOT_SECONDS", 0.0)
-    assert fit(people, exclude="id", budget=0.3, calibrate=False, evidence="none").info()["model"]["hidden"] == 256
+    for evidence, hidden in (("none", 256), ("auto", 128)):  # by default the file holds all of so small a table
+        found = fit(people, exclude="id", budget=0.3, calibrate=False, evidence=evidence)
+        assert found.info()["model"]["hidden"] == hidden

@@ -14,6 +14,7 @@ from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
 from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, ngrams_of
 
 
 @click.command(epilog="\b\nExample:\n  countless info people.countless")
@@ -22,7 +23,7 @@ from countless.estimator.estimator import Estimator
 def info(model: Path, as_json: bool) -> None:
     """What does MODEL hold?"""
     estimator = Estimator.load(model)
-    facts = estimator.info()
+    facts = {**estimator.info(), "bytes": member_bytes(model)}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
         return
@@ -87,9 +88,25 @@ def info(model: Path, as_json: bool) -> None:
     if facts["evidence"]:
         rows, taken = show.plural(facts["evidence"]["rows"], "row"), show.size(facts["evidence"]["bytes"])
         console.print(f"evidence  {rows} of the table, whole, in {taken} of the file (countless strip leaves them out)")
+    console.print(f"bytes     {_shares(facts['bytes'], [text['name'] for text in facts['texts']])}", soft_wrap=True)
     console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")
     console.print(f"engine    {_engine(facts['compiled'])}", soft_wrap=True)
+
+
+def _shares(sizes: dict[str, int], texts: list[str]) -> str:
+    """What takes the bytes of the file, the largest part first."""
+    names = {
+        "schema.json": "values of columns",
+        f"networks/{COLUMNS}.safetensors": "network",
+        f"networks/{TEXT}.safetensors": "network of text",
+        f"summaries/{PAIRS}.safetensors": "counts of values and pairs",
+        **{f"summaries/{ngrams_of(index)}.safetensors": f"n-grams of {name}" for index, name in enumerate(texts)},
+        f"rows/{EVIDENCE}.safetensors": "evidence rows",
+        "calibration.json": "error bars",
+        "report.json": "report",
+    }
+    return ", ".join(f"{names[member]} {show.size(taken)}" for member, taken in sizes.items() if member in names)
 
 
 def _orders(network: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ JSON and safetensors only: nothing in the file is ever executed. Members have ch
 what a member unpacks to is bounded before it is read.
 """
 
-from countless.store.model_file import FORMAT, from_bytes, is_model, read, to_bytes, write
+from countless.store.model_file import FORMAT, from_bytes, is_model, member_bytes, read, to_bytes, write
 from countless.store.sections import (
     COLUMNS,
     EVIDENCE,
@@ -43,6 +43,7 @@ __all__ = [
     "StoredTensors",
     "from_bytes",
     "is_model",
+    "member_bytes",
     "ngrams_of",
     "read",
     "to_bytes",

@@ -64,6 +64,13 @@ def from_bytes(data: bytes) -> Contents:
     return _read(io.BytesIO(data), MEMORY)
 
 
+def member_bytes(path: Path) -> dict[str, int]:
+    """How many bytes of the model file at ``path`` each of its members takes, the largest first."""
+    with open_regular(path, ModelFileError) as file, members.opened(file, path) as archive:
+        sizes = {info.filename: info.compress_size for info in archive.infolist()}
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))
+
+
 def is_model(path: Path) -> bool:
     """Whether the file at ``path`` looks like a model file, whole or not, of whatever version."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -141,6 +142,36 @@ def test_many_threads_get_the_answers_of_one() -> None:
         thread.join()
     assert all(answers == expected * 5 for answers in found.values())
     assert len(found) == 4
+
+
+def test_a_walk_that_takes_much_memory_leaves_none_of_it() -> None:
+    spec = ModelSpec((90, 90, 2), hidden=256, blocks=2, embedding=4)  # 8,100 particles of 5 layers
+    runtime = ResMadeRuntime(spec, network(spec).arrays())
+    symbols = [(position, np.arange(size)) for position, size in enumerate(spec.sizes)]
+    large, small = (
+        Box(
+            tuple(
+                Filter((position,), ValueSet((own < min(most, own[-1])).astype(np.float64)))
+                for position, own in symbols
+            )
+        )
+        for most in (89, 1)
+    )
+    before = fixed(runtime, [small], MANY, 0)[0].density
+    held = []
+    for _ in range(3):
+        (found,) = fixed(runtime, [large], MANY, 0)
+        assert found.particles == 89 * 89
+        assert fixed(runtime, [small], MANY, 0)[0].density == before
+        held.append(_resident_bytes())
+    assert max(held) - min(held) < 2**25
+    twin = particles(runtime, large, MANY, offsets(0, 0, len(spec.sizes)))
+    assert found.density == pytest.approx(twin.density, rel=2e-5)
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def test_nothing_is_left_after_an_impossible_step() -> None:

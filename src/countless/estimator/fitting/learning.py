@@ -14,6 +14,7 @@ from countless.arrays import IntArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.text import TextColumn
 from countless.data.encoding.table import Table
+from countless.data.evidence import evidence_rows
 from countless.data.progress import Meter, ScanProgress
 from countless.data.summaries.counting import count_pairs
 from countless.data.summaries.sampled_ngrams import count_ngrams_within
@@ -62,7 +63,7 @@ class Listener:
 
 # From so many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
 TEXT_SIZES = ((8_000_000, (64, 256, 1 << 14)), (200_000, (64, 256, 2_560)), (0, (32, 128, 1 << 9)))
-NARROW, WIDE = (256, 3), (512, 2)  # hidden units and blocks; the first is the paper's
+SMALL, NARROW, WIDE = (128, 3), (256, 3), (512, 2)  # hidden units and blocks; the second is the paper's
 WIDE_FROM_ROWS, WIDE_FROM_PASSES = 100_000, 20.0  # over them, from which the wide network pays (docs/accuracy.md)
 LEAST_BITS = 0.5  # that every position counts for when units are shared out
 
@@ -152,10 +153,12 @@ class Learner:
         """The sizes of the columns' network: those it began with, or what pays in the time that there is."""
         network, resources, rows = self.options.network, self.options.resources, len(self.sample.matrix())
         if resources.resume and resources.checkpoint is not None:
-            for size in (NARROW, WIDE):
+            for size in (SMALL, NARROW, WIDE):
                 begun = sizes_of(network, size)
                 if is_spec_of(recipe(*begun).spec, resources.checkpoint):
                     return begun
+        if evidence_rows(self.options.storage.evidence, self.table.rows) >= self.table.rows:
+            return sizes_of(network, SMALL)  # the file holds all rows: counts are theirs
         passes = float(epochs or math.inf)
         is_given = network.hidden is not None and network.blocks is not None
         if share is not None and rows >= WIDE_FROM_ROWS and not is_given:
