@@ -172,7 +172,7 @@ def _spoil(arrays: Arrays, key: str, rng: Random) -> None:
         lambda: np.zeros_like(array),
         lambda: np.full_like(array, chosen(rng, _extremes(array.dtype))),
         lambda: _with_some(array, chosen(rng, _extremes(array.dtype)), rng),
-        lambda: -array,
+        lambda: ~array if array.dtype == bool else -array,
         lambda: array * array.dtype.type(chosen(rng, (2, 100))),
         lambda: np.round(array.astype(np.float32)).astype(chosen(rng, (np.int64, np.int8, np.float32))),
         lambda: array.astype(chosen(rng, (np.float64, np.float32, np.float16, np.int32, np.uint8, np.bool_))),

@@ -150,6 +150,7 @@ def with_evidence(file: Path, change: Any) -> bytes:
         ("schema.json", lambda d: d["columns"][1]["values"].reverse(), "out of order"),
         ("schema.json", lambda d: d["texts"][0].update(frequencies=[10**400]), "frequencies"),
         ("networks/columns.json", lambda d: d["orders"][0].__setitem__(0, math.inf), "orders"),
+        ("networks/columns.json", lambda d: d.update(orders=[]), "orders"),
         ("networks/columns.json", lambda d: d.update(blocks=2**31), "blocks"),
         ("networks/text.json", lambda d: d.update(blocks=2**31), "blocks"),
         ("networks/text.json", lambda d: d.pop("kind"), "lacks 'kind'"),

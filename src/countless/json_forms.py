@@ -207,7 +207,7 @@ COLUMNS_NETWORK = Record(
         "hidden": Whole(),
         "blocks": Whole(0, MOST_BLOCKS),
         "embedding": Whole(),
-        "orders": ListOf(ListOf(Whole(), most=MOST_POSITIONS), most=MOST_ORDERS),
+        "orders": ListOf(ListOf(Whole(), most=MOST_POSITIONS), least=1, most=MOST_ORDERS),
         "groups": ListOf(Whole(), most=MOST_POSITIONS),
     },
     {"units": ListOf(Whole(), most=MOST_POSITIONS)},
