@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.summaries.pair_counts import Pairs
-from countless.region import Filter
+from countless.region import Constraint, Filter
 
 
 class Sums:
@@ -24,6 +25,11 @@ class Sums:
     def __init__(self, pairs: Pairs) -> None:
         members = len(pairs.members)
         self.first = np.cumsum([0, *map(len, pairs.starts)])
+        self.widths = [  # codes of each member's buckets
+            np.diff(own, append=len(pairs.counts[column]))
+            for column, own in zip(pairs.members, pairs.starts, strict=True)
+        ]
+        self._touches: WeakKeyDictionary[Constraint, Touch] = WeakKeyDictionary()
         self.known: BoolArray = np.zeros((members, members), dtype=bool)
         kind = np.int32 if pairs.rows * max(1, members) < 2**31 else np.int64
         self.before: NDArray[Any] = np.zeros((self.first[-1], self.first[-1] + 1), dtype=kind)
@@ -36,6 +42,13 @@ class Sums:
 
     def _own(self, place: int) -> slice:
         return slice(int(self.first[place]), int(self.first[place + 1]))
+
+    def touch(self, pairs: Pairs, column: int, item: Filter) -> Touch:
+        """The filter in its column's buckets, found once while the filter is kept."""
+        found = self._touches.get(item.constraint)
+        if found is None:
+            found = self._touches[item.constraint] = Touch(pairs, self, column, item)
+        return found
 
     def together(self, buckets: IntArray, chosen: Sequence[IntArray]) -> NDArray[Any]:
         """The rows in each of ``buckets`` and in any of those that are ``chosen`` together: (buckets, choices)."""
@@ -77,7 +90,7 @@ class Touch:
         starts = pairs.starts[self.place]
         if len(starts) < len(counts):
             may, must = np.add.reduceat(may, starts), np.add.reduceat(must, starts)
-        self.widths: IntArray = np.diff(starts, append=len(counts))  # codes of each bucket
+        self.widths: IntArray = sums.widths[self.place]
         self.inside = inside = np.flatnonzero(may)
         self.buckets: IntArray = inside + sums.first[self.place]
         self.may, self.must = may[inside], must[inside]
@@ -92,7 +105,7 @@ class Crossed:
     """
 
     def __init__(self, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> None:
-        touches = [Touch(pairs, sums, column, item) for column, item in filters]
+        touches = [sums.touch(pairs, column, item) for column, item in filters]
         self.rows = pairs.rows
         self.columns = [touch.column for touch in touches]
         most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))

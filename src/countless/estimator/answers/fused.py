@@ -84,7 +84,7 @@ class Fusion:
         else:
             found = self.posterior(density)
             tail = self.calibration.tail
-            rows, low, high = (found.quantile(share) for share in (0.5, tail, 1.0 - tail))
+            rows, low, high = found.quantiles((0.5, tail, 1.0 - tail))
             alone = model is None or self.question.among is not None
             if hits.count in (0, hits.rows) and alone:  # nothing tells of the rows that the sample missed
                 rows = float(hits.count and total)

@@ -8,12 +8,13 @@ the errors that the model made at questions with known answers. The posterior is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from countless.arrays import FloatArray
-from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.estimator.calibration.conformal import Calibration, Shape, sorted_quantiles
 
 STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to so many
 LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overrule many hits
@@ -58,7 +59,9 @@ class SampleCount:
         others = self.total - counts
         possible = (counts >= hits) & (others >= misses)
         here, there = np.maximum(counts, hits), np.maximum(others, misses)
-        found = log_choose(here, hits) + log_choose(there, misses)
+        logs = log_factorial(np.stack([here, here - hits, there, there - misses]))  # all at once: they are short
+        constant = math.lgamma(hits + 1.0) + math.lgamma(misses + 1.0)
+        found = logs[0] - logs[1] + logs[2] - logs[3] - constant
         chances: FloatArray = np.where(possible, found, -np.inf)
         return chances
 
@@ -77,7 +80,12 @@ class Posterior:
 
     def quantile(self, share: float) -> float:
         """The count that so much of the probability is below."""
-        return float(np.exp(np.interp(share, self.below, np.log(self.counts))))
+        return self.quantiles((share,))[0]
+
+    def quantiles(self, shares: Sequence[float]) -> list[float]:
+        """The counts that so much of the probability is below."""
+        found: list[float] = np.exp(np.interp(shares, self.below, np.log(self.counts))).tolist()
+        return found
 
     def probability(self, rows: float) -> float:
         """How likely there are fewer rows than these."""
@@ -165,18 +173,9 @@ def _around(hits: SampleCount) -> tuple[FloatArray, FloatArray]:
 
 def _width(errors: FloatArray) -> float:
     """How far each error is smoothed: Silverman's rule, for a distribution with tails."""
-    low, high = np.quantile(errors, [0.25, 0.75])
-    spread = min(float(errors.std()), float(high - low) / 1.34)
+    low, high = sorted_quantiles(np.sort(errors), (0.25, 0.75))
+    spread = min(float(errors.std()), (high - low) / 1.34)
     return float(max(LEAST_WIDTH, 0.9 * spread * len(errors) ** -0.2))
-
-
-def log_choose(of: FloatArray, some: float) -> FloatArray:
-    """The logarithm of the number of ways to choose ``some`` of so many.
-
-    >>> np.exp(log_choose(np.array([4.0, 5.0, 100.0]), 2.0)).round(6).tolist()
-    [6.0, 10.0, 4950.0]
-    """
-    return log_factorial(of) - log_factorial(of - some) - math.lgamma(some + 1.0)
 
 
 def log_factorial(numbers: FloatArray) -> FloatArray:
@@ -189,8 +188,9 @@ def log_factorial(numbers: FloatArray) -> FloatArray:
     inverse = 1.0 / shifted
     series = inverse * (1 / 12 - inverse**2 * (1 / 360 - inverse**2 / 1260))
     whole = (shifted + 0.5) * np.log(shifted) - shifted + 0.5 * math.log(2 * math.pi) + series
-    product = np.ones_like(numbers)
-    for step in range(1, 9):
-        product = product * (numbers + step)
+    square = numbers * (numbers + 9.0)
+    product = (
+        (square + 8.0) * (square + 14.0) * (square + 18.0) * (square + 20.0)
+    )  # (n + 1) (n + 8), (n + 2) (n + 7) ...
     found: FloatArray = whole - np.log(product)
     return found
