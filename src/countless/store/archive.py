@@ -81,7 +81,7 @@ def put_arrays(archive: zipfile.ZipFile, name: str, arrays: Mapping[str, NDArray
 
 def packed_bytes(arrays: Mapping[str, NDArray[Any]]) -> int:
     """About how many bytes the arrays take as a member."""
-    return len(zlib.compress(save_arrays({key: np.ascontiguousarray(array) for key, array in arrays.items()})))
+    return len(zlib.compress(save_arrays({key: np.ascontiguousarray(array) for key, array in arrays.items()}), LEVEL))
 
 
 def get_json(archive: zipfile.ZipFile, name: str, most: int | None = None) -> dict[str, Any]:
