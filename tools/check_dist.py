@@ -21,7 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
-EXTENSIONS = {"countless/engine/_kernel.abi3.so", "countless_lab/_scan.abi3.so"}
+EXTENSIONS = {
+    "countless/automata/_string_scan.abi3.so",
+    "countless/engine/_kernel.abi3.so",
+    "countless_lab/_scan.abi3.so",
+}
 DATA = {"countless/data/adult.parquet", "countless/data/npm_urls.parquet"}
 KINDS = {".py", ".pyi", ".typed", ".toml", ".css", ".html", ".js", ".md", ".svg"}  # of all other files of the packages
 OLDEST_GLIBC = 17  # 2.17, of manylinux2014

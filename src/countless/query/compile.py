@@ -27,7 +27,9 @@ from countless.query.parse import span_of
 from countless.query.predicate import Where
 from countless.query.sandbox.as_written import as_written, is_plain
 from countless.query.sql import NESTED, written
-from countless.query.text.predicates import Texts
+from countless.query.text.predicates import LanguageJudge
+from countless.query.text.string_facts import StringFacts
+from countless.query.text.string_search import StringSearch
 from countless.query.uuids import with_canonical_uuids
 from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
 
@@ -89,11 +91,12 @@ class Compiler:
 
     def __init__(self, schema: Schema, evidence: EvidenceRows | None = None) -> None:
         self.schema = schema
-        self.evidence = None if evidence is None else EvidenceTables(evidence)
         self.dictionary = DomainTables(schema)
+        self.facts = StringFacts(self.dictionary)
+        self.strings = StringSearch(schema, self.facts)
+        self.evidence = None if evidence is None else EvidenceTables(evidence, self.facts)
         self.search = Search(schema)
         self.lines = Lines(schema, self.dictionary)
-        self.texts = Texts(self.dictionary)
 
     def check(self) -> None:
         """Raise a :class:`~countless.errors.ModelFileError` now, not at a question, if a grid is out of order."""
@@ -336,14 +339,14 @@ class _Descent:
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.columns[index].is_text:
             return self._run(index, node), "automaton"
-        found = self.compiler.search.truth(index, node)
+        found = self.compiler.search.truth(index, node) or self.compiler.strings.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:
         column = None if index is None else self.schema.columns[index]
         try:
             if column is not None and column.is_text:
-                return self.compiler.texts.truth(column, node)
+                return LanguageJudge(self.compiler.facts, column).truth(node)
             probes = None if index is None else self.surveyed.probes(index)
             return self.compiler.dictionary.truth(index, node, probes)
         except QueryError as error:

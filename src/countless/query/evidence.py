@@ -35,6 +35,8 @@ from countless.query.names import resolve
 from countless.query.sandbox.process import Sandbox, borrowed, owner
 from countless.query.select.selection import RowExpression
 from countless.query.sql import written
+from countless.query.text.string_facts import StringFacts
+from countless.query.text.string_search import StringSearch
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs
@@ -62,25 +64,26 @@ class Observed:
 
     def any(self) -> bool:
         """Whether there can be a value in it."""
-        return bool(self.model.any() or self.seen.any())
+        return bool(self.seen.any() or self.model.any())
 
     def all(self) -> bool:
         """Whether every value is in it."""
-        return bool(self.model.all() and self.seen.all())
+        return bool(self.seen.all() and self.model.all())
 
 
 class EvidenceTables:
     """The values of evidence rows, as predicates ask about them. Safe to share by threads."""
 
-    def __init__(self, rows: EvidenceRows) -> None:
+    def __init__(self, rows: EvidenceRows, facts: StringFacts) -> None:
         self._sample = rows
+        self._strings = StringSearch(rows.schema, facts)
         self._search = Search(rows.schema)
         self._domains = DomainTables(rows.schema)
         self._number = owner()
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth:
         """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""
-        found = self._search.truth(index, predicate)
+        found = self._search.truth(index, predicate) or self._strings.truth(index, predicate)
         return self._domains.truth(index, predicate) if found is None else found
 
     def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:

@@ -89,6 +89,31 @@ def full_match(pattern: str, options: str = "") -> Regex:
     return Regex(_root(pattern, options), whole=True)
 
 
+def required_text(root: Node) -> str:
+    """The longest text that is known to be part of every match; "" if none is.
+
+    >>> required_text(search(r"^lib(ssl)+[0-9]*\\.so").root), required_text(search("a|b").root)
+    ('lib', '')
+    """
+    runs = [""]
+
+    def read(node: Node) -> None:
+        if isinstance(node, Atom) and node.literal:
+            runs[-1] += node.text
+        elif isinstance(node, Sequence):
+            for part in node.parts:
+                read(part)
+        elif isinstance(node, Repeat) and node.low:
+            runs.append("")
+            read(node.part)
+            runs.append("")
+        elif not isinstance(node, Assertion):
+            runs.append("")
+
+    read(root)
+    return max(runs, key=len)
+
+
 def _root(pattern: str, options: str) -> Node:
     ignore_case, dot_all, literal = False, False, False
     for option in options:

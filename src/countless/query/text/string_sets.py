@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from sqlglot import exp
@@ -14,6 +15,8 @@ from countless.automata.language import Automaton, Letters
 from countless.errors import QueryTooLargeError, QueryTypeError
 
 ANY_TEXT, ANY_CHARACTER = "%", "_"
+Pieces = tuple[tuple[str, ...], ...]
+"""A LIKE pattern: the characters of each piece, "" being any character; between two pieces any text may come."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,24 +99,41 @@ def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
     )
 
 
-def like(script: Script, pattern: str, escape: str = "") -> Automaton:
-    """The strings that match a LIKE pattern: ``%`` is any text, ``_`` any character.
+def like_pieces(pattern: str, escape: str = "") -> Pieces:
+    """The pieces of a LIKE pattern.
 
-    A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
+    >>> like_pieces("a_%b!%%", "!")
+    (('a', ''), ('b', '%'), ())
     """
-    wanted: list[str] = []
-    stays = 0  # the places where any text may come
+    pieces: list[list[str]] = [[]]
     plain = False
     for character in pattern:
         if character == escape and not plain:
             plain = True
         elif character == ANY_TEXT and not plain:
-            stays |= 1 << len(wanted)
+            pieces.append([])
         else:
-            wanted.append("" if character == ANY_CHARACTER and not plain else character)
+            pieces[-1].append("" if character == ANY_CHARACTER and not plain else character)
             plain = False
     if plain:
         raise QueryTypeError("the pattern ends with its ESCAPE character: write that twice, to mean itself")
+    return tuple(map(tuple, pieces))
+
+
+def like(script: Script, pattern: str, escape: str = "") -> Automaton:
+    """The strings that match a LIKE pattern: ``%`` is any text, ``_`` any character."""
+    return having_pieces(script, like_pieces(pattern, escape))
+
+
+def having_pieces(script: Script, pieces: Pieces) -> Automaton:
+    """The strings that match a LIKE pattern with these pieces.
+
+    A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
+    """
+    wanted = [character for piece in pieces for character in piece]
+    stays = 0  # the places where any text may come
+    for end in accumulate(map(len, pieces[:-1])):
+        stays |= 1 << end
     kinds, kind = _kinds(script, "".join(wanted))
     fits = [sum(1 << place for place, each in enumerate(wanted) if each in ("", one)) for one in kinds]
     end = 1 << len(wanted)

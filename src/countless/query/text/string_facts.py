@@ -1,0 +1,53 @@
+"""What DuckDB says about characters and patterns, remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sqlglot import exp
+
+from countless.data.columns.types import TEXT
+from countless.errors import QueryError
+from countless.query.domain_evaluation import DomainTables
+from countless.query.sql import written
+
+REMEMBERED = 1_000
+
+
+class StringFacts:
+    """Case folding, character classes, and which predicates DuckDB accepts. Safe to share by threads."""
+
+    def __init__(self, dictionary: DomainTables) -> None:
+        self.dictionary = dictionary
+        self._folded = lru_cache(REMEMBERED)(lambda function, text: tuple(dictionary.folded(function, text)))
+        self._members = lru_cache(REMEMBERED)(lambda atoms, text: dictionary.members(atoms, text))
+        self._accepted: dict[str, None] = {}
+
+    def folded(self, function: str, characters: tuple[str, ...]) -> tuple[str, ...]:
+        """The characters in lower or upper case, as DuckDB writes them."""
+        text = "".join(characters)
+        if len(text) == len(characters) and text.isascii():
+            return tuple(text.lower() if function == "lower" else text.upper())
+        return self._folded(function, characters)
+
+    def members(self, atoms: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
+        """For each of ``atoms``, which match one character, which of ``characters`` they match."""
+        return self._members(tuple(atoms), tuple(characters))
+
+    def check(self, node: exp.Expr, problem: str | None = None) -> None:
+        """Let DuckDB say whether it objects to ``node``, which is about one column of strings."""
+        empty = exp.cast(exp.Literal.string(""), TEXT)
+        tried = node.transform(lambda part: empty.copy() if isinstance(part, exp.Column) else part)
+        sql = written(tried)
+        if sql in self._accepted:
+            return
+        try:
+            self.dictionary.truth(None, tried)
+        except QueryError as error:
+            if problem is not None:
+                error.message = problem + error.message.removeprefix("the types do not fit: ")
+            raise error from None
+        if len(self._accepted) >= REMEMBERED:
+            self._accepted.clear()
+        self._accepted[sql] = None

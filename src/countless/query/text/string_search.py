@@ -1,0 +1,113 @@
+"""Predicates on columns whose strings are listed: patterns are searched in all of them at once.
+
+The fast twin of :class:`.DomainTables` for strings. What is no pattern gets no answer here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from sqlglot import exp
+
+from countless.arrays import BoolArray, IntArray
+from countless.automata.language import Letters
+from countless.automata.string_table import StringTable, like_pattern
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import TEXT
+from countless.errors import QueryError
+from countless.query.domain_evaluation import Truth
+from countless.query.text.judge import Folds, StringJudge
+from countless.query.text.predicates import NUMBERS
+from countless.query.text.regex_automata import matching
+from countless.query.text.regex_syntax import Regex, required_text
+from countless.query.text.string_facts import StringFacts
+from countless.query.text.string_sets import Pieces, Script
+
+
+class StringSearch:
+    """The strings of a schema's columns; those of a column are made ready when first needed. Safe to share."""
+
+    def __init__(self, schema: Schema, facts: StringFacts) -> None:
+        self._schema = schema
+        self._facts = facts
+        self._judges: dict[int, ListJudge] = {}
+
+    def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
+        """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
+        column = self._schema.coded[index]
+        if column.type != TEXT or column.grid is not None:
+            return None
+        if index not in self._judges:
+            self._judges[index] = ListJudge(self._facts, column)
+        try:
+            return self._judges[index].truth(predicate)
+        except QueryError:  # DuckDB says whether it is one
+            return None
+
+
+class ListJudge(StringJudge):
+    """Predicates on one column with a list of strings, as arrays over its codes."""
+
+    def __init__(self, facts: StringFacts, column: Column) -> None:
+        super().__init__(facts)
+        self.column = column
+        self._tables: dict[Folds, StringTable] = {(): StringTable(column.values)}
+        self._lengths: IntArray | None = None
+
+    def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
+        if kind is exp.EQ:
+            return self.like(folds, (tuple(text),))
+        compare = NUMBERS[kind]
+        return self._known(np.array([compare(own, text) for own in self._table(folds).texts], dtype=np.bool_))
+
+    def one_of(self, folds: Folds, texts: Sequence[str]) -> Truth:
+        wanted = frozenset(texts)
+        return self._known(np.array([own in wanted for own in self._table(folds).texts], dtype=np.bool_))
+
+    def like(self, folds: Folds, pieces: Pieces) -> Truth:
+        return self._known(self._table(folds).like(like_pattern(pieces)))
+
+    def matching(self, folds: Folds, regex: Regex) -> Truth:
+        table = self._table(folds)
+        if table.letters is None:
+            raise QueryError("the strings have too many characters for an automaton")
+        nothing = np.zeros(len(table.letters))
+        letters = Letters(table.letters, nothing.astype(np.int64), nothing, nothing, 0.0)
+        found = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
+        needle = required_text(regex.root)
+        return self._known(table.run(found.next, found.accepts, table.find(needle.encode()) if needle else None))
+
+    def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
+        if self._lengths is None:
+            self._lengths = np.array([len(text) for text in self.column.values], dtype=np.int64)
+        compare = NUMBERS[kind]
+        every = range(self._lengths.max(initial=0) + 1)
+        wanted = [any(compare(length, number) for number in numbers) for length in every]
+        return self._known(np.array(wanted, dtype=np.bool_)[self._lengths])
+
+    def nowhere(self) -> Truth:
+        none: BoolArray = np.zeros(self.column.size, dtype=np.bool_)
+        return Truth(none, none)
+
+    def null(self) -> Truth:
+        null: BoolArray = np.arange(self.column.size) >= self.column.null
+        return Truth(null, ~null)
+
+    def _table(self, folds: Folds) -> StringTable:
+        if folds not in self._tables:
+            texts, function = self._table(folds[:-1]).texts, folds[-1]
+            letters = tuple(sorted(set().union(*(text for text in texts if not text.isascii()))))
+            changed = {ord(old): new for old, new in zip(letters, self.facts.folded(function, letters), strict=True)}
+            plain = str.lower if function == "lower" else str.upper
+            folded = [plain(text) if text.isascii() else text.translate(changed) for text in texts]
+            self._tables[folds] = StringTable(folded)
+        return self._tables[folds]
+
+    def _known(self, marks: BoolArray) -> Truth:
+        """A predicate that is true for the marked strings, and NULL for NULL."""
+        if not self.column.has_null:
+            return Truth(marks, ~marks)
+        none = np.zeros(1, dtype=np.bool_)
+        return Truth(np.concatenate([marks, none]), np.concatenate([~marks, none]))
