@@ -11,6 +11,7 @@ from countless.arrays import BoolArray, IntArray
 from countless.errors import QueryTooLargeError
 
 MOST_STATES = 10_000
+HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: columns are told apart by sums of its powers
 
 State = TypeVar("State", bound=Hashable)
 
@@ -48,7 +49,22 @@ def same_columns(*tables: IntArray) -> tuple[IntArray, IntArray]:
     >>> same_columns(np.array([[1, 0, 1], [2, 2, 2]]))
     (array([0, 1]), array([0, 1, 0]))
     """
-    columns = np.ascontiguousarray(np.vstack(tables).T)
+    stacked = np.vstack(tables)
+    with np.errstate(over="ignore"):
+        weights = np.cumprod(np.full(len(stacked), HASH_FACTOR, dtype=np.uint64))
+        sums = weights @ stacked.astype(np.uint64)
+    _, first, kind = np.unique(sums, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    first, kind = first[order], number[kind]
+    if np.array_equal(stacked[:, first[kind]], stacked):
+        return first, kind
+    return _same_columns_by_bytes(stacked)  # two kinds have the same sum
+
+
+def _same_columns_by_bytes(stacked: IntArray) -> tuple[IntArray, IntArray]:
+    columns = np.ascontiguousarray(stacked.T)
     kinds: dict[bytes, int] = {}
     kind = np.array([kinds.setdefault(column.tobytes(), len(kinds)) for column in columns], dtype=np.int64)
     first = np.zeros(len(kinds), dtype=np.int64)

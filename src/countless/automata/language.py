@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -56,6 +56,12 @@ class Automaton:
     def constant(cls, letters: Letters, value: bool) -> Automaton:
         """Every string, or none."""
         return cls(letters, np.zeros((1, len(letters.characters)), dtype=np.int64), np.array([value]))
+
+    @classmethod
+    def of_kinds(cls, letters: Letters, following: IntArray, kind: Sequence[int], accepts: BoolArray) -> Automaton:
+        """The least automaton that reads only the ``kind`` of each letter: ``following`` is (states, kinds)."""
+        table, ends = minimal(following, accepts)
+        return cls(letters, table[:, kind], ends)
 
     def __and__(self, other: Automaton) -> Automaton:
         return self._joined(other, np.logical_and)

@@ -87,8 +87,12 @@ class StringTable:
         """The characters that the strings may have, as :meth:`run` numbers them; None if they are too many."""
         if self.is_ascii:
             return "".join(map(chr, range(128)))
-        found = "".join(sorted(set().union(*map(set, self.texts))))
-        return found if len(found) <= MOST_LETTERS else None
+        found = np.flatnonzero(np.bincount(self._points)).tolist()
+        return "".join(map(chr, found)) if len(found) <= MOST_LETTERS else None
+
+    @cached_property
+    def _points(self) -> NDArray[np.uint32]:
+        return np.frombuffer("".join(self.texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
     @cached_property
     def _letters(self) -> tuple[NDArray[Any], IntArray]:
@@ -96,10 +100,9 @@ class StringTable:
         if self.is_ascii:
             return self._data, self._starts
         assert self.letters is not None
-        points = np.frombuffer("".join(self.texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         number = np.zeros(ord(self.letters[-1]) + 1, dtype=np.uint16)
         number[[ord(letter) for letter in self.letters]] = np.arange(len(self.letters))
-        return number[points], _starts([len(text) for text in self.texts])
+        return number[self._points], _starts([len(text) for text in self.texts])
 
     @cached_property
     def _frequencies(self) -> IntArray:

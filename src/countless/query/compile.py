@@ -28,6 +28,7 @@ from countless.query.predicate import Where
 from countless.query.sandbox.as_written import as_written, is_plain
 from countless.query.sql import NESTED, written
 from countless.query.text.predicates import LanguageJudge
+from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
 from countless.query.uuids import with_canonical_uuids
@@ -110,7 +111,7 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            condition = with_canonical_uuids(clause.condition, self.schema)
+            condition = with_patterns(with_canonical_uuids(clause.condition, self.schema), self.schema)
             descent.survey(condition)
             try:
                 region = descent.region(descent.formula(condition, Want.TRUE))
@@ -147,7 +148,7 @@ class Compiler:
         rows can answer are left out: rows that are drawn must be checked.
         """
         descent = _Descent(self, clause.source, probing=True)
-        condition = with_canonical_uuids(clause.condition, self.schema)
+        condition = with_patterns(with_canonical_uuids(clause.condition, self.schema), self.schema)
         descent.survey(condition)
         parts = disjoint(cover(descent.modelled(condition)[0]))
         grids = ([index for index in box if index < len(self.schema.coded) and self._has_grid(index)] for box in parts)
@@ -318,16 +319,17 @@ class _Descent:
     def _on_text(self, node: exp.Expr, index: int, column: TextColumn, want: Want) -> Formula:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
+        observed = self._observed(index, node, want, satisfied)
         # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
         if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
-            self.certain &= satisfied.any() and not satisfied.all()
+            self.certain &= observed.any() and not observed.all()
 
         def detail() -> Comparison:
             most, states = column.distinct + column.has_null, len(satisfied.strings.accepts)
             return Comparison(column.name, written(node), None, most, how, self._unseen(index, node), states=states)
 
         self.details.append(detail)
-        return leaf(index, self._observed(index, node, want, satisfied))
+        return leaf(index, observed)
 
     def _observed(self, index: int, node: exp.Expr, want: Want, satisfied: Codes) -> Codes:
         """The values that satisfy ``node``, together with those of the evidence rows, if there are any."""

@@ -18,6 +18,7 @@ from countless.query.domain_evaluation import FALSE, NULL, TRUE, explain_error
 from countless.query.names import resolve
 from countless.query.sandbox.process import borrowed
 from countless.query.sql import written
+from countless.query.text.rewrites import with_patterns
 from countless.query.uuids import with_canonical_uuids
 
 AT_ONCE = 10_000  # rows in one statement
@@ -52,7 +53,7 @@ class RowCheck:
 
     def __init__(self, schema: Schema, condition: exp.Expr) -> None:
         self._schema = schema
-        self._condition = with_canonical_uuids(condition, schema)
+        self._condition = with_patterns(with_canonical_uuids(condition, schema), schema)
         self._leaves = list(leaves_of(self._condition))
         self._names = [
             frozenset(resolve(schema, column, None) for column in leaf.find_all(exp.Column)) for leaf in self._leaves

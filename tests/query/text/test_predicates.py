@@ -152,6 +152,7 @@ REGEXES = st.recursive(
     max_leaves=5,
 )
 MANY = settings(deadline=None, max_examples=150)
+SOME = settings(deadline=None, max_examples=50)
 
 
 @given(SUBJECTS, OPERATORS, TEXTS, st.booleans())
@@ -185,6 +186,73 @@ def test_like_with_an_escape(negated: str, operator: str, pattern: str) -> None:
 @MANY
 def test_parts(function: str, subject: str, text: str) -> None:
     agrees(f"{function}({subject}, {quoted(text)})")
+
+
+PLACES = st.integers(1, 4)
+PARTS = st.one_of(
+    st.tuples(st.sampled_from(["left", "right"]), SUBJECTS, PLACES).map(lambda part: "{}({}, {})".format(*part)),
+    st.tuples(SUBJECTS, PLACES, PLACES).map(lambda part: "substring({}, {}, {})".format(*part)),
+    st.tuples(SUBJECTS, PLACES, st.integers(0, 3)).map(lambda part: f"{part[0]}[{part[1]}:{part[1] + part[2]}]"),
+    st.tuples(SUBJECTS, PLACES).map(lambda part: "{}[:{}]".format(*part)),
+    st.tuples(SUBJECTS, PLACES).map(lambda part: "substr({}, {})".format(*part)),
+    PLACES.map("t[{}]".format),
+    st.tuples(SUBJECTS, st.sampled_from(" a."), PLACES).map(lambda part: "split_part({}, '{}', {})".format(*part)),
+)
+SOME_TEXT = st.text(alphabet="aAb_%.é ", min_size=1, max_size=4)
+
+
+@given(PARTS, st.sampled_from(["{0} = {1}", "{1} <> {0}", "{0} IN ({1}, 'ab')", "{0} NOT IN ({1}, 'b')"]), SOME_TEXT)
+@SOME
+def test_parts_that_are_patterns(part: str, form: str, text: str) -> None:
+    agrees(form.format(part, quoted(text)))
+
+
+POSITIONS = st.sampled_from(["strpos({}, {})", "instr({}, {})", "position({1} IN {0})"])
+
+
+@given(POSITIONS, SUBJECTS, SOME_TEXT, st.sampled_from(["> 0", ">= 1", "<> 0", "= 0", "< 1", "<= 0", "= 1"]), NEGATED)
+@SOME
+def test_positions_that_are_patterns(function: str, subject: str, text: str, compared: str, negated: str) -> None:
+    agrees(f"{negated}{function.format(subject, quoted(text))} {compared}")
+
+
+@given(st.sampled_from(["t GLOB {}", "t NOT GLOB {}", "t ^@ {}"]), st.text(alphabet="abé*%_A", max_size=5))
+@SOME
+def test_globs_that_are_patterns(form: str, pattern: str) -> None:
+    agrees(form.format(quoted(pattern)))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "t GLOB 'a?'",
+        "t GLOB '[ab]*'",
+        "t[-2:] = 'ab'",
+        "left(t, -1) = 'a'",
+        "left(t, 2) LIKE '%b'",
+        "substring(t, 0, 2) = 'a'",
+        "substring(t, 2, 3) = ''",
+        "split_part(t, ' ', 2) = ''",
+        "split_part(t, 'ab', -1) = 'a'",
+        "strpos(t, 'b') > 2",
+        "strpos(t, '') > 0",
+        "reverse(t) LIKE 'ba%'",
+        "replace(t, 'a', '') = 'b'",
+        "regexp_extract(t, '(a+)b', 1) = 'aa'",
+        "regexp_replace(t, 'a', 'z') = 'zb'",
+        "length(t) % 2 = 1",
+        "length(t) + 1 > 4",
+        "t || 'x' LIKE '%bx'",
+        "trim(t) = 'a'",
+        "strlen(t) > 3",
+        "strpos(t, 'b') > 2 OR t LIKE 'z%'",
+        "NOT reverse(t) = 'ab'",
+    ],
+)
+def test_what_automata_cannot_say_is_asked_of_evidence_rows(where: str) -> None:
+    agrees(where, modelled=False)
+    with pytest.raises(UnsupportedQueryError, match="modelled by their characters"):
+        world()[1].compile(where)
 
 
 @given(REGEXES, st.sampled_from(["", "i", "s", "is", "ic", "l"]))

@@ -28,10 +28,11 @@ NUMBERS = """
 """
 STRINGS = """
     lower lcase upper ucase length len strlen char_length character_length substring substr left right trim ltrim rtrim
-    reverse concat contains starts_with prefix ends_with suffix position strpos instr ascii unicode regexp_matches
-    regexp_full_match regexp_like regexp_extract bit_length octet_length chr ord translate strip_accents nfc_normalize
-    split_part md5 sha1 sha256 hash levenshtein editdist3 damerau_levenshtein hamming mismatches jaccard jaro_similarity
-    jaro_winkler_similarity length_grapheme left_grapheme right_grapheme substring_grapheme
+    reverse replace regexp_replace concat contains starts_with prefix ends_with suffix position strpos instr ascii
+    unicode regexp_matches regexp_full_match regexp_like regexp_extract bit_length octet_length chr ord translate
+    strip_accents nfc_normalize split_part md5 sha1 sha256 hash levenshtein editdist3 damerau_levenshtein hamming
+    mismatches jaccard jaro_similarity jaro_winkler_similarity length_grapheme left_grapheme right_grapheme
+    substring_grapheme
 """
 DATES = """
     date today year month day quarter week weekofyear yearweek isoyear isodow dayofweek dayofmonth dayofyear dayname
@@ -44,7 +45,8 @@ DATES = """
 ALLOWED = frozenset(" ".join((SYNTAX, TYPES, NUMBERS, STRINGS, DATES, *AGGREGATES, UNANSWERED)).split())
 OPERATOR = re.compile(r"[-+*/%<>=!~^|&@#,.:;?()]+")  # anything else before a parenthesis is a name
 LISTS = (TokenType.L_BRACKET, TokenType.L_BRACE)
-NO_LISTS = "lists and subscripts are not computed: write IN (...), without NULLs, or substring(...)"
+SUBSCRIPTED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)  # before [2:5], which is a part of a string
+NO_LISTS = "lists are not computed: write IN (...), without NULLs"
 LISTED = "only functions of a list are computed, see docs/serve.md"
 
 
@@ -64,8 +66,9 @@ def refused(sql: str) -> QueryError | None:
         tokens = tokens_of(sql)
     except QuerySyntaxError:
         return None
-    for token in tokens:
-        if token.token_type in LISTS:
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        subscript = token.token_type == TokenType.L_BRACKET and before is not None and before.token_type in SUBSCRIPTED
+        if token.token_type in LISTS and not subscript:
             return _refusal(NO_LISTS, sql, token)
     for token, following in pairwise(tokens):
         if following.token_type == TokenType.L_PAREN and not _is_allowed(token):

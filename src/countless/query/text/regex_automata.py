@@ -61,7 +61,7 @@ def matching(script: Script, regex: Regex, members: Members) -> Automaton:
     except QueryTooLargeError:
         raise QueryTooLargeError(TOO_MANY) from None
     accepts = np.array([walk.accepts(state) for state in states])
-    return Automaton(script.letters, following[:, letters.kind], accepts).minimal()
+    return Automaton.of_kinds(script.letters, following, letters.kind, accepts)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def one_of(script: Script, texts: Sequence[str]) -> Automaton:
         for character, after in branch.items():
             following[state, column[character]] = after
     accepts = np.isin(np.arange(dead + 1), ends)
-    return Automaton(script.letters, following[:, kind], accepts).minimal()
+    return Automaton.of_kinds(script.letters, following, kind, accepts)
 
 
 def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None:
@@ -145,7 +145,7 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
         return [(places & fit) << 1 | (places & stays) for fit in fits]
 
     states, following = explore(1, after)
-    return Automaton(script.letters, following[:, kind], np.array([state & end > 0 for state in states])).minimal()
+    return Automaton.of_kinds(script.letters, following, kind, np.array([state & end > 0 for state in states]))
 
 
 def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
