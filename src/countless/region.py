@@ -166,6 +166,14 @@ class TextFilter:
     language: Language
     seen: BoolArray | None = None
 
+    def __and__(self, other: TextFilter) -> TextFilter:
+        seen = None if self.seen is None or other.seen is None else self.seen & other.seen
+        return TextFilter(self.column, self.language & other.language, seen)
+
+    def any(self) -> bool:
+        """Whether there can be a string in it."""
+        return (self.seen is not None and bool(self.seen.any())) or self.language.any()
+
 
 class Hints(Protocol):
     """What is known of a box besides its filters: where among the values of one the others hold."""

@@ -124,3 +124,24 @@ def test_error_bars_come_from_questions_of_both_kinds(source: Source) -> None:
     asked = [query.where for query in model.calibration.queries]
     both = [where for where in asked if "url" in where and ("country" in where or "size" in where)]
     assert len(both) > 20
+
+
+def test_groups_under_text_are_those_of_the_evidence(source: Source) -> None:
+    """The model has hardly learned anything: groups that are near the truth come from the hits."""
+    small: dict[str, Any] = {"network": Network(hidden=16, blocks=0), "text_network": TextNetwork(width=16, blocks=1)}
+    model = fit(source, text="url", epochs=1, **small, calibrate=False, evidence="1000")
+    where = "url LIKE '%.is/%' OR url LIKE '%.fr/news'"
+    kept = pages().query("url.str.contains('.is/|.fr/news', na=False)")
+    truth = kept.country.value_counts().to_dict()
+    found = model.distribution("country", where)
+    assert {row[0] for row in found} == set(truth)
+    assert all(row[3] <= truth[row[0]] <= row[4] for row in found)
+    assert sum(row[2] for row in found) == pytest.approx(found.total.rows)
+    (several,) = model.distributions(["country"], where)
+    assert several.rows == found.rows
+    groups = model.query(f"SELECT country, count(*), avg(size) FROM t WHERE {where} GROUP BY 1 ORDER BY 1")
+    assert [row[:2] for row in groups] == [(row[0], round(row[2])) for row in sorted(found.rows)]
+    sizes = kept.groupby("country")["size"].mean()
+    assert [row[2] for row in groups] == pytest.approx(sizes.tolist(), rel=0.15)
+    bins = model.distribution("size", "url LIKE '%blog'", bins=[0, 20, 30, 40])
+    assert max(bins.rows, key=lambda row: row[2])[0] == 20

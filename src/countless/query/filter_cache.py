@@ -111,9 +111,12 @@ class CachedCompiler:
                     return None
                 filters[item.positions] = item
             for text in piece.box.texts:
-                if text.column in texts:
-                    return None
-                texts[text.column] = text
+                try:
+                    both = texts[text.column] & text if text.column in texts else text
+                except QueryError:
+                    return None  # the whole clause has the same error, or is answered in part
+                texts[text.column] = both
+                empty |= both is not text and not both.any()
         box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
         region = Region(() if empty else (box,))
         return Question(where.strip(), region, certain, whole=lambda: self._compiler.compile(where))

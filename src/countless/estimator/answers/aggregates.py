@@ -192,7 +192,7 @@ class GroupAggregates:
     def _of_model(self, column: int) -> GroupValueDistribution | FusedValueDistribution:
         """The distribution by the model, joined with the hits if there are evidence rows."""
         groups = self.groups
-        if groups.places is None:
+        if groups.places is None or (groups.joint is not None and _is_of_hits(groups.joint)):
             return self._of_hits(column)
         parts = cut_cells(self.compiler.lines, self.rows.question.condition, column)
         values, count = Values(self.schema.coded[column], parts), len(groups.rows)
@@ -212,6 +212,10 @@ class GroupAggregates:
         own, hits = evidence.column(column), evidence.hits.codes(column)
         sample = ColumnSample.of(Values(own), count, groups.owners(self.derived), hits, evidence.codes(column))
         return FusedValueDistribution(found, sample, groups.rows, self._count_bar(None)[1])
+
+
+def _is_of_hits(joint: Joint) -> bool:
+    return joint.observed is not None and joint.observed.alone
 
 
 def _products(counts: Ends, means: Ends) -> Ends:

@@ -16,7 +16,7 @@ from countless.errors import QueryTypeError
 from countless.estimator.answers.bins import DEFAULT_BINS, Bins, are_edges, bins_of, can_be_binned, needs_bins
 from countless.estimator.answers.estimate import Estimate, format_rows
 from countless.estimator.answers.evidence_values import merged, tally
-from countless.estimator.answers.group_fusion import GroupCounts, fused_counts, model_errors
+from countless.estimator.answers.group_fusion import GroupCounts
 from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.values import Values
 from countless.estimator.arguments import whole
@@ -155,8 +155,7 @@ def _binned(found: Joint, parts: Sequence[Values | Bins]) -> tuple[IntArray, Flo
         exact: FloatArray = hits.astype(np.float64)
         return more, exact, GroupCounts(exact, exact, exact)
     codes, rows, counts = merged(codes, rows, more, hits, sizes)
-    errors = model_errors(found.observed.calibration, rows, found.shape)
-    return codes, rows, fused_counts(rows, counts, found.total, evidence.hits.count, errors)
+    return codes, rows, found.observed.fused(rows, counts, found.total, found.shape)
 
 
 def _in_bins(codes: Any, rows: FloatArray, parts: Sequence[Bins | None]) -> tuple[Any, FloatArray]:

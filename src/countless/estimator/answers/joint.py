@@ -15,12 +15,13 @@ from countless.engine.runtimes import Runtimes
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence_values import EvidenceValues, merged, tally
-from countless.estimator.answers.group_fusion import GroupCounts, fused_counts, model_errors
+from countless.estimator.answers.group_fusion import GroupCounts, counts_of_hits, fused_counts, model_errors
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.compile import Question
 from countless.region import Box, Filter, Region
 
 MOST_COMBINATIONS = 1 << 62  # that can be numbered
+LEAST_HITS_ALONE = 30  # of a condition on text, from which its groups are those of the hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +54,29 @@ class Joint:
 class ObservedGroups:
     """What evidence rows say of groups, and how far the model is to be trusted beside them.
 
-    A ``vague`` question is one that the model answers by a grid's knots, or the like.
+    A ``vague`` question is one that the model answers by a grid's knots, or the like. The evidence is ``alone`` if the
+    model is not asked: of a condition on text with some hits, its groups would be further off than theirs.
     """
 
     evidence: EvidenceValues
     calibration: Calibration
     vague: bool
+    alone: bool = False
 
     @classmethod
     def of(cls, schema: Schema, hits: Hits, question: Question, calibration: Calibration) -> ObservedGroups:
         """That of a ``question`` with these hits. Of one that the model knows in part, no error is calibrated."""
         known = calibration if question.among is None else Calibration((), calibration.level)
-        return cls(EvidenceValues(schema, hits), known, not question.certain)
+        on_text = any(box.texts for box in question.region.boxes)
+        alone = on_text and hits.count >= LEAST_HITS_ALONE
+        return cls(EvidenceValues(schema, hits), known, not question.certain, alone)
+
+    def fused(self, prior: FloatArray, seen: FloatArray, total: Estimate, shape: Shape) -> GroupCounts:
+        """The rows of groups that have ``seen`` hits, where the model says ``prior``."""
+        if self.alone:
+            return counts_of_hits(seen, total, self.evidence.hits.count)
+        errors = model_errors(self.calibration, prior, shape)
+        return fused_counts(prior, seen, total, self.evidence.hits.count, errors)
 
     def added_to(self, found: Joint) -> Joint:
         """What the model ``found``, and the hits, together; the table's own counts stay as they are."""
@@ -74,19 +86,24 @@ class ObservedGroups:
         sizes = [evidence.schema.coded[column].size for column in found.columns]
         counts = tally([evidence.codes(column) for column in found.columns], sizes)
         codes, prior, seen = merged(found.codes, found.rows, *counts, sizes)
-        errors = model_errors(self.calibration, prior, shape)
-        bars = fused_counts(prior, seen, found.total, evidence.hits.count, errors)
+        bars = self.fused(prior, seen, found.total, shape)
         return replace(
             found, codes=codes, rows=bars.rows, counted=False, shape=shape, observed=self, prior=prior, bars=bars
         )
 
+    @property
+    def decides(self) -> bool:
+        """Whether no model is asked: the evidence is the whole table, or knows better."""
+        return self.evidence.whole or self.alone
+
     def counted(self, region: Region, total: Estimate, axes: Sequence[Axis]) -> Joint:
-        """The joint counts where the evidence is the whole table: no model is asked."""
+        """The joint counts by the evidence, which decides them."""
         columns = tuple(axis.column for axis in axes)
         codes, counts = tally([self.evidence.codes(column) for column in columns], [axis.size for axis in axes])
         rows: FloatArray = counts.astype(np.float64)
-        shape, bars = _shape(region, axes), GroupCounts(rows, rows, rows)
-        return Joint(columns, codes, rows, total, 0.0, True, True, shape, self, rows, bars)
+        whole = self.evidence.whole
+        bars = GroupCounts(rows, rows, rows) if whole else counts_of_hits(rows, total, self.evidence.hits.count)
+        return Joint(columns, codes, bars.rows, total, 0.0, whole, whole, _shape(region, axes), self, bars.rows, bars)
 
 
 def joint(
@@ -107,7 +124,7 @@ def joint(
     axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
         raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
-    if observed is not None and observed.evidence.whole:
+    if observed is not None and observed.decides:
         return observed.counted(region, total, axes)
     found = joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
     return found if observed is None else observed.added_to(found)

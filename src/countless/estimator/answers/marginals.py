@@ -33,7 +33,7 @@ def distributions(
     wanted = wanted_bins([schema.coded[column] for column in columns], bins)
     started = time.perf_counter()
     axes = axes_of(schema, columns)
-    if observed is not None and observed.evidence.whole:
+    if observed is not None and observed.decides:
         joints = [observed.counted(region, total, [axis]) for axis in axes]
     else:
         spread = zip(axes, spreads(runtimes, region, axes, seed), strict=True)
