@@ -99,8 +99,9 @@ def test_the_readme_names_the_commands_that_exist() -> None:
     assert "every distinct value" in readme
 
 
-def test_the_readmes_command_lines_are_not_stale() -> None:
-    lines = re.findall(r"^\$ countless (\w+) (.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+@pytest.mark.parametrize("page", ["README.md", "docs/commands.md"])
+def test_command_lines_in_the_docs_are_not_stale(page: str) -> None:
+    lines = re.findall(r"^\$ countless (\w+) (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.M)
     assert {command for command, _ in lines} >= {"fit", "estimate", "explain", "evaluate", "info"}
     for name, rest in lines:
         command = cli.get_command(click.Context(cli), name)
