@@ -36,7 +36,7 @@ CLASSES = (ReadingOptions, Network, TextNetwork, TrainingOptions, UpdateOptions,
 KEYWORDS = {
     "table", "query", "columns", "exclude", "epochs", "budget", "seed", "masking", "learning_rate", "batch", "order",
     "orders", "text", "no_text", "max_length", "summary", "max_distinct", "dtype", "workload", "memory", "sample_rows",
-    "calibrate", "evidence", "checkpoint", "codes", "resume", "ray", "workers", "threads", "shared",
+    "calibrate", "evidence", "text_counts", "checkpoint", "codes", "resume", "ray", "workers", "threads", "shared",
 }  # fmt: skip
 OBJECTS = {"network", "text_network", "training", "listener"}
 WRONG_TYPES: dict[str, tuple[Any, ...]] = {
@@ -53,6 +53,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "lengths": (3, (1, 2), (3, 2), ("2",)),
     "memory": ("2", "", "much", "-2GB", "GB", "2XB", 1.5, LEAST_MEMORY - 1, "900MB"),
     "rows": ("", "many", "-5", "0%", "101%", "5 %", "1e4", 1.5, True),
+    "bytes": ("", "much", "-5", "2XB", 1.5, True),
 }
 
 BESIDE: dict[str, dict[str, Any]] = {  # what else must be given for the field to make sense

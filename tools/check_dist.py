@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
 EXTENSIONS = {
     "countless/automata/_string_scan.abi3.so",
+    "countless/data/_substrings.abi3.so",
     "countless/engine/_kernel.abi3.so",
     "countless_lab/_scan.abi3.so",
 }

@@ -237,6 +237,7 @@ _QUERIES: dict[str, Form] = {
     "single": Whole(),
     "union": Whole(0, 1),
     "vague": Whole(0, 1),
+    "steps": Whole(),
     "hits": COUNT,
 }
 CALIBRATION = Record(

@@ -330,9 +330,16 @@ class StorageOptions(Options):
     summary: bool = setting(
         True,
         "switch",
-        "Store exact counts with the model: of values and of pairs of values, some 300 kB, and of frequent n-grams of "
-        "text, some 600 kB. Short questions become exact, and others better.",
+        "Store exact counts with the model: of values and of pairs of values, some 300 kB, and of frequent substrings "
+        "of text (--text-counts). Short questions become exact, and others better.",
         flag="--summary/--no-summary",
+    )
+    text_counts: str = setting(
+        "auto",
+        "bytes",
+        "Bytes of the file for counts of substrings, of each text column: 2MB or none.  [default: a tenth of the "
+        "column's bytes, compressed, without its evidence rows, and at least 500kB]",
+        metavar="SIZE",
     )
     evidence: str = setting(
         "auto",
@@ -394,6 +401,7 @@ class FitKeywords(TypedDict, total=False):
     checkpoint: str | os.PathLike[str] | None
     codes: str | os.PathLike[str] | None
     summary: bool
+    text_counts: str | int
     evidence: str | int
     dtype: str
     calibrate: bool

@@ -242,6 +242,22 @@ def rows_to_keep(name: str, value: Any) -> str:
     raise OptionError(f"{{{name}}} must be a number of rows, a percentage such as 5%, all or none, not {value!r}")
 
 
+def stored_size(name: str, value: Any) -> str:
+    """A number of bytes, an amount such as ``500kB``, ``none`` or ``auto``; as a number of bytes, or the word.
+
+    >>> stored_size("text_counts", "500kB"), stored_size("text_counts", 0), stored_size("text_counts", "Auto")
+    ('500000', 'none', 'auto')
+    """
+    given = str(value).strip()
+    amount = AMOUNT.fullmatch(given)
+    if given.lower() in ("auto", "none"):
+        return given.lower()
+    if isinstance(value, bool) or not (given.isdecimal() or amount is not None):
+        raise OptionError(f"{{{name}}} must be an amount such as 500kB or 2MB, or none, not {value!r}")
+    size = int(float(amount[1]) * UNITS[amount[2].lower()]) if amount is not None else int(given)
+    return str(size) if size else "none"
+
+
 CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "whole": whole,
     "number": number,
@@ -257,6 +273,7 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "lengths": lengths,
     "memory": memory_size,
     "rows": rows_to_keep,
+    "bytes": stored_size,
 }
 
 

@@ -63,7 +63,7 @@ class TestFit:
         assert f"text, 13 characters (2 rarer ones as unknown), {cut}" in " ".join(done.err.split())
         for phrase in (
             "training on the text of line ...",
-            "counting n-grams of line ...",
+            "counting substrings of line ...",
             "text of line: 1 epoch in",
             "training rows: ",
             " bits/character, none are held out for validation",
@@ -97,7 +97,7 @@ class TestFit:
     def test_without_a_summary(self, run: Run, lines: Path, tmp_path: Path) -> None:
         done = run("fit", lines, "-o", tmp_path / "m", "--text", "line", "--no-summary", "--epochs", 1)
         assert done.code == 0, done.err
-        assert "n-grams" not in done.err
+        assert "substrings" not in done.err
         assert Estimator.load(tmp_path / "m").info()["texts"][0]["summary"] is None
 
     def test_the_papers_network(self, run: Run, lines: Path, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_info(run: Run, pages: Path) -> None:
         "text, 13 characters (2 rarer ones as unknown)",
         "model     of line: a Transformer of 1 block, width 16, inner 32, 2 heads, ",
         "n-grams of 2, 3, 4 in 64 buckets",
-        "n-grams that occur in at least 2 rows",
+        "substrings that occur in at least 2 rows",
         "training  of line: 12 epochs",
     ):
         assert phrase in out

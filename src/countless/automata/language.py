@@ -73,6 +73,11 @@ class Automaton:
         return self._inverted
 
     @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What others derived from the automaton and keep with it, by what it is."""
+        return {}
+
+    @cached_property
     def _inverted(self) -> Automaton:
         return Automaton(self.letters, self.next, ~self.accepts)
 

@@ -302,7 +302,7 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
     for text in estimator.info()["texts"]:
         if text["summary"] and "sampled_rows" in text["summary"]:
             console.print(
-                f"n-grams of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
+                f"substrings of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
                 "there was no time to count all"
             )
     if estimator.schema.coded and report["options"]["masking"] == "none":

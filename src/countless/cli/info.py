@@ -14,7 +14,7 @@ from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
 from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
-from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, ngrams_of
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, substrings_of
 
 
 @click.command(epilog="\b\nExample:\n  countless info people.countless")
@@ -71,7 +71,7 @@ def info(model: Path, as_json: bool) -> None:
             counted = text["summary"]
             sampled = f", estimated from {counted['sampled_rows']:,} rows" if "sampled_rows" in counted else ""
             console.print(
-                f"summary   of {text['name']}: {counted['ngrams']:,} n-grams that occur in at least "
+                f"summary   of {text['name']}: {counted['substrings']:,} substrings that occur in at least "
                 f"{counted['threshold']} rows{sampled}, {show.size(counted['bytes'])}"
             )
     console.print(f"size      {facts['parameters']:,} parameters")
@@ -101,7 +101,9 @@ def _shares(sizes: dict[str, int], texts: list[str]) -> str:
         f"networks/{COLUMNS}.safetensors": "network",
         f"networks/{TEXT}.safetensors": "network of text",
         f"summaries/{PAIRS}.safetensors": "counts of values and pairs",
-        **{f"summaries/{ngrams_of(index)}.safetensors": f"n-grams of {name}" for index, name in enumerate(texts)},
+        **{
+            f"summaries/{substrings_of(index)}.safetensors": f"substrings of {name}" for index, name in enumerate(texts)
+        },
         f"rows/{EVIDENCE}.safetensors": "evidence rows",
         "calibration.json": "error bars",
         "report.json": "report",

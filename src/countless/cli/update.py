@@ -91,10 +91,4 @@ def _told(entry: dict[str, Any]) -> list[str]:
             f"{name}: {show.plural(part['epochs'], 'epoch')} in {show.duration(part['training_seconds'])}; "
             f"bits a {part['unit']}: {bits}"
         )
-        for column, ngrams in part.get("ngrams", {}).items():
-            if ngrams["after"] < ngrams["before"]:
-                lines.append(
-                    f"{column}: {ngrams['before']:,} n-grams are counted, now {ngrams['after']:,}: of others "
-                    "nobody knows how many old rows have them (--replay OLD_TABLE counts them all)"
-                )
     return lines

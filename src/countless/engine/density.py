@@ -10,7 +10,7 @@ from countless.engine.answer import Answer
 from countless.engine.fusion.text_in_context import with_texts
 from countless.engine.methods import METHODS, for_columns, for_text
 from countless.engine.runtimes import Runtimes
-from countless.engine.text.ngram_answers import is_counted
+from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
@@ -31,6 +31,11 @@ class Density:
     def most(self) -> float:
         """What it is at most."""
         return min(1.0, sum(answer.most for answer in self.answers))
+
+    @property
+    def steps(self) -> int:
+        """How many counts of substrings were chained, at most."""
+        return max((answer.steps for answer in self.answers), default=0)
 
     @property
     def exact(self) -> bool:
@@ -66,10 +71,27 @@ def counts_answer(runtimes: Runtimes, region: Region) -> bool:
             return False
         known = runtimes.counts.known(runtimes.hinted(box))
         return known.answer is not None and known.answer.counted
-    if box.filters or len(box.texts) > 1:
+    if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
         return False
     summary = runtimes.summaries[box.texts[0].column]
-    return summary is not None and is_counted(box.texts[0].language.strings, summary)
+    return summary is not None and is_counted(box.texts[0].language.pattern, summary)
+
+
+def counts_estimate(runtimes: Runtimes, region: Region) -> bool:
+    """Whether counts of substrings alone give an estimate and bounds, so that asking for the density costs little."""
+    summaries = runtimes.summaries
+    for box in region.boxes:
+        if box.filters or not box.texts:
+            return False
+        for item in box.texts:
+            summary = summaries[item.column]
+            if (
+                summary is None
+                or item.language.lengths is not None
+                or not are_estimated(item.language.pattern, summary)
+            ):
+                return False
+    return bool(region.boxes)
 
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from countless.data.summaries.ngrams import NGrams
+from countless.data.summaries.substrings import Substrings
 from countless.engine.columns.runtime import Runtime
 from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.memo import Memo
@@ -20,14 +20,14 @@ A = TypeVar("A")
 class Runtimes:
     """The models of a table: one of all its columns, if it has any but text, and one of each text column.
 
-    ``columns`` is that model under each order it knows. ``summaries`` has the counts of n-grams that stand beside each
-    text model, None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
+    ``columns`` is that model under each order it knows. ``summaries`` has the counts of substrings of each text column,
+    None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
     ``memo`` keeps the walks of one question while it lives.
     """
 
     columns: tuple[Runtime[Any], ...]
     texts: tuple[TextRuntime, ...] = ()
-    summaries: tuple[NGrams | None, ...] = ()
+    summaries: tuple[Substrings | None, ...] = ()
     counts: Counts | None = None
     memo: Memo | None = None
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from countless.data.columns.schema import Schema
-from countless.data.summaries.ngrams import NGrams
+from countless.data.summaries.substrings import Substrings
 from countless.engine.columns.kernel import compiled
 from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.runtimes import Runtimes
-from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredRows, StoredSummary, ngrams_of
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredRows, StoredSummary, substrings_of
 
 
 def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[s
                 "rare_characters": len(column.rare),
                 "length": column.length,
                 "cut": column.cut,
-                "summary": _summary_facts(runtimes.summaries[index], sections.summaries.get(ngrams_of(index))),
+                "summary": _summary_facts(runtimes.summaries[index], sections.summaries.get(substrings_of(index))),
             }
             for index, column in enumerate(schema.texts)
         ],
@@ -61,11 +61,11 @@ def without_history(report: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _summary_facts(ngrams: NGrams | None, summary: StoredSummary | None) -> dict[str, Any] | None:
-    if ngrams is None or summary is None:
+def _summary_facts(counts: Substrings | None, summary: StoredSummary | None) -> dict[str, Any] | None:
+    if counts is None or summary is None:
         return None
-    facts = {"ngrams": len(ngrams), "threshold": ngrams.threshold, "bytes": summary.bytes}
-    return facts if ngrams.sampled is None else {**facts, "sampled_rows": ngrams.sampled}
+    facts = {"substrings": len(counts), "threshold": counts.threshold, "bytes": summary.bytes}
+    return facts if counts.sampled is None else {**facts, "sampled_rows": counts.sampled}
 
 
 def _evidence_facts(rows: StoredRows | None) -> dict[str, Any] | None:

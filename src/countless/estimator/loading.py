@@ -6,8 +6,8 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
-from countless.data.summaries.ngrams import NGrams
 from countless.data.summaries.pair_counts import Pairs
+from countless.data.summaries.substrings import Substrings
 from countless.engine.columns.runtime import Runtime
 from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.runtimes import Runtimes
@@ -16,13 +16,13 @@ from countless.engine.text.runtime import TextRuntime
 from countless.errors import ModelFileError
 from countless.estimator.fitting.model_kinds import runtimes
 from countless.spec import ModelSpec, SharedTextSpec
-from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredNetwork, ngrams_of
+from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredNetwork, substrings_of
 
 
 def made_ready(schema: Schema, sections: Sections) -> Runtimes:
     """The networks and summaries of a table; a :class:`ModelFileError` if the sections do not fit its schema."""
     columns, texts = _columns_runtimes(schema, sections), _text_runtimes(schema, sections)
-    return Runtimes(columns, texts, _ngrams(schema, sections), _counts(schema, sections))
+    return Runtimes(columns, texts, _substrings(schema, sections), _counts(schema, sections))
 
 
 def evidence_of(schema: Schema, sections: Sections) -> EvidenceRows | None:
@@ -54,14 +54,14 @@ def _text_runtimes(schema: Schema, sections: Sections) -> tuple[TextRuntime, ...
     return runtimes_of(spec, network.weights)
 
 
-def _ngrams(schema: Schema, sections: Sections) -> tuple[NGrams | None, ...]:
-    found: list[NGrams | None] = []
+def _substrings(schema: Schema, sections: Sections) -> tuple[Substrings | None, ...]:
+    found: list[Substrings | None] = []
     for index, column in enumerate(schema.texts):
-        summary = sections.summaries.get(ngrams_of(index))
-        ngrams = None if summary is None else NGrams.from_arrays(summary.arrays, len(column.characters))
-        if ngrams is not None and ngrams.rows != schema.rows:
+        summary = sections.summaries.get(substrings_of(index))
+        counts = None if summary is None else Substrings.from_arrays(summary.arrays, len(column.characters))
+        if counts is not None and counts.rows != schema.rows:
             raise _mismatch()
-        found.append(ngrams)
+        found.append(counts)
     return tuple(found)
 
 

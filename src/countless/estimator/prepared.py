@@ -10,7 +10,7 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.data.evidence import Hits
-from countless.engine.density import Density, counts_answer, densities
+from countless.engine.density import Density, counts_answer, counts_estimate, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, QueryTypeError, UnsupportedQueryError
@@ -59,7 +59,8 @@ class AnsweringModel:
         """What evidence rows say of ``question``, to be fused with what the model says."""
         assert self.evidence is not None
         counted = not question.beyond and counts_answer(runtimes, question.region)
-        return Fusion(question, self.evidence.hits(question), self.calibration, counted)
+        estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
+        return Fusion(question, self.evidence.hits(question), self.calibration, counted, estimated)
 
     def checked_seed(self, seed: int | None) -> int:
         """The ``seed`` that is asked for, or the model's own."""

@@ -4,7 +4,7 @@
 ``countless.json``               format, library version, version of every section, names of members
 ``schema.json``                  rows, columns with every distinct value or a grid, columns left out
 ``networks/<name>.json``         a network's spec; ``networks/<name>.safetensors`` its weights
-``summaries/<name>.safetensors`` exact counts: of values and pairs of values, or of n-grams
+``summaries/<name>.safetensors`` exact counts: of values and pairs of values, or of substrings
 ``rows/<name>.safetensors``      random rows of the table, as evidence
 ``calibration.json``             queries with their true counts
 ``report.json``                  how training went
@@ -25,7 +25,7 @@ from countless.store.sections import (
     StoredNetwork,
     StoredRows,
     StoredSummary,
-    ngrams_of,
+    substrings_of,
 )
 from countless.store.tensors import StoredTensors
 
@@ -44,8 +44,8 @@ __all__ = [
     "from_bytes",
     "is_model",
     "member_bytes",
-    "ngrams_of",
     "read",
+    "substrings_of",
     "to_bytes",
     "write",
 ]

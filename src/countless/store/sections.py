@@ -15,13 +15,13 @@ from countless.store.archive import packed_bytes
 from countless.store.tensors import StoredTensors
 
 COLUMNS, TEXT = "columns", "text"  # the networks: one of all columns, one of all text columns
-PAIRS = "pairs"  # the summary of columns; each text column has one called ngrams_of(index)
+PAIRS = "pairs"  # the summary of columns; each text column has one called substrings_of(index)
 EVIDENCE = "evidence"  # random rows of the table
 
 
-def ngrams_of(index: int) -> str:
+def substrings_of(index: int) -> str:
     """The name of the summary of the text column at ``index``."""
-    return f"ngrams-{index}"
+    return f"substrings-{index}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class StoredNetwork:
 
 @dataclass(frozen=True, eq=False)
 class StoredSummary:
-    """Exact counts, as :class:`.Pairs` or :class:`.NGrams` packs them."""
+    """Exact counts, as :class:`.Pairs` or :class:`.Substrings` packs them."""
 
     arrays: Mapping[str, NDArray[Any]]
 

@@ -163,7 +163,7 @@ class TestLength:
     def test_as_long_as_asked_for(self) -> None:
         column, symbols = texts("aab", "aabb", "aa", "b", max_length=2)
         assert (column.length, column.cut, column.beyond) == (2, 2, 1.5)
-        assert symbols == [[0, 0, 3], [0, 0, 3], [0, 0, 2], [1, 2, 2]]  # the second b was never read
+        assert symbols == [[0, 0, 4], [0, 0, 4], [0, 0, 3], [1, 3, 3]]  # b, which is cut away, is a character too
 
     def test_no_longer_than_the_longest_string(self) -> None:
         column, _ = texts("aab", "b", max_length=50)

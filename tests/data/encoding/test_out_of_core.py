@@ -24,7 +24,6 @@ from countless.data.encoding.table import Table
 from countless.data.sources.connection import Limit
 from countless.data.sources.source import Source, connect
 from countless.data.summaries.counting import count_pairs
-from countless.data.summaries.ngrams import count_ngrams
 from countless.errors import DataError
 from countless.options import EncodeOptions
 
@@ -147,11 +146,6 @@ def test_what_is_counted_in_blocks_is_what_is_counted_in_memory(whole: Table, ma
     for one, two in zip(count_pairs(whole).arrays().items(), count_pairs(mapped).arrays().items(), strict=True):
         assert one[0] == two[0]
         assert np.array_equal(one[1], two[1])
-    (ours,), (theirs,) = (table.strings for table in (whole, mapped))
-    characters = len(whole.schema.texts[0].characters)
-    here, there = count_ngrams(ours.symbols, characters), count_ngrams(theirs.symbols, characters)
-    assert (here.rows, here.cut, here.nulls) == (there.rows, there.cut, there.nulls)
-    assert all(map(np.array_equal, here.counts, there.counts))
     sizes = whole.schema.sizes
     for one_counts, two_counts in zip(counted(whole.matrix(), sizes), counted(mapped.matrix(), sizes), strict=True):
         assert np.array_equal(one_counts, two_counts)

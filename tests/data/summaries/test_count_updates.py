@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from countless.data.columns.schema import Column, Schema
 from countless.data.encoding.schema_growth import NEW, Growth
 from countless.data.encoding.table import Table
-from countless.data.summaries import counting, ngrams
-from countless.data.summaries.count_updates import added_ngrams, added_pairs, bucket_of
+from countless.data.summaries import counting
+from countless.data.summaries.count_updates import added_pairs, bucket_of
 from countless.data.summaries.counting import count_pairs
-from countless.data.summaries.ngrams import NGrams, count_ngrams
 from countless.data.summaries.pair_counts import Pairs
 
 rows = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 5)), min_size=1, max_size=40)
@@ -53,31 +52,3 @@ def test_counts_of_pairs_add(old: list[tuple[int, int]], new: list[tuple[int, in
         assert pairs.code_by_code(0, 1) is not None
     again = Pairs.from_arrays(pairs.arrays(), whole)
     assert all(np.array_equal(pairs.tables[pair], again.tables[pair]) for pair in pairs.tables)
-
-
-strings = st.lists(st.lists(st.integers(0, 2), max_size=6), min_size=1, max_size=12)
-
-
-def symbols(texts: list[list[int]]) -> np.ndarray:
-    """Strings of three characters, UNKNOWN the fourth, as symbols; the empty one is NULL."""
-    found = np.full((len(texts), 7), 4)
-    for row, text in enumerate(texts):
-        found[row, : len(text)] = text
-        if not text:
-            found[row, 0] = 6
-    return found
-
-
-@settings(deadline=None)
-@given(strings, strings)
-def test_ngrams_add_and_stay_exact(old: list[list[int]], new: list[list[int]]) -> None:
-    found = added_ngrams(count_ngrams(symbols(old), 3), symbols(new))
-    every = ngrams.every_ngram(symbols([*old, *new]), 3)
-    assert (found.rows, found.nulls) == (every.rows, every.nulls)
-    for length in range(1, ngrams.LONGEST_GRAM + 1):
-        truth = dict(zip(every.codes[length - 1].tolist(), every.counts[length - 1].tolist(), strict=True))
-        told = dict(zip(found.codes[length - 1].tolist(), found.counts[length - 1].tolist(), strict=True))
-        assert all(truth[code] == count >= found.threshold for code, count in told.items())
-        assert all(count < found.threshold for code, count in truth.items() if code not in told)
-    again = NGrams.from_arrays(found.arrays(), 3)
-    assert [codes.tolist() for codes in again.codes] == [codes.tolist() for codes in found.codes]

@@ -12,7 +12,10 @@ import pytest
 
 from countless.arrays import IntArray
 from countless.automata.language import Automaton, Language
-from countless.data.summaries.ngrams import NGrams, count_ngrams
+from countless.data.columns.characters import Characters
+from countless.data.columns.text import TextColumn
+from countless.data.summaries.substring_counting import StringScans, count_substrings
+from countless.data.summaries.substrings import Substrings
 from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.density import text_density
 from countless.engine.text.runtime import TextRuntime
@@ -120,14 +123,13 @@ def test_a_model_without_a_context_says_the_same_in_all() -> None:
     assert len(sample_each(runtime, runtime.letters, np.zeros((5, 0), dtype=np.int64), np.random.default_rng(0))) == 5
 
 
-def summary_of(count: int, seed: int = 0) -> tuple[NGrams, float]:
+def summary_of(count: int, seed: int = 0) -> tuple[Substrings, float]:
     """Counts of rows of "ab", of which some contain it, and their share."""
     rng = np.random.default_rng(seed)
-    symbols = np.full((count, 5), 3)
-    symbols[:, 0] = rng.integers(2, size=count)
-    symbols[:, 1] = rng.integers(2, size=count)
-    summary = count_ngrams(symbols.astype(np.uint8), 2)
-    return summary, float(np.mean((symbols[:, 0] == 0) & (symbols[:, 1] == 1)))
+    texts = ["ab"[one] + "ab"[two] for one, two in rng.integers(2, size=(count, 2))]
+    column = TextColumn("t", "VARCHAR", "ab", 4, False, 4, (), (count, count))
+    summary = count_substrings(StringScans(lambda: iter([Characters.of_texts([*texts])]), count), column)
+    return summary, texts.count("ab") / count
 
 
 def test_a_summary_changes_all_contexts_by_the_factor_that_it_brings_to_all_rows() -> None:

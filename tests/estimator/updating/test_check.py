@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
-from countless.data.columns.text import TextColumn, encode
+from countless.data.columns.characters import Characters
+from countless.data.columns.text import TextColumn
 from countless.data.sources.source import Source, connect
-from countless.data.summaries.ngrams import count_ngrams
+from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.errors import CountlessError, DataError
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.check import _beside_evidence, _recoded
@@ -98,7 +99,8 @@ def test_text_is_judged_by_its_pieces() -> None:
     def texts(count: int, first: str) -> list[str | None]:
         return [first + "".join(rng.choice(["a", "b"], size=3)) for _ in range(count)]
 
-    summary = count_ngrams(encode(column, texts(1_000, "ab")).symbols, 2)
+    read = Characters.of_texts(texts(1_000, "ab"))
+    summary = count_substrings(StringScans(lambda: iter([read]), 1_000), column)
     same = text_drift(column, summary, 1_000, texts(800, "ab"))
     assert same.drift == 0
     moved = text_drift(column, summary, 1_000, texts(800, "aa"))

@@ -168,7 +168,7 @@ def test_a_table_of_nothing_but_text_is_updated(tmp_path: Path) -> None:
     updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
     assert updated.rows == 600
     assert updated.estimate("t LIKE '%dove%'").rows == 200
-    again = before.update(rows[:3], replay=rows, epochs=1)  # all old rows are there: n-grams are counted again
+    again = before.update(rows[:3], replay=rows, epochs=1)
     assert again.estimate("t LIKE '%ove e%'").rows == 101
 
 
@@ -179,7 +179,7 @@ def test_several_text_columns_are_updated_together(tmp_path: Path) -> None:
     updated = load(before.update(rows, epochs=1).save(tmp_path / "t.countless"))
     assert updated.estimate("t LIKE '%dove%'").rows == updated.estimate("u LIKE '%slo%'").rows == 200
     told = updated.report["updates"][0]["text"]
-    assert (told["columns"], set(told["ngrams"])) == (["t", "u"], {"t", "u"})
+    assert told["columns"] == ["t", "u"]
     weights = [each._sections.networks["text"].weights.stored for each in (before, updated)]
     stored = [{name: array.dtype for name, array in each.items()} for each in weights]
     assert stored[0] == stored[1]

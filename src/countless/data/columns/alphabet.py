@@ -68,7 +68,7 @@ def length_of(counted: dict[int, int], most: int | None) -> int:
 
 
 class Tally:
-    """Counts the characters of strings that are cut at ``length``."""
+    """Counts the characters of strings, also of what is cut away at ``length``."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -80,7 +80,7 @@ class Tally:
         found = Characters.of(strings)
         over = found.lengths[found.lengths > self.length] - self.length
         self.cut, self.beyond = self.cut + len(over), self.beyond + int(over.sum())
-        own = np.bincount(found.cut(self.length), minlength=1)
+        own = np.bincount(found.points, minlength=1)
         self.counts[: len(own)] += own
 
     def column(

@@ -18,7 +18,7 @@ def grown_text(column: TextColumn, rows: Source, old_rows: int) -> TextColumn:
     name = quote_identifier(column.name)
     texts = [text for (text,) in rows.rows(f"SELECT {name} FROM {rows.table}")]
     present = [text for text in texts if text is not None]
-    counts = Counter("".join(text[: column.length] for text in present))
+    counts = Counter("".join(present))
     beyond = [len(text) - column.length for text in present if len(text) > column.length]
     rare = Counter(dict(column.rare)) + Counter(
         {character: count for character, count in counts.items() if character not in column.characters}

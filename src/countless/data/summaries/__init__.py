@@ -1,1 +1,1 @@
-"""Exact counts that are stored beside the model: values, pairs of values, and n-grams of text."""
+"""Exact counts that are stored beside the model: values, pairs of values, and substrings of text."""

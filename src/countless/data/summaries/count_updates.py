@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import BoolArray, IntArray
+from countless.arrays import IntArray
 from countless.data.columns.digits import from_digits
 from countless.data.encoding.schema_growth import NEW, Growth
 from countless.data.encoding.table import Table
-from countless.data.summaries.ngrams import LONGEST_GRAM, NGrams, every_ngram, find_places, merged_counts
 from countless.data.summaries.pair_counts import MOST_BUCKETS, Pairs, smallest
 
 
@@ -103,31 +102,3 @@ def _spread(table: NDArray[Any], sources: IntArray) -> NDArray[Any]:
     moved = table[np.maximum(sources, 0)].astype(np.int64)
     moved[sources == NEW] = 0
     return moved
-
-
-def added_ngrams(summary: NGrams, symbols: NDArray[Any]) -> NGrams:
-    """The summary of the old rows and of ``symbols``.
-
-    Of an n-gram that was too rare to be kept nobody knows how many old rows have it. The threshold rises above what any
-    of these may have by now, so that what the summary tells stays exact.
-    """
-    fresh = every_ngram(symbols, summary.characters)
-    known: list[tuple[IntArray, IntArray]] = []
-    threshold = summary.threshold
-    for length in range(1, LONGEST_GRAM + 1):
-        codes, counts = summary.codes[length - 1], summary.counts[length - 1]
-        met, rows = fresh.codes[length - 1], fresh.counts[length - 1]
-        there: BoolArray = find_places(codes, met)[1]
-        threshold = max(threshold, summary.threshold + int(rows[~there].max(initial=0)))
-        known.append(merged_counts([(codes, counts), (met[there], rows[there])]))
-    kept = [(codes[rows >= threshold], rows[rows >= threshold]) for codes, rows in known]
-    return NGrams(
-        summary.characters,
-        summary.rows + fresh.rows,
-        summary.nulls + fresh.nulls,
-        summary.cut + fresh.cut,
-        threshold,
-        tuple(codes for codes, _ in kept),
-        tuple(rows for _, rows in kept),
-        None if summary.sampled is None else summary.sampled + fresh.rows,
-    )

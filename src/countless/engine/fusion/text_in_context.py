@@ -140,8 +140,10 @@ def _both(answer: Answer, text: Answer, column: int) -> Answer:
         answer.sampling_error if text.exact else None,
         (*answer.texts, column),
         answer.counted and text.counted and not (answer.visited or answer.texts),
+        least=text.least if answer.least >= 1.0 else 0.0,
         most=most,
         clipped=answer.clipped,
         factor=answer.factor,
         corrected=answer.corrected,
+        steps=max(answer.steps, text.steps),
     )

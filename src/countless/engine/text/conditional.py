@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray
 from countless.automata.language import Automaton, Language
-from countless.data.summaries.ngrams import NGrams
+from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
 from countless.engine.text.density import (
     FEWER,
@@ -52,7 +52,7 @@ def given(
     method: TextMethod = PARTICLES,
     budget: int | None = None,
     seed: int = 0,
-    summary: NGrams | None = None,
+    summary: Substrings | None = None,
 ) -> Given:
     """The probability that a row's string is in ``language``, in each of the ``contexts`` (contexts, positions).
 
@@ -172,7 +172,7 @@ def _corrected(
     method: TextMethod,
     budget: int | None,
     seed: int,
-    summary: NGrams,
+    summary: Substrings,
 ) -> Given:
     """The probabilities times the factor that the summary brings to the answer about all rows."""
     better = text_density(runtime, language, method, budget, seed, summary)

@@ -8,11 +8,11 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.automata.language import Automaton, Language
-from countless.data.summaries.ngrams import NGrams
+from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
 from countless.engine.text.methods import Contexts, TextMethod
-from countless.engine.text.ngram_answers import refine
 from countless.engine.text.runtime import TextRuntime
+from countless.engine.text.substring_answers import refine
 from countless.spec import TextSpec
 
 FEWER = 0.5  # the share up to which other strings are few, so that what they leave is told well
@@ -25,7 +25,7 @@ def text_density(
     method: TextMethod,
     budget: int | None,
     seed: int,
-    summary: NGrams | None = None,
+    summary: Substrings | None = None,
     context: IntArray | None = None,
 ) -> Answer:
     """The probability that a row's string is in ``language``, or that it is NULL and NULL is.
@@ -58,11 +58,16 @@ def text_density(
         found = method.of_lengths(runtime, strings, lengths, budget, seed, contexts)
     elif strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
-        counted = summary is not None and not summary.cut  # beyond the cut there may be letters that nobody knows
-        found = Answer(share, exact=True, particles=1, visited=(), forward_rows=0, counted=counted)
+        counted = summary is not None
+        least, most = (share, share) if counted else (0.0, 1.0)
+        found = Answer(
+            share, exact=True, particles=1, visited=(), forward_rows=0, counted=counted, least=least, most=most
+        )
     else:
         found = estimate(strings) if summary is None else refine(strings, summary, estimate)
-    return replace(found, density=min(found.density, 1.0 - null) + (null if language.null else 0.0))
+    more = null if language.null else 0.0
+    least, most = found.least + more, min(found.most, 1.0 - null if summary is not None else 1.0) + more
+    return replace(found, density=min(found.density, 1.0 - null) + more, least=least, most=min(1.0, most))
 
 
 def by_the_others(strings: Automaton) -> bool:

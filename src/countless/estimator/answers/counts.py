@@ -65,7 +65,7 @@ def estimate_of(
         answer = low = high = float(round(count))
     else:
         factor = now / rows
-        low, high = interval(count, rows, calibration.factors(count, shape_of(question)))
+        low, high = interval(count, rows, calibration.factors(count, replace(shape_of(question), steps=found.steps)))
         if question.certain and not certain:
             low, high = max(low, found.least * rows), min(high, found.most * rows)
         answer, low, high = factor * count, factor * low, min(float(now), factor * high)
@@ -103,7 +103,8 @@ def known_queries(
         if not question.beyond and not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
             hits = 0 if evidence is None else evidence.hits(question).count
-            found.append(CalibrationQuery(question.where, truth, estimate, shape_of(question), hits))
+            shape = replace(shape_of(question), steps=density.steps)
+            found.append(CalibrationQuery(question.where, truth, estimate, shape, hits))
     return found
 
 

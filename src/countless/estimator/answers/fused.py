@@ -34,13 +34,15 @@ ROUNDING = 1e-6  # of logarithms
 class Fusion:
     """What hits in evidence rows and a model say of one question.
 
-    It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer.
+    It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer, and ``estimated``
+    if counts of substrings give an estimate and bounds without the network.
     """
 
     question: Question
     hits: SampleCount
     calibration: Calibration
     counted: bool = False
+    estimated: bool = False
 
     @cached_property
     def shape(self) -> Shape:
@@ -53,6 +55,8 @@ class Fusion:
         hits = self.hits
         if self.counted or hits.are_all:
             return not hits.are_all
+        if self.estimated:  # for the bounds, at least
+            return True
         if self.question.among is not None:  # then it tells at most how many rows there are
             return hits.count == 0 and any(box.filters or box.texts for box in self.question.region.boxes)
         return not is_enough(hits, self.shape, self.calibration)
@@ -63,7 +67,7 @@ class Fusion:
         if density is None:
             return posterior(hits, None, None, 0.0, total)
         answer = density.value * total
-        errors = self.calibration.errors(answer, self.shape)
+        errors = self.calibration.errors(answer, replace(self.shape, steps=density.steps))
         if self.question.among is not None:  # the model knows of other filters only
             most = max(answer, 1.0) * math.exp(float(np.quantile(errors, 1.0 - self.calibration.tail)))
             return posterior(hits, None, None, 0.0, most)

@@ -25,7 +25,7 @@ from countless.json_forms import CALIBRATION, check_section
 from countless.region import FREE, Box, Region
 
 LEVEL = 0.9
-COLUMNS = ("where", "rows", "estimates", "filters", "single", "union", "vague", "hits")  # of the file
+COLUMNS = ("where", "rows", "estimates", "filters", "single", "union", "vague", "steps", "hits")  # of the file
 CAUTION = 0.8  # of what the level leaves out, this much is left out: small groups of questions vary
 NEAREST = (74, 99)  # queries, at least and at most; between them one in
 ONE_IN = 16  # of all
@@ -34,7 +34,8 @@ LEAST_ESTIMATE = 0.01  # rows; below, estimates are alike
 LEVELS_PER_E = 3  # estimates of a list that differ by less than a third of a factor e have the same factors
 MOST_FILTERS = 12  # above, numbers of filters are alike
 # How much likeness in these counts, beside that of the estimate's logarithm.
-FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT = 0.3, 4.0, 2.0, 4.0
+FILTER_WEIGHT, SINGLE_WEIGHT, UNION_WEIGHT, VAGUE_WEIGHT, STEP_WEIGHT = 0.3, 4.0, 2.0, 4.0, 3.0
+MOST_STEPS = 3  # above, numbers of steps are alike
 USUAL_SHARE = 0.68  # of errors that are within one standard deviation
 LEAST_KNOWN = 30  # queries from which something is known of the errors of a model
 ENOUGH_KNOWN = 150  # and from which the nearest of them are alike
@@ -47,13 +48,15 @@ TAIL = 0.04  # of a posterior, on either side of an error bar
 class Shape:
     """What a question looks like: how many columns it asks about, of how many of these for one value, and if by OR.
 
-    It is ``vague`` if the model can judge it only roughly, as a function of a grid's values by its knots.
+    It is ``vague`` if the model can judge it only roughly, as a function of a grid's values by its knots. If counts of
+    substrings were chained to answer it, ``steps`` says how many.
     """
 
     filters: int = 0
     single: int = 0
     union: bool = False
     vague: bool = False
+    steps: int = 0
 
     @classmethod
     def of(cls, region: Region, vague: bool = False) -> Shape:
@@ -171,8 +174,8 @@ class Calibration:
 
     @cached_property
     def _places(self) -> FloatArray:
-        """Where every query lies among all questions, (5, queries)."""
-        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 5).T.copy()
+        """Where every query lies among all questions, (6, queries)."""
+        return np.array([_place(query.estimate, query.shape) for query in self.queries]).reshape(-1, 6).T.copy()
 
     @cached_property
     def _scores(self) -> FloatArray:
@@ -189,6 +192,7 @@ class Calibration:
             "single": [query.shape.single for query in self.queries],
             "union": [int(query.shape.union) for query in self.queries],
             "vague": [int(query.shape.vague) for query in self.queries],
+            "steps": [query.shape.steps for query in self.queries],
             "hits": [query.hits for query in self.queries],
             "tail": self.tail,
         }
@@ -252,9 +256,10 @@ def width(low: float, high: float) -> float:
 
 
 def _query(
-    where: str, rows: int, estimate: float, filters: int, single: int, union: int, vague: int, hits: int
+    where: str, rows: int, estimate: float, filters: int, single: int, union: int, vague: int, steps: int, hits: int
 ) -> CalibrationQuery:
-    return CalibrationQuery(where, rows, float(estimate), Shape(filters, single, bool(union), bool(vague)), hits)
+    shape = Shape(filters, single, bool(union), bool(vague), steps)
+    return CalibrationQuery(where, rows, float(estimate), shape, hits)
 
 
 def _count_nearest(others: int) -> int:
@@ -264,7 +269,7 @@ def _count_nearest(others: int) -> int:
 
 
 def _place(estimate: float, shape: Shape) -> FloatArray:
-    """Where a question lies among all: distances are sums over these five."""
+    """Where a question lies among all: distances are sums over these."""
     share = shape.single / shape.filters if shape.filters else 0.0
     return np.array(
         [
@@ -273,5 +278,6 @@ def _place(estimate: float, shape: Shape) -> FloatArray:
             SINGLE_WEIGHT * share,
             UNION_WEIGHT * shape.union,
             VAGUE_WEIGHT * shape.vague,
+            STEP_WEIGHT * min(shape.steps, MOST_STEPS),
         ]
     )

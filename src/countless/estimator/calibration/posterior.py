@@ -137,7 +137,7 @@ def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
     left_out = []
     for place, query in enumerate(calibration.queries):
         hits = SampleCount(query.hits, rows, total)
-        if hits.are_all or is_enough(hits, query.shape, calibration):
+        if hits.are_all or (not query.shape.steps and is_enough(hits, query.shape, calibration)):
             found = posterior(hits, None, None, 0.0, total)
         else:
             errors = calibration.errors(query.estimate, query.shape, without=place)

@@ -139,7 +139,7 @@ def fit(
     ``max_length`` characters, by default where 99% have ended. ``text_network`` is a preset, ``default`` or ``paper``,
     or a :class:`TextNetwork`. Of a budget, the network that has more to learn, in bits of a row, gets more.
     With ``summary``, exact counts are stored too: the rows of every value and of pairs of values of two columns, some
-    300 kB, and those that contain each frequent n-gram of text, some 600 kB. Questions about one or two columns, and
+    300 kB, and those that contain each frequent substring of text. Questions about one or two columns, and
     short patterns, are answered from them, and other answers are corrected by them.
 
     ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
@@ -209,7 +209,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             asked = asked_columns(schema, clauses)
             listener.workload(asked)
         sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
-        found, report = Learner(learned, sample, options, backend, listener, plan, asked).sections()
+        found, report = Learner(source, learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
         if sample is not learned:

@@ -16,15 +16,16 @@ from countless.data.columns.text import TextColumn
 from countless.data.encoding.table import Table
 from countless.data.evidence import evidence_rows
 from countless.data.progress import Meter, ScanProgress
+from countless.data.sources.source import Source
 from countless.data.summaries.counting import count_pairs
-from countless.data.summaries.sampled_ngrams import count_ngrams_within
+from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.estimator.fitting.backends import Backend, checkpoint_of
 from countless.estimator.fitting.model_kinds import KINDS
 from countless.estimator.fitting.orders import entropy, orders_of
 from countless.estimator.fitting.time_budget import TimePlan
 from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
 from countless.spec import RESMADE, ModelSpec, SharedTextSpec
-from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, substrings_of
 from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 from countless.workload import WorkloadColumns
 
@@ -72,9 +73,11 @@ LEAST_BITS = 0.5  # that every position counts for when units are shared out
 class Learner:
     """Learns the columns of a table, and its text columns.
 
-    It counts the rows of ``table`` and trains on those of ``sample``, which are the same, or some of them.
+    It counts the rows of ``table``, which is that of ``source``, and trains on those of ``sample``, which are the same,
+    or some of them.
     """
 
+    source: Source
     table: Table
     sample: Table
     options: FitOptions
@@ -119,16 +122,20 @@ class Learner:
             self.listener.stage("counting pairs of columns")
             meter = Meter(self.listener.reading, self.table.rows)
             found[PAIRS] = StoredSummary(count_pairs(self.table, tell=meter.at).arrays())
-        for index, column in enumerate(schema.texts):
-            self.listener.stage(f"counting n-grams of {column.name}")
-            counts = count_ngrams_within(
-                self.table.strings[index].symbols,
-                len(column.characters),
-                self.plan.counting(len(schema.texts) - index),
-                self.plan.clock,
-                Meter(self.listener.reading, self.table.rows).at,
+        storage = self.options.storage
+        for index, column in enumerate(schema.texts if storage.text_counts != "none" else ()):
+            self.listener.stage(f"counting substrings of {column.name}")
+            counts = count_substrings(
+                StringScans.of(self.source, column, schema.rows),
+                column,
+                size=None if storage.text_counts == "auto" else int(storage.text_counts),
+                kept_rows=evidence_rows(storage.evidence, schema.rows),
+                seconds=self.plan.counting(len(schema.texts) - index),
+                seed=self.options.training.seed,
+                clock=self.plan.clock,
+                tell=Meter(self.listener.reading, self.table.rows).at,
             )
-            found[ngrams_of(index)] = StoredSummary(counts.arrays())
+            found[substrings_of(index)] = StoredSummary(counts.arrays())
         return found
 
     def _columns_recipe(self, share: float | None) -> ColumnsRecipe:

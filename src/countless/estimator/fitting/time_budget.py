@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 DEFAULT_BUDGET = 300.0  # seconds
 LEAST_SHARE = 1 / 3  # of the budget, for training and calibrating, however long reading took
-COUNTING_SHARE = 0.1  # of what reading leaves, for n-grams of text
+COUNTING_SHARE = 0.2  # of what reading leaves, for substrings of text
 CALIBRATION_SHARE = 0.08  # of what reading and counting leave
 TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
 SAVING_SHARE = 0.01  # of the budget
@@ -25,7 +25,7 @@ class TimePlan:
     >>> plan = TimePlan(300.0, clock=lambda: now[0])
     >>> now[0] = 60.0  # reading took a minute
     >>> round(plan.counting(1), 1)
-    23.7
+    47.4
     >>> now[0] = 80.0  # and counting 20 seconds
     >>> plan.start_training(texts=True)
     >>> [round(plan.training(0, [8.0, 64.0])), round(plan.training(1, [8.0, 64.0]))]
@@ -62,7 +62,7 @@ class TimePlan:
         return None if self.budget is None else max(0.0, self._end - self._clock())
 
     def counting(self, columns: int) -> float | None:
-        """Seconds to count the n-grams of one of so many text columns that are still to be counted."""
+        """Seconds to count the substrings of one of so many text columns that are still to be counted."""
         if self.left is None:
             return None
         if self._counted_by is None:

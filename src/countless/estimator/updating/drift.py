@@ -1,7 +1,7 @@
 """Drift of a column: the distance between a sample of rows and the model, beyond sampling noise.
 
 The measure is a share of rows: so many would have to change their value before the two agree (total variation). Of text
-it is the greatest difference that any question about it shows: whether it is NULL, is cut, or has a frequent n-gram.
+it is the greatest difference that any question about it shows: whether it is NULL, is cut, or has a frequent substring.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from countless.data.columns.text import TextColumn
 from countless.data.encoding.recoding import MISSING, UNSEEN
 from countless.data.evidence import EvidenceRows
 from countless.data.summaries.counting import bucket_starts
-from countless.data.summaries.ngrams import LONGEST_GRAM, NGrams
 from countless.data.summaries.pair_counts import Pairs
+from countless.data.summaries.substrings import Substrings
 
 BUCKETS = 32  # into which the values of a column are put
 FALSE_ALARMS = 1e-4  # how often a column that has not changed is told to have
 PAIR_BUCKETS = 12  # the same, where it is compared with another
 LEAST_ROWS = 100  # of a sample, to compare pairs of columns
-GRAMS = 200  # n-grams of a text column that are looked for
+PARTS = 200  # substrings of a text column that are looked for
 NOT_HELD = "values that the model does not hold"
 
 
@@ -128,20 +128,20 @@ def parted(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Seq
     return sorted(told, key=lambda pair: -pair.drift)
 
 
-def text_drift(column: TextColumn, summary: NGrams | None, rows: int, texts: Sequence[str | None]) -> Drift:
+def text_drift(column: TextColumn, summary: Substrings | None, rows: int, texts: Sequence[str | None]) -> Drift:
     """Of a text column of ``rows`` rows."""
     present = [text for text in texts if text is not None]
     known = set(column.characters) | {character for character, _ in column.rare}
-    new = sum(not known.issuperset(text[: column.length]) for text in present) / len(texts)
+    new = sum(not known.issuperset(text) for text in present) / len(texts)
     asked = [
         Moved("strings that are cut", column.cut / rows, sum(len(t) > column.length for t in present) / len(texts))
     ]
     asked.append(Moved("strings with characters that the model does not hold", 0.0, new))
     if summary is not None:
         asked.append(Moved("NULL", summary.nulls / rows, 1 - len(present) / len(texts)))
-        read = [text[: column.length] for text in present]
-        for gram, count in frequent_grams(column, summary):
-            asked.append(Moved(f"strings with {gram!r}", count / rows, sum(gram in text for text in read) / len(texts)))
+        for part, count in frequent_parts(column, summary):
+            met = sum(part in text for text in present) / len(texts)
+            asked.append(Moved(f"strings with {part!r}", count / rows, met))
     elif not column.has_null:
         asked.append(Moved("NULL", 0.0, 1 - len(present) / len(texts)))
     noises = [_bound(event.model, len(texts), len(asked)) for event in asked]
@@ -150,18 +150,19 @@ def text_drift(column: TextColumn, summary: NGrams | None, rows: int, texts: Seq
     return Drift(column.name, abs(asked[most].table - asked[most].model), noises[most], new, asked[most])
 
 
-def frequent_grams(column: TextColumn, summary: NGrams) -> list[tuple[str, int]]:
-    """The n-grams that tell most strings apart, with the rows that contain each."""
+def frequent_parts(column: TextColumn, summary: Substrings) -> list[tuple[str, int]]:
+    """The substrings that split the rows most evenly, with the rows that contain each."""
+    shares = summary.counts / max(1, summary.rows)
     found: list[tuple[float, str, int]] = []
-    for length in range(1, LONGEST_GRAM + 1):
-        codes, counts = summary.codes[length - 1], summary.counts[length - 1]
-        shares = counts / max(1, summary.rows)
-        for place in np.argsort(-shares * (1 - shares), kind="stable")[:GRAMS].tolist():
-            digits = np.unravel_index(int(codes[place]), (summary.characters,) * length)
-            text = "".join(column.characters[int(digit)] for digit in digits)
-            found.append((float(shares[place] * (1 - shares[place])), text, int(counts[place])))
+    for place in np.argsort(-shares * (1 - shares), kind="stable").tolist():
+        symbols = summary.symbols_of(place)
+        if all(symbol < summary.characters for symbol in symbols):
+            text = "".join(column.characters[symbol] for symbol in symbols)
+            found.append((float(shares[place] * (1 - shares[place])), text, int(summary.counts[place])))
+        if len(found) == PARTS:
+            break
     found.sort(key=lambda item: (-item[0], item[1]))
-    return [(text, count) for _, text, count in found[:GRAMS]]
+    return [(text, count) for _, text, count in found]
 
 
 def _noise(shares: FloatArray, rows: float) -> float:

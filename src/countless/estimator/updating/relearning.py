@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from countless.data.encoding.schema_growth import Growth
 from countless.data.encoding.table import Table, position_counts
-from countless.data.summaries.count_updates import added_ngrams, added_pairs
-from countless.data.summaries.ngrams import NGrams, count_ngrams
+from countless.data.sources.source import Source
+from countless.data.summaries.count_updates import added_pairs
+from countless.data.summaries.substring_counting import StringScans
+from countless.data.summaries.substring_updates import added_substrings
 from countless.engine.runtimes import Runtimes
 from countless.estimator.fitting.learning import Listener, training_on_text
 from countless.estimator.fitting.model_kinds import KINDS
@@ -21,7 +23,7 @@ from countless.estimator.updating.replay import Old, matrix_of, mixed, rows_of
 from countless.estimator.updating.weight_inheritance import Heritage, heritages, inherited, inherited_context
 from countless.options import UpdateOptions
 from countless.spec import ModelSpec, SharedTextSpec
-from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, ngrams_of
+from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, substrings_of
 from countless.train.options import LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Relearner:
     """Learns old rows and the ``new`` ones of a table together.
 
     ``stored`` are the sections as they were, ``runtimes`` the same made ready, and ``report`` tells how they were
-    fitted. If ``whole``, the old rows are all that there were.
+    fitted. The new rows are those of ``source``.
     """
 
     stored: Sections
@@ -78,7 +80,7 @@ class Relearner:
     growth: Growth
     new: Table
     old: Old
-    whole: bool
+    source: Source
     effort: RelearningOptions
     listener: Listener
     networks: dict[str, StoredNetwork] = field(default_factory=dict)
@@ -92,7 +94,7 @@ class Relearner:
         if self.growth.schema.texts:
             self._learn_texts()
         for index in range(len(self.growth.schema.texts)):
-            self._count_ngrams(index)
+            self._count_substrings(index)
         return Sections(self.networks, self.summaries), self.told
 
     @cached_property
@@ -156,25 +158,14 @@ class Relearner:
         self.told["text"] = {"columns": names, **told}
         self.told["interrupted"] |= told["interrupted"]
 
-    def _count_ngrams(self, index: int) -> None:
-        if (name := ngrams_of(index)) not in self.stored.summaries:
-            return
-        column = self.growth.schema.texts[index].name
-        self.listener.stage(f"counting n-grams of {column}")
-        summary, before = self._summary(index), self.runtimes.summaries[index]
-        self.summaries[name] = StoredSummary(summary.arrays())
-        counts = {"before": 0 if before is None else len(before), "after": len(summary)}
-        self.told["text"].setdefault("ngrams", {})[column] = counts
-
-    def _summary(self, index: int) -> NGrams:
-        """The n-grams of old and new rows: counted again where the old ones are at hand, or else added."""
-        new = self.new.strings[index].symbols
-        if self.whole:
-            every = np.concatenate([self.old.strings[index].symbols, new])
-            return count_ngrams(every, len(self.growth.schema.texts[index].characters))
+    def _count_substrings(self, index: int) -> None:
         summary = self.runtimes.summaries[index]
-        assert summary is not None
-        return added_ngrams(summary, new)
+        if summary is None:
+            return
+        column = self.growth.schema.texts[index]
+        self.listener.stage(f"counting substrings of {column.name}")
+        counts = added_substrings(summary, StringScans.of(self.source, column, self.new.rows), column)
+        self.summaries[substrings_of(index)] = StoredSummary(counts.arrays())
 
     def _learned(
         self, task: Task, options: TrainOptions, before: StoredNetwork

@@ -56,9 +56,8 @@ def update(
     growth = grown(schema, source, None if runtimes.counts is None else runtimes.counts.pairs.counts)
     new = encoded(source, growth.schema)
     old, told = _replayed(growth, estimator, sections, runtimes, replay, effort, listener)
-    whole = told != FROM_MODEL and len(old) == schema.rows
     rows_now = _evidence(growth, estimator, sections, source, effort.seed)
-    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, whole, effort, listener)
+    learner = Relearner(sections, runtimes, estimator.report, growth, new, old, source, effort, listener)
     found, trained = learner.sections()
     entry = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),

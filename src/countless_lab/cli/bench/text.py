@@ -61,7 +61,7 @@ def text(
 ) -> None:
     """Compare every way to count strings of TABLE that match a pattern.
 
-    Side by side: the default method with and without the counts of n-grams, the paper's methods, a 1% row sample,
+    Side by side: the default method with and without the counts of substrings, the paper's methods, a 1% row sample,
     DuckDB's own guess and its scan. With --json the last line of standard output is one object. Takes some minutes.
     """
     require_lab()

@@ -1,0 +1,11 @@
+"""The compiled module of src/countless/data/substrings_c."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+def grow(
+    text: NDArray[Any], starts: NDArray[Any], threshold: int, deepest: int, most: int
+) -> tuple[int, bytes, bytes, bytes]: ...
+def automaton(parents: NDArray[Any], symbols: NDArray[Any]) -> object: ...
+def occur(automaton: object, text: NDArray[Any], starts: NDArray[Any], counts: NDArray[Any]) -> None: ...

@@ -1,0 +1,311 @@
+"""Pieces of an automaton: rows of letters, perhaps with the beginning or the end of strings, that these contain.
+
+The beginning and the end are letters too: ``LIKE 'abc%'`` is all strings that contain the beginning and ``abc``. Many
+automata are a union of such sets; then counts of the pieces tell all. Of others, some pieces are required, which bounds
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from countless.arrays import BoolArray, IntArray
+from countless.automata.dfa import same_columns
+from countless.automata.language import Automaton
+
+MOST_STATES = 1_000  # of an automaton that is searched
+MOST_PIECES = 64  # of a union
+MOST_BRANCHES = 16  # letters that a piece may begin with, before a union is given up
+MOST_LETTERS = 256  # of a piece
+MOST_PAIRS = 5_000  # states and places of a piece that are searched for a string without it
+MOST_TARGETS = 16  # states that are asked whether all strings lead there
+
+Piece = tuple[int, ...]  # letters; len(characters) is the end, and one more the beginning
+
+
+@dataclass(frozen=True, eq=False)
+class Anchored:
+    """An automaton that reads the beginning and the end of strings too.
+
+    ``next`` (states, letters + 2) has two states more than the automaton: the last but one is reached by the end of a
+    string that is accepted, the last by that of another, and by what is no string. State 0 comes after the beginning.
+    """
+
+    letters: int
+    next: IntArray
+    accepted: int
+
+    @classmethod
+    def of(cls, strings: Automaton) -> Anchored:
+        """The automaton with anchors."""
+        states, letters = strings.next.shape
+        accepted, refused = states, states + 1
+        following = np.full((states + 2, letters + 2), refused, dtype=np.int64)
+        following[:states, :letters] = strings.next
+        following[:states, letters] = np.where(strings.accepts, accepted, refused)
+        return cls(letters, following, accepted)
+
+    @property
+    def end(self) -> int:
+        """The letter of the end."""
+        return self.letters
+
+    @property
+    def begin(self) -> int:
+        """The letter of the beginning, which comes before state 0."""
+        return self.letters + 1
+
+    @cached_property
+    def full(self) -> BoolArray:
+        """Of each state: whether every string is accepted from there."""
+        return ~self._leads_to(self.accepted + 1)
+
+    def _leads_to(self, target: int) -> BoolArray:
+        first, _ = same_columns(self.next[:, : self.letters + 1])
+        table = self.next[:, : self.letters + 1][:, first]
+        leads = np.zeros(len(table), dtype=bool)
+        leads[target] = True
+        while True:
+            more = leads | leads[table].any(axis=1)
+            more[self.accepted :] = leads[self.accepted :]
+            if (more == leads).all():
+                return leads
+            leads = more
+
+    @cached_property
+    def early(self) -> BoolArray:
+        """The states that a way leads to on which not every string is accepted yet."""
+        found = np.zeros(len(self.next), dtype=bool)
+        found[0] = not self.full[0]
+        newest = np.flatnonzero(found)
+        while len(newest):
+            after = np.zeros(len(found), dtype=bool)
+            after[self.next[newest]] = True
+            after &= ~(found | self.full)
+            after[self.accepted :] = False
+            found |= after
+            newest = np.flatnonzero(after)
+        return found
+
+    def leads(self, piece: Piece) -> bool:
+        """Whether all that contain the piece are accepted."""
+        states = np.array([0]) if piece[0] == self.begin else np.flatnonzero(self.early)
+        for letter in piece[piece[0] == self.begin :]:
+            states = np.unique(self.next[states, letter])
+            states = states[~self.full[states]]
+        return not len(states)
+
+
+def union(strings: Automaton) -> list[Piece] | None:
+    """Pieces such that ``strings`` are all that contain one of them; None if there are none, or too many."""
+    if len(strings.accepts) > MOST_STATES:
+        return None
+    own = Anchored.of(strings)
+    if own.full[0]:
+        return None
+    found: list[Piece] = []
+    todo: list[tuple[Piece, BoolArray]] = [((), own.full)]
+    while todo:
+        piece, goal = todo.pop()
+        if piece and own.leads(piece):
+            found.append(piece)
+            continue
+        before = _before(own, goal)
+        if piece and goal[0] and piece[0] != own.begin:
+            before.append((own.begin, np.zeros(len(goal), dtype=bool)))
+        spent = len(found) + len(todo) + len(before)
+        limit = MOST_PIECES if not piece else MOST_BRANCHES
+        if not before or len(before) > limit or spent > MOST_PIECES or len(piece) >= MOST_LETTERS:
+            return None
+        todo += [((letter, *piece), states) for letter, states in before]
+    return _shortest(found)
+
+
+def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
+    """The letters that lead to a goal from where not every string is accepted yet, each with the states before it."""
+    arriving = own.early[:, None] & goal[own.next[:, : own.letters + 1]]
+    letters = np.flatnonzero(arriving.any(axis=0))
+    if len(letters) > MOST_PIECES:
+        return [(int(letter), arriving[:, letter]) for letter in letters[: MOST_PIECES + 1]]
+    return [(int(letter), arriving[:, letter]) for letter in letters]
+
+
+def _shortest(pieces: list[Piece]) -> list[Piece]:
+    """The pieces that contain none of the others."""
+    kept: list[Piece] = []
+    for piece in sorted(set(pieces), key=len):
+        if not any(is_part(other, piece) for other in kept):
+            kept.append(piece)
+    return kept
+
+
+def is_part(part: Piece, piece: Piece) -> bool:
+    """Whether ``piece`` contains ``part``.
+
+    >>> is_part((2, 3), (1, 2, 3)), is_part((1, 3), (1, 2, 3))
+    (True, False)
+    """
+    return any(piece[start : start + len(part)] == part for start in range(len(piece) - len(part) + 1))
+
+
+def required(strings: Automaton) -> list[Piece]:
+    """Pieces that each of the strings contains, those at the beginning first, though perhaps not all there are."""
+    if len(strings.accepts) > MOST_STATES or strings.dead[0]:
+        return []
+    own = Anchored.of(strings)
+    last = [piece for piece in _last_pieces(own) if _requires(own, piece)]
+    found = _longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
+    return [piece for piece in found if len(piece) > 1 or piece[0] < own.letters]
+
+
+def sufficient(strings: Automaton) -> list[Piece]:
+    """Pieces such that all strings with one of them are among ``strings``, though perhaps not all there are."""
+    if len(strings.accepts) > MOST_STATES:
+        return []
+    own = Anchored.of(strings)
+    return [] if own.full[0] else _shortest([piece for piece in _last_pieces(own) if own.leads(piece)])
+
+
+def _first_piece(own: Anchored, dead: BoolArray) -> Piece:
+    """The beginning that all strings have."""
+    piece, state = [own.begin], 0
+    while len(piece) < MOST_LETTERS and own.next[state, own.end] != own.accepted:
+        letters = np.flatnonzero(~dead[own.next[state, : own.letters]])
+        if len(letters) != 1:
+            break
+        piece.append(int(letters[0]))
+        state = int(own.next[state, letters[0]])
+    return tuple(piece)
+
+
+def _last_pieces(own: Anchored) -> list[Piece]:
+    """What strings may have read just before it was clear that they are accepted, one piece for each last letter."""
+    before = _before(own, own.full)
+    if len(before) > MOST_BRANCHES:
+        return []
+    found = []
+    for letter, goal in before:
+        piece: Piece = (letter,)
+        states = goal
+        while len(piece) < MOST_LETTERS and not states[0]:
+            more = _before(own, states)
+            if len(more) != 1:
+                break
+            piece, states = (more[0][0], *piece), more[0][1]
+        found.append(piece)
+    return found
+
+
+def _requires(own: Anchored, piece: Piece) -> bool:
+    """Whether no string is accepted that does not contain the piece."""
+    following = _progress(piece, own.letters + 1)
+    todo = [(0, 0)]
+    seen = set(todo)
+    for state, place in todo:
+        for letter in range(own.letters + 1):
+            after, done = int(own.next[state, letter]), following[place][letter]
+            if done == len(piece) or after > own.accepted:
+                continue
+            if after == own.accepted or len(seen) > MOST_PAIRS:
+                return False
+            if (after, done) not in seen:
+                seen.add((after, done))
+                todo.append((after, done))
+    return True
+
+
+def _progress(piece: Piece, letters: int) -> list[list[int]]:
+    """How much of a piece has been read, after so much and each letter: as Knuth, Morris and Pratt."""
+    table = [[0] * letters for _ in piece]
+    back = 0  # where the piece so far leads without its first letter
+    for place, letter in enumerate(piece):
+        table[place] = list(table[back]) if place else [0] * letters
+        table[place][letter] = place + 1
+        back = table[back][letter] if place else 0
+    return table
+
+
+def _pieces_on_the_way(own: Anchored) -> list[Piece]:
+    """Pieces before states that every string comes to."""
+    found: list[Piece] = []
+    goal, early, path = own.full, own.early, _shortest_way(own)
+    for _ in range(MOST_TARGETS):
+        piece = _piece_before(own, goal, early)
+        if piece:
+            found.append(piece)
+        path = path[: -max(1, len(piece))]
+        while len(path) > 1 and _avoids(own, path[-1]):
+            path.pop()
+        if len(path) <= 1:
+            break
+        goal = np.zeros(len(own.next), dtype=bool)
+        goal[path[-1]] = True
+        early = _reached(own, goal)
+    return found[::-1]
+
+
+def _longest(pieces: list[Piece]) -> list[Piece]:
+    """The pieces that are in none of the others."""
+    kept = list(dict.fromkeys(pieces))
+    return [piece for piece in kept if not any(piece != other and is_part(piece, other) for other in kept)]
+
+
+def _piece_before(own: Anchored, goal: BoolArray, early: BoolArray) -> Piece:
+    """What every string has read just before it first comes to a goal."""
+    piece: Piece = ()
+    while len(piece) < MOST_LETTERS:
+        if goal[0] and piece:
+            arriving = early[:, None] & goal[own.next[:, : own.letters + 1]]
+            return piece if arriving.any() else (own.begin, *piece)
+        arriving = early[:, None] & goal[own.next[:, : own.letters + 1]]
+        letters = np.flatnonzero(arriving.any(axis=0))
+        if len(letters) != 1:
+            break
+        piece = (int(letters[0]), *piece)
+        goal = np.asarray(arriving[:, letters[0]])
+    return piece
+
+
+def _reached(own: Anchored, target: BoolArray) -> BoolArray:
+    """The states to which a way leads that never comes to a target."""
+    found = np.zeros(len(target), dtype=bool)
+    found[0] = not target[0]
+    newest = np.flatnonzero(found)
+    while len(newest):
+        after = np.zeros(len(target), dtype=bool)
+        after[own.next[newest]] = True
+        after &= ~(found | target)
+        after[own.accepted + 1] = False
+        found |= after
+        newest = np.flatnonzero(after)
+    found[own.accepted] = False
+    return found
+
+
+def _avoids(own: Anchored, state: int) -> bool:
+    """Whether some string is accepted on a way that never comes to a state."""
+    target = np.zeros(len(own.next), dtype=bool)
+    target[state] = True
+    reached = _reached(own, target)
+    return bool((own.next[np.flatnonzero(reached)][:, own.end] == own.accepted).any())
+
+
+def _shortest_way(own: Anchored) -> list[int]:
+    """The states on a shortest way from the start to where every string is accepted."""
+    first, _ = same_columns(own.next[:, : own.letters + 1])
+    table = own.next[:, : own.letters + 1][:, first].tolist()
+    origin, todo = {0: 0}, [0]
+    for state in todo:
+        if own.full[state]:
+            path = [state]
+            while path[-1]:
+                path.append(origin[path[-1]])
+            return path[::-1]
+        for after in table[state]:
+            if after not in origin and after <= own.accepted:
+                origin[after] = state
+                todo.append(after)
+    return []
