@@ -188,6 +188,7 @@ TEXT_COLUMN = Record(
         "beyond": Number(0, MOST_ROWS),
     }
 )
+CALENDAR_PART = Record({"of": Whole(0), "part": String(), "first": Whole(0), "last": Whole(0), "has_null": Boolean()})
 SCHEMA = Record(
     {
         "rows": ROWS,
@@ -196,7 +197,7 @@ SCHEMA = Record(
         "left_out": ListOf(Record({**NAMED, "reason": String()})),
         "uuids": ListOf(String()),
     },
-    {"signed": ListOf(String())},
+    {"signed": ListOf(String()), "calendar": ListOf(CALENDAR_PART, most=MOST_POSITIONS)},
 )
 
 NETWORK = Record({"kind": String()})  # of any kind: what else its spec holds is checked when it is made ready
@@ -210,7 +211,7 @@ COLUMNS_NETWORK = Record(
         "orders": ListOf(ListOf(Whole(), most=MOST_POSITIONS), least=1, most=MOST_ORDERS),
         "groups": ListOf(Whole(), most=MOST_POSITIONS),
     },
-    {"units": ListOf(Whole(), most=MOST_POSITIONS)},
+    {"units": ListOf(Whole(), most=MOST_POSITIONS), "parts": Whole()},
 )
 TEXT_NETWORK = Record(
     {

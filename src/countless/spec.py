@@ -22,7 +22,8 @@ class ModelSpec:
     ``sizes[p]`` is the number of symbols of position ``p``; symbol ``sizes[p]`` is its MASK token. ``orders``
     lists autoregressive orders, each a permutation of the positions: ``order[k]`` is the position at step ``k``.
     Its *rank* is that ``k``. ``groups`` has the number of positions of each column, in turn; an order visits those
-    of one column in their own order, so that a column can be left after some of its leading positions.
+    of one column in their own order, so that a column can be left after some of its leading positions. The last
+    ``parts`` columns are calendar parts of others: bits of a row leave them out.
 
     Hidden units are sorted by degree, the same in every layer: ``units[d]`` of them have degree ``d``, by default
     about as many of each, from 0 to ``n - 2``. A unit sees positions of rank at most its degree, and the logits of a
@@ -41,6 +42,7 @@ class ModelSpec:
     groups: tuple[int, ...] = ()
     kind: str = RESMADE
     units: tuple[int, ...] = ()
+    parts: int = 0
 
     def __post_init__(self) -> None:
         positions = len(self.sizes)
@@ -55,6 +57,8 @@ class ModelSpec:
         for order in self.orders:
             if sorted(order) != list(range(positions)):
                 raise ModelFileError(f"an order must be a permutation of the {positions} positions")
+        if not 0 <= self.parts < len(self.groups):
+            raise ModelFileError("a model cannot consist of calendar parts alone")
         if min(self.groups) < 1 or sum(self.groups) != positions:
             raise ModelFileError(f"the groups must share out the {positions} positions")
         if self.units and (len(self.units), sum(self.units)) != (max(1, positions - 1), self.hidden):
@@ -66,6 +70,11 @@ class ModelSpec:
             ranks = self.ranks(number)
             if np.any(ranks[later] < ranks[later - 1]):
                 raise ModelFileError("an order must visit the positions of a column in their own order")
+
+    @property
+    def visible(self) -> int:
+        """How many positions come before those of calendar parts."""
+        return sum(self.groups[: len(self.groups) - self.parts])
 
     @property
     def depths(self) -> IntArray:
@@ -134,6 +143,7 @@ class ModelSpec:
             "orders": [list(order) for order in self.orders],
             "groups": list(self.groups),
             **({"units": list(self.units)} if self.units else {}),
+            **({"parts": self.parts} if self.parts else {}),
         }
 
     @classmethod
@@ -149,6 +159,7 @@ class ModelSpec:
             orders=tuple(map(tuple, data["orders"])),
             groups=tuple(data["groups"]),
             units=tuple(data.get("units", ())),
+            parts=data.get("parts", 0),
         )
 
 

@@ -57,7 +57,7 @@ def test_no_column_is_left_out(gridded: Estimator) -> None:
     assert gridded.columns == ("kind", "x", "moment", "name")
     assert gridded.schema.left_out == ()
     assert [column["grid_cells"] for column in gridded.info()["columns"]] == [None, 100, 100, 100]
-    assert gridded.schema.groups == (1, 2, 2, 2)
+    assert gridded.schema.groups == (1, 2, 2, 2, *(1 for _ in gridded.schema.calendar))
 
 
 def test_estimates_are_near_the_truth(gridded: Estimator, source: Source) -> None:
@@ -77,12 +77,17 @@ def test_a_key_is_found_about_once(gridded: Estimator, source: Source) -> None:
 
 
 def test_the_explanation_tells_what_is_not_exact(gridded: Estimator) -> None:
-    text = str(gridded.explain("x > 15 AND name = 'user-7' AND month(moment) = 3 AND kind = 1 AND x IS NOT NULL"))
+    text = str(
+        gridded.explain(
+            "x > 15 AND name = 'user-7' AND minute(moment) = 3 AND month(moment) = 3 AND kind = 1 AND x IS NOT NULL"
+        )
+    )
     assert "x > 15: about 5" in text
     assert "values of x, by interpolation in a grid of 100 cells\n" in text
     assert "in a grid of 100 cells; a value counts as the mean of its cell, whether it occurs or not\n" in text
     assert "values of moment, by its knots in a grid of 100 cells\n" in text
     assert "1 of 3 values of kind (by search)" in text
+    assert "1 of 12 values of month(moment) (by search)" in text
     assert "unseen    'nobody' does not occur in name" in str(gridded.explain("name = 'nobody'"))
     (comparison,) = gridded.explain("x > 15").to_json()["comparisons"]
     assert (comparison["how"], comparison["cells"]) == ("interpolation", 100)

@@ -68,7 +68,7 @@ class EvidenceRows:
         wide = {column.name: column.type for column in schema.columns if not has_codes(column)}
         found = Scans(some).domains(wide, lambda name, count: True) if wide else {}
         columns = tuple(found.get(column.name, column) for column in schema.columns)
-        own = replace(schema, columns=columns)
+        own = replace(schema, columns=columns, calendar=())
         table = Table.encode_rows(some, own)
         return cls.of(own, [np.concatenate(parts) for parts in zip(*table.blocks(), strict=True)])
 
@@ -122,7 +122,7 @@ class EvidenceRows:
                 column, own = _merged(connection, [before] if more is None else [before, more])
                 codes.append(own)
             columns.append(column)
-        return self.of(replace(growth.schema, rows=kept + drawn, columns=tuple(columns)), codes)
+        return self.of(replace(growth.schema, rows=kept + drawn, columns=tuple(columns), calendar=()), codes)
 
     def arrays(self, table: Schema) -> dict[str, NDArray[Any]]:
         """The rows as arrays by name, for the model file of a ``table``."""
@@ -157,7 +157,7 @@ class EvidenceRows:
             codes.append(own)
         if len({len(own) for own in codes}) != 1 or not 0 < len(codes[0]) <= table.rows:
             raise ModelFileError("the model file is damaged: its evidence rows have several lengths; fit it again")
-        return cls(replace(table, rows=len(codes[0]), columns=tuple(columns)), tuple(codes))
+        return cls(replace(table, rows=len(codes[0]), columns=tuple(columns), calendar=()), tuple(codes))
 
 
 @dataclass(frozen=True, eq=False)

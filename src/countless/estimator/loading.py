@@ -70,7 +70,7 @@ def _counts(schema: Schema, sections: Sections) -> Counts | None:
     if summary is None:
         return None
     pairs = Pairs.from_arrays(summary.arrays, schema)
-    return Counts(pairs, [schema.positions(index) for index in range(len(schema.coded))])
+    return Counts(pairs, schema.spans)
 
 
 def _network(sections: Sections, name: str) -> StoredNetwork:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,10 +12,12 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import NAMELESS, TextColumn
+from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.query.boxes import CodeBox, cover, disjoint
-from countless.query.conjuncts import conjuncts
+from countless.query.calendar import with_calendar, without_hidden
+from countless.query.conjuncts import conjuncts, leaves_of
 from countless.query.domain_evaluation import Codes, DomainTables, Truth
 from countless.query.domain_search import Search
 from countless.query.evidence import EvidenceTables, Observed
@@ -111,7 +113,7 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            condition = with_patterns(with_canonical_uuids(clause.condition, self.schema), self.schema)
+            condition = self._rewritten(clause)
             descent.survey(condition)
             try:
                 region = descent.region(descent.formula(condition, Want.TRUE))
@@ -123,6 +125,14 @@ class Compiler:
         except RecursionError:
             raise QueryTooLargeError(NESTED, clause.source) from None
         return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
+
+    def _rewritten(self, clause: Clause) -> exp.Expr:
+        """The condition as the model's columns have it."""
+        condition = self._plain(clause)
+        return with_calendar(condition, self.schema) if self.schema.calendar else condition
+
+    def _plain(self, clause: Clause) -> exp.Expr:
+        return with_patterns(with_canonical_uuids(clause.condition, self.schema), self.schema)
 
     def _in_part(self, clause: Clause, condition: exp.Expr) -> Question:
         """A clause of which some filters can only be answered by evidence rows: the others make its region."""
@@ -137,7 +147,7 @@ class Compiler:
             certain=False,
             parsed=clause.condition,
             details=tuple(descent.details),
-            beyond=tuple(map(written, beyond)),
+            beyond=tuple(written(without_hidden(part, self.schema)) for part in beyond),
             among=among,
         )
 
@@ -148,7 +158,11 @@ class Compiler:
         rows can answer are left out: rows that are drawn must be checked.
         """
         descent = _Descent(self, clause.source, probing=True)
-        condition = with_patterns(with_canonical_uuids(clause.condition, self.schema), self.schema)
+        condition = self._plain(clause)
+        rewritten = with_calendar(condition, self.schema) if self.schema.calendar else condition
+        if rewritten is not condition:
+            # Hidden columns tell which rows match, and the timestamp's own values which moments of a cell do.
+            condition = exp.And(this=exp.paren(rewritten), expression=exp.paren(condition))
         descent.survey(condition)
         parts = disjoint(cover(descent.modelled(condition)[0]))
         grids = ([index for index in box if index < len(self.schema.coded) and self._has_grid(index)] for box in parts)
@@ -237,8 +251,9 @@ class _Descent:
     def among(self, node: exp.Expr) -> BoolArray:
         """The evidence rows that satisfy a filter which the model cannot answer."""
         assert self.compiler.evidence is not None
+        whole = without_hidden(node, self.schema)
         try:
-            return self.compiler.evidence.satisfied(node, sorted(self._columns(node)))
+            return self.compiler.evidence.satisfied(whole, sorted(self._columns(whole)))
         except QueryError as error:
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
@@ -247,7 +262,7 @@ class _Descent:
         """The box in terms of the model's positions."""
         filters, texts = [], []
         for index in sorted(box):
-            column = self.schema.columns[index]
+            column = self.schema.column(index)
             if column.is_text:
                 texts.append(TextFilter(self.schema.text_index(index), *_parts(box[index])))
             else:
@@ -285,18 +300,21 @@ class _Descent:
         if index is None:
             truth = self._run(None, node)
             return EVERY_ROW if want.codes(truth)[0] else NO_ROW
-        column = self.schema.columns[index]
+        column = self.schema.column(index)
         if column.is_text:
             return self._on_text(node, index, column, want)
         if column.grid is not None:
             return self._on_grid(node, index, column, want)
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
-        self.details.append(
-            lambda: Comparison(
-                column.name, written(node), int(satisfied.sum()), column.size, how, self._unseen(index, node)
-            )
-        )
+
+        def detail() -> Comparison:
+            sql = written(node)
+            if index >= len(self.schema.columns):  # a hidden column has the name of a function, without quotes
+                sql = sql.replace(quote_identifier(column.name), column.name)
+            return Comparison(column.name, sql, int(satisfied.sum()), column.size, how, self._unseen(index, node))
+
+        self.details.append(detail)
         return leaf(index, satisfied)
 
     def _on_grid(self, node: exp.Expr, index: int, column: Column, want: Want) -> Formula:
@@ -339,17 +357,17 @@ class _Descent:
         return Observed(satisfied, want.codes(evidence.truth(index, node)))
 
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
-        if self.schema.columns[index].is_text:
+        if self.schema.column(index).is_text:
             return self._run(index, node), "automaton"
         found = self.compiler.search.truth(index, node) or self.compiler.strings.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:
-        column = None if index is None else self.schema.columns[index]
+        column = None if index is None else self.schema.column(index)
         try:
             if column is not None and column.is_text:
                 return LanguageJudge(self.compiler.facts, column).truth(node)
-            probes = None if index is None else self.surveyed.probes(index)
+            probes = None if index is None or column is None or column.grid is None else self.surveyed.probes(index)
             return self.compiler.dictionary.truth(index, node, probes)
         except QueryError as error:
             if column is not None:
@@ -376,7 +394,7 @@ class _Descent:
         return {resolve(self.schema, column, self.clause): column for column in node.find_all(exp.Column)}
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
-        names = " and ".join(f'"{self.schema.names[index]}"' for index in sorted(columns))
+        names = " and ".join(f'"{self.schema.column(index).name}"' for index in sorted(columns))
         return UnsupportedQueryError(
             f"one comparison is about the columns {names}: compare each column with values instead",
             self.clause,
@@ -387,14 +405,3 @@ class _Descent:
 def _parts(codes: Codes) -> tuple[Codes, BoolArray | None]:
     """A set of values as the model has it, and as the evidence rows have it, if they have it in another way."""
     return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)
-
-
-def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The comparisons below the connectives, as :meth:`_Descent.formula` finds them."""
-    if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
-        yield from leaves_of(node.this)
-    elif isinstance(node, exp.And | exp.Or):
-        for part in node.flatten():
-            yield from leaves_of(part)
-    else:
-        yield node

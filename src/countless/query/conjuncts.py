@@ -61,3 +61,14 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from conjuncts(part)
     else:
         yield node
+
+
+def leaves_of(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The comparisons below the connectives, as the compiler finds them."""
+    if isinstance(node, exp.Paren | exp.Not) or (isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)):
+        yield from leaves_of(node.this)
+    elif isinstance(node, exp.And | exp.Or):
+        for part in node.flatten():
+            yield from leaves_of(part)
+    else:
+        yield node

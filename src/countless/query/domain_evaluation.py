@@ -49,7 +49,7 @@ class DomainTables:
         self._number = owner()
 
     def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
-        """Where ``predicate``, which names no column but ``schema.coded[index]``, is true and where it is false.
+        """Where ``predicate``, which names no column but the column at ``index``, is true and where it is false.
 
         Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
         it is told at these values of a grid's column instead of at its knots.
@@ -61,7 +61,7 @@ class DomainTables:
                 letters = truth_letters(sandbox, renamed, source, "code")
         except duckdb.Error as error:
             raise explain_error(error) from None
-        size = 1 if index is None else len(values_of(self.schema.coded[index], probes))
+        size = 1 if index is None else len(values_of(self.schema.coded_column(index), probes))
         signed = [] if index is None or probes is not None else self._signed(index)
         if len(letters) != size + len(signed):
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
@@ -120,7 +120,7 @@ class DomainTables:
         return [list(found or ()) for found in rows[0]]
 
     def _table(self, sandbox: Sandbox, index: int, probes: Collection[str] | None) -> str:
-        column = self.schema.coded[index]
+        column = self.schema.coded_column(index)
         name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
         if not sandbox.has(name, self._number):
             texts, signed = values_of(column, probes), self._signed(index) if probes is None else []
@@ -137,7 +137,7 @@ class DomainTables:
 
     def _signed(self, index: int) -> list[int]:
         """The codes of a column that stand for two values, of which only the signs differ."""
-        column = self.schema.coded[index]
+        column = self.schema.coded_column(index)
         is_one = column.name in self.schema.signed
         return [code for code, text in enumerate(column.values) if text in SIGNED] if is_one else []
 

@@ -47,7 +47,7 @@ class Search:
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
         """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
-        column = self.schema.coded[index]
+        column = self.schema.coded_column(index)
         if is_null_test(predicate):
             true = np.zeros(column.size, dtype=bool)
             true[column.null :] = True

@@ -117,6 +117,8 @@ class CachedCompiler:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
                 empty |= both is not text and not both.any()
+        if not self._compiler.schema.are_apart(filters):
+            return None
         box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
         region = Region(() if empty else (box,))
         return Question(where.strip(), region, certain, whole=lambda: self._compiler.compile(where))

@@ -12,6 +12,7 @@ from countless.query.fields import fields_of, structs_with
 from countless.query.parse import span_of
 
 MOST_LISTED = 20
+HIDDEN = "hidden"  # marks, among what is known of a node, a hidden column of the model, by its index
 CLOSE = 0.66  # how much two names have in common, of 1, if one may be meant by the other
 
 
@@ -20,6 +21,8 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
 
     ``clause`` is the text that it stands in, if there is one, for the error that points at the spot.
     """
+    if (hidden := column.meta.get(HIDDEN)) is not None:
+        return int(hidden)
     index = schema.find(column.name)
     if index is not None:
         return index

@@ -13,7 +13,7 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Schema
 from countless.errors import UnsupportedQueryError
-from countless.query.compile import leaves_of
+from countless.query.conjuncts import leaves_of
 from countless.query.domain_evaluation import FALSE, NULL, TRUE, explain_error
 from countless.query.names import resolve
 from countless.query.sandbox.process import borrowed

@@ -98,7 +98,10 @@ class ColumnsTask:
         with torch.no_grad():
             for chosen in torch.split(rows, EVALUATION_BATCH):
                 targets = self._codes[chosen].long()
-                nats += sum(float(nats_of(*self._drawn(targets, masking, generator), order)) for order in orders)
+                for order in orders:
+                    inputs_seen, targets_seen, counts = self._drawn(targets, masking, generator)
+                    counts[:, self.spec.visible :] = 0
+                    nats += float(nats_of(inputs_seen, targets_seen, counts, order))
         return nats * BITS / (len(rows) * len(orders))
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:

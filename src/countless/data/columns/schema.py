@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
+from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
 from countless.data.columns.digits import GRID_DIGITS_FROM, radices_of
 from countless.data.columns.grid import Grid
 from countless.data.columns.printed_values import are_printed, is_type
@@ -96,6 +99,9 @@ class Schema:
     are UUIDs in the table, and strings in the model. ``signed`` names those with a negative zero or NaN, which have the
     code of the positive one.
 
+    ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: their positions are the last,
+    nobody sees them, and their indexes follow those of all columns.
+
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
     ((2, 1), (1,))
@@ -106,6 +112,7 @@ class Schema:
     left_out: tuple[LeftOut, ...] = ()
     uuids: tuple[str, ...] = ()
     signed: tuple[str, ...] = ()
+    calendar: tuple[CalendarPart, ...] = ()
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
@@ -135,29 +142,86 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     @cached_property
+    def hidden(self) -> tuple[Column, ...]:
+        """The calendar parts as columns."""
+        return tuple(Column(part.label, "BIGINT", part.values, part.has_null) for part in self.calendar)
+
+    @cached_property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns that have positions in the model, in their order: those that have codes, and hidden ones."""
+        return (*self.coded, *self.hidden)
+
+    def place(self, index: int) -> int:
+        """The place among the modelled columns of the column at ``index``, which is not text."""
+        return index if index < len(self.coded) else index - len(self.texts)
+
+    def column(self, index: int) -> Column | TextColumn:
+        """The column at ``index``, which may be hidden."""
+        return self.columns[index] if index < len(self.columns) else self.coded_column(index)
+
+    def coded_column(self, index: int) -> Column:
+        """The column at ``index``, which is not text, but may be hidden."""
+        return self.modelled[self.place(index)]
+
+    def calendar_of(self, index: int) -> dict[str, int]:
+        """The parts of the column at ``index``, and the index of each."""
+        return {part.part: len(self.columns) + k for k, part in enumerate(self.calendar) if part.of == index}
+
+    def are_apart(self, spans: Iterable[tuple[int, ...]]) -> bool:
+        """Whether columns with these positions can be filtered each on its own.
+
+        A column in digits and its calendar parts cannot, nor can two of its parts: its values tell more.
+        """
+        if not self.calendar:
+            return True
+        first, found = len(self.coded), set()
+        for place in (self.column_of(own[0]) for own in spans):
+            owner = self.calendar[place - first].of if place >= first else place
+            if owner in found and self.coded[owner].grid is None:
+                return False
+            found.add(owner)
+        return True
+
+    def with_calendar(self) -> Schema:
+        """The same with the calendar parts of every timestamp that is stored in digits or as a grid."""
+        found = (
+            part
+            for index, column in enumerate(self.coded)
+            if column.type in CALENDAR_TYPES and (column.grid is not None or len(column.radices) > 1)
+            for part in calendar_parts(index, column.name, column.type, column.values, column.has_null)
+        )
+        return replace(self, calendar=tuple(found))
+
+    @cached_property
     def groups(self) -> tuple[int, ...]:
-        """Positions per column."""
-        return tuple(len(column.radices) for column in self.coded)
+        """Positions per modelled column."""
+        return tuple(len(column.radices) for column in self.modelled)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Symbols of every position of the model."""
-        return tuple(radix for column in self.coded for radix in column.radices)
+        return tuple(radix for column in self.modelled for radix in column.radices)
 
     @cached_property
-    def _starts(self) -> tuple[int, ...]:
+    def spans(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of each modelled column."""
         starts = [0]
-        for column in self.coded:
+        for column in self.modelled:
             starts.append(starts[-1] + len(column.radices))
-        return tuple(starts)
+        return tuple(tuple(range(start, end)) for start, end in pairwise(starts))
+
+    @property
+    def visible(self) -> int:
+        """How many positions come before those of hidden columns."""
+        return sum(self.groups[: len(self.coded)])
 
     def positions(self, index: int) -> tuple[int, ...]:
         """The positions of the column at ``index``."""
-        return tuple(range(self._starts[index], self._starts[index + 1]))
+        return self.spans[self.place(index)]
 
     def column_of(self, position: int) -> int:
-        """The index of the column that ``position`` belongs to."""
-        return next(index for index in range(len(self.coded)) if position < self._starts[index + 1])
+        """The place among the modelled columns of the one that ``position`` belongs to."""
+        return next(place for place, own in enumerate(self.spans) if position <= own[-1])
 
     @cached_property
     def _spelled(self) -> frozenset[str]:
@@ -194,6 +258,7 @@ class Schema:
             ],
             "uuids": list(self.uuids),
             "signed": list(self.signed),
+            **({"calendar": [part.to_json() for part in self.calendar]} if self.calendar else {}),
         }
 
     @classmethod
@@ -208,7 +273,17 @@ class Schema:
             signed=tuple(data.get("signed", ())),
         )
         schema._check()
-        return schema
+        return replace(schema, calendar=tuple(schema._calendar_part(part) for part in data.get("calendar", ())))
+
+    def _calendar_part(self, data: Any) -> CalendarPart:
+        """The part that a file describes, if it fits its column."""
+        least, greatest = PARTS.get(data["part"], (0, -1))
+        if data["of"] >= len(self.coded) or not least <= data["first"] <= data["last"] <= greatest:
+            raise _damaged("a calendar part does not fit its column")
+        column = self.coded[data["of"]]
+        if column.type not in CALENDAR_TYPES:
+            raise _damaged(f'"{column.name}" has calendar parts, but no dates')
+        return CalendarPart(name=column.name, **data)
 
     def _check(self) -> None:
         """Raise a :class:`ModelFileError` where what a file says does not hold together."""

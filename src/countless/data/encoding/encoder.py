@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.data.columns.calendar import CalendarPart
 from countless.data.columns.characters import Characters
 from countless.data.columns.digits import to_digits
 from countless.data.columns.grid_knots import cell_code
@@ -46,6 +47,7 @@ class Encoder:
     def __init__(self, source: Source, schema: Schema) -> None:
         self.source = source
         self._coders = [_coder(source, column) for column in schema.coded]
+        self._coders += [_OfCalendar(*both) for both in zip(schema.hidden, schema.calendar, strict=True)]
         self._alphabets = [Alphabet(text) for text in schema.texts]
         texts = [f"CAST({quote_identifier(text.name)} AS VARCHAR)" for text in schema.texts]
         symbols = sum(4 * (text.length + 1) for text in schema.texts)  # with what is made of them on the way
@@ -122,6 +124,18 @@ class _ByDuckDB(_Coder):
         return vector.values
 
 
+class _OfCalendar(_Coder):
+    """A hidden column: a calendar part of another, which DuckDB finds."""
+
+    def __init__(self, column: Column, part: CalendarPart) -> None:
+        super().__init__(column, calendar_code(part))
+
+    def _codes(self, vector: Vector) -> NDArray[Any]:
+        if vector.values.min(initial=0) < 0 or vector.values.max(initial=0) >= self.column.size:
+            raise DataError(CHANGED)
+        return vector.values
+
+
 class _ByNumber(_Coder):
     """A column of numbers or times, which are looked up among the sorted values, or among the starts of cells."""
 
@@ -167,6 +181,11 @@ def _coder(source: Source, column: Column) -> _Coder:
     if column.has_null:
         code = f"CASE WHEN {value} IS NULL THEN {column.null} ELSE CAST({code} AS INTEGER) END"
     return _ByDuckDB(column, code, dictionary)
+
+
+def calendar_code(part: CalendarPart) -> str:
+    """SQL for the code of a calendar part."""
+    return f"CAST(coalesce({part.sql} - {part.first}, {part.null}) AS INTEGER)"
 
 
 def short_type(column: Column) -> str | None:

@@ -7,20 +7,23 @@ Codes are in the order of the values, so that a new value in the middle shifts t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.data.columns.calendar import MOST_YEARS, YEAR, CalendarPart
 from countless.data.columns.digits import DIGITS_FROM, to_digits
 from countless.data.columns.grid import Grid
 from countless.data.columns.grid_knots import cell_code, cut_into_cells, granularity_of
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import Strings, TextColumn, encode
 from countless.data.columns.types import FLOATS, is_signed, quote_identifier, sql_literal
+from countless.data.encoding.encoder import CHANGED, calendar_code
 from countless.data.encoding.recoding import MISSING, Recoded, differs, domain_of, matched, read_as
 from countless.data.encoding.table import Table
 from countless.data.encoding.text_growth import grown_text
@@ -46,25 +49,25 @@ class Growth:
         """How many codes are new in each column that has any."""
         counts = {
             column.name: int((origin == NEW).sum())
-            for column, origin in zip(self.schema.coded, self.origins, strict=True)
+            for column, origin in zip(self.schema.coded, self.origins[: len(self.schema.coded)], strict=True)
         }
         return {name: count for name, count in counts.items() if count}
 
-    def codes(self, index: int) -> IntArray:
-        """The new code of every old one of the column at ``index``."""
-        origin = self.origins[index]
+    def codes(self, place: int) -> IntArray:
+        """The new code of every old one of the modelled column at ``place``."""
+        origin = self.origins[place]
         kept = np.flatnonzero(origin != NEW)
-        codes = np.empty(self.old.coded[index].size, dtype=np.int64)
+        codes = np.empty(self.old.modelled[place].size, dtype=np.int64)
         codes[origin[kept]] = kept
         return codes
 
     def moved(self, symbols: IntArray) -> IntArray:
         """Rows of symbols (rows, positions) of the old schema, in those of the new one."""
         found = np.empty((len(symbols), len(self.schema.sizes)), dtype=np.int64)
-        for index, (before, after) in enumerate(zip(self.old.coded, self.schema.coded, strict=True)):
-            codes = np.ravel_multi_index(tuple(symbols[:, self.old.positions(index)].T), before.radices)
-            digits = to_digits(self.codes(index)[codes], after.radices)
-            for position, digit in zip(self.schema.positions(index), digits, strict=True):
+        for place, (before, after) in enumerate(zip(self.old.modelled, self.schema.modelled, strict=True)):
+            codes = np.ravel_multi_index(tuple(symbols[:, self.old.spans[place]].T), before.radices)
+            digits = to_digits(self.codes(place)[codes], after.radices)
+            for position, digit in zip(self.schema.spans[place], digits, strict=True):
                 found[:, position] = digit
         return found
 
@@ -118,9 +121,28 @@ def grown(schema: Schema, rows: Source, counts: Sequence[IntArray] | None = None
         null = [column.null if column.has_null else NEW] if has_null else []
         origins.append(np.array([*origin, *null], dtype=np.int64))
     columns += [grown_text(text, rows, schema.rows) for text in schema.texts]
+    calendar = tuple(_grown_calendar(part, rows) for part in schema.calendar)
+    for before, part in zip(schema.calendar, calendar, strict=True):
+        old = np.full(part.null + part.has_null, NEW, dtype=np.int64)
+        shift = before.first - part.first
+        old[shift : shift + before.null] = np.arange(before.null)
+        if before.has_null:
+            old[part.null] = before.null
+        origins.append(old)
     signed = tuple(column.name for column in schema.coded if column.name in schema.signed or _is_signed(column, rows))
-    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns), signed=signed)
+    after = replace(schema, rows=schema.rows + rows.count(), columns=tuple(columns), signed=signed, calendar=calendar)
     return Growth(schema, after, tuple(origins))
+
+
+def _grown_calendar(part: CalendarPart, rows: Source) -> CalendarPart:
+    """With the years of ``rows``, and NULL if they bring it."""
+    number = part.sql
+    selected = f"min({number}), max({number}), count(*) > count({number})"
+    ((least, greatest, has_null),) = rows.rows(f"SELECT {selected} FROM {rows.table}")
+    grown_part = part.grown(least, greatest, has_null)
+    if part.part == YEAR and not 1 <= grown_part.first <= grown_part.last <= grown_part.first + MOST_YEARS:
+        raise DataError(f'"{part.name}" would have dates of more than {MOST_YEARS} years: {FIT_AGAIN}')
+    return grown_part
 
 
 def _is_signed(column: Column, rows: Source) -> bool:
@@ -149,8 +171,18 @@ def encoded(rows: Source, schema: Schema) -> Table:
     digits = tuple(
         digit for index, column in enumerate(schema.coded) for digit in to_digits(codes[:, index], column.radices)
     )
+    digits += tuple(_calendar_codes(rows, schema, count))
     strings: list[Strings] = [encode(column, own) for column, own in zip(schema.texts, texts, strict=True)]
     return Table(replace(schema, rows=count), digits, tuple(strings))
+
+
+def _calendar_codes(rows: Source, schema: Schema, count: int) -> Iterator[NDArray[Any]]:
+    """The codes of the hidden columns, in the order of the rows."""
+    for part, column in zip(schema.calendar, schema.hidden, strict=True):
+        found = rows.arrays(f"SELECT {calendar_code(part)} AS code FROM {rows.table}")["code"]
+        if len(found) != count:
+            raise DataError(CHANGED)
+        yield from to_digits(np.asarray(found), column.radices)
 
 
 def _grown_values(column: Column, rows: Source, has_null: bool) -> tuple[Column, list[int]]:

@@ -89,17 +89,16 @@ class Table:
                 tuple(code[first : first + BLOCK_ROWS] for code in self.codes)
                 for first in range(0, len(self.codes[0]), BLOCK_ROWS)
             )
-        positions = [self.schema.positions(index) for index in range(len(self.schema.coded))]
         for part in parts:
             yield [
                 from_digits(tuple(part[position] for position in own), column.radices)
-                for own, column in zip(positions, self.schema.coded, strict=True)
+                for own, column in zip(self.schema.spans, self.schema.modelled, strict=True)
             ]
 
     @cached_property
     def counts(self) -> tuple[IntArray, ...]:
         """How many rows have each code of every column; they are counted once."""
-        found = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.coded)
+        found = tuple(np.zeros(column.size, dtype=np.int64) for column in self.schema.modelled)
         for block in self.blocks():
             for counts, codes in zip(found, block, strict=True):
                 counts += np.bincount(codes, minlength=len(counts))
@@ -108,7 +107,7 @@ class Table:
     @cached_property
     def symbol_counts(self) -> list[IntArray]:
         """How many rows have each symbol of every position; they follow from the counts of codes."""
-        return position_counts(self.schema.coded, self.counts)
+        return position_counts(self.schema.modelled, self.counts)
 
     def sampled(self, rows: int, seed: int) -> Table:
         """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
@@ -255,7 +254,7 @@ def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None
             columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
     uuids = tuple(candidate.name for candidate in candidates if candidate.name in finder.uuids())
     signed = tuple(candidate.name for candidate in candidates if candidate.name in finder.signed())
-    return Schema(rows, (*columns, *texts), tuple(left_out), uuids, signed)
+    return Schema(rows, (*columns, *texts), tuple(left_out), uuids, signed).with_calendar()
 
 
 def _small_columns(

@@ -18,10 +18,10 @@ from countless.data.summaries.pair_counts import MOST_BUCKETS, Pairs, smallest
 def added_pairs(pairs: Pairs, growth: Growth, table: Table) -> Pairs:
     """The counts of the old rows and those of ``table``, whose codes are the new ones."""
     moved = _moved(pairs, growth)
-    columns = table.schema.coded
+    columns = table.schema.modelled
     codes = [
-        from_digits(tuple(table.codes[position] for position in table.schema.positions(index)), column.radices)
-        for index, column in enumerate(columns)
+        from_digits(tuple(table.codes[position] for position in own), column.radices)
+        for own, column in zip(table.schema.spans, columns, strict=True)
     ]
     counts = tuple(
         own + np.bincount(each, minlength=column.size)
@@ -56,7 +56,7 @@ def _moved(pairs: Pairs, growth: Growth) -> Pairs:
     room = MOST_BUCKETS - sum(map(len, pairs.starts))
     starts, sources = [], []
     for place, column in enumerate(pairs.members):
-        null = growth.schema.coded[column].has_null
+        null = growth.schema.modelled[column].has_null
         own, source = new_buckets(pairs.starts[place], growth.origins[column], room, null)
         room -= len(own) - len(pairs.starts[place])
         starts.append(own)

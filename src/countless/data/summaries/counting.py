@@ -29,7 +29,7 @@ def count_pairs(
     schema = table.schema
     counts = table.counts
     members = _members(counts)
-    starts = _starts([counts[index] for index in members], [schema.coded[index] for index in members])
+    starts = _starts([counts[index] for index in members], [schema.modelled[index] for index in members])
     buckets = [
         np.repeat(np.arange(len(own)), np.diff(own, append=len(counts[index])))
         for index, own in zip(members, starts, strict=True)

@@ -103,7 +103,7 @@ class Pairs:
 
     @classmethod
     def _read(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Pairs:
-        codes = [column.size for column in schema.coded]
+        codes = [column.size for column in schema.modelled]
         rows, *buckets = arrays["pairs.sizes"].tolist()
         _insist(rows == schema.rows and len(buckets) == len(codes))
         _insist(all(0 <= count <= most for count, most in zip(buckets, codes, strict=True)))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+import numpy as np
+
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
@@ -15,14 +19,35 @@ class Evidence:
 
     def __init__(self, schema: Schema, rows: EvidenceRows) -> None:
         self.rows = rows
-        self._total = schema.rows
-        positions = [schema.positions(index) for index in range(len(schema.coded))]
+        self._schema = schema
+        positions = schema.spans[: len(schema.coded)]
         self._coded = CodedRows(rows.codes, [column.size for column in rows.schema.coded], positions)
 
     def hits(self, question: Question) -> SampleCount:
         """How many of them satisfy the condition."""
-        return SampleCount(self._coded.count_region(question.region, question.among), self.rows.rows, self._total)
+        count = self._rows_for(question).count_region(question.region, question.among)
+        return SampleCount(count, self.rows.rows, self._schema.rows)
 
     def marks(self, question: Question) -> BoolArray:
         """Which of them do."""
-        return self._coded.mark_region(question.region, question.among)
+        return self._rows_for(question).mark_region(question.region, question.among)
+
+    def _rows_for(self, question: Question) -> CodedRows:
+        """The rows, with calendar parts if the question is about one."""
+        if self._schema.calendar:
+            visible = self._schema.visible
+            if any(item.positions[0] >= visible for box in question.region.boxes for item in box.filters):
+                return self._with_calendar
+        return self._coded
+
+    @cached_property
+    def _with_calendar(self) -> CodedRows:
+        """The rows with the codes of hidden columns, which follow from the timestamps."""
+        schema, rows, coded = self._schema, self.rows, len(self._schema.coded)
+        parts = [part.codes(rows.schema.coded[part.of].values)[rows.codes[part.of]] for part in schema.calendar]
+        sizes = [column.size for column in rows.schema.coded]
+        return CodedRows(
+            (*rows.codes[:coded], *(own.astype(np.uint16) for own in parts), *rows.codes[coded:]),
+            (*sizes[:coded], *(column.size for column in schema.hidden), *sizes[coded:]),
+            schema.spans,
+        )

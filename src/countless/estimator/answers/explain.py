@@ -135,7 +135,7 @@ def explanation(
     boxes = []
     answers = () if found is None else found.answers
     for answer in answers:
-        columns = dict.fromkeys(schema.coded[schema.column_of(position)].name for position in answer.visited)
+        columns = dict.fromkeys(schema.modelled[schema.column_of(position)].name for position in answer.visited)
         texts = [schema.texts[index].name for index in answer.texts]
         boxes.append(
             BoxExplanation(
@@ -146,9 +146,9 @@ def explanation(
                 answer.forward_rows,
                 answer.sampling_error,
                 answer.counted,
-                tuple(schema.coded[index].name for index in answer.clipped),
+                tuple(schema.modelled[index].name for index in answer.clipped),
                 answer.factor,
-                tuple(schema.coded[index].name for index in answer.corrected),
+                tuple(schema.modelled[index].name for index in answer.corrected),
                 answer.contexts,
             )
         )
@@ -157,7 +157,7 @@ def explanation(
         estimate=estimate,
         comparisons=question.comparisons,
         boxes=tuple(boxes),
-        visited=tuple(name for name in schema.names if name in asked),
+        visited=tuple(name for name in (*schema.names, *(part.name for part in schema.hidden)) if name in asked),
         skipped=tuple(name for name in schema.names if name not in asked),
         stages_ms=stages_ms,
         multiplied=any(

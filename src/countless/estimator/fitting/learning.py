@@ -146,7 +146,8 @@ class Learner:
         orders, counts = orders_of(network, self.table), self.sample.symbol_counts
 
         def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:
-            spec = ModelSpec(schema.sizes, hidden, blocks, embedding, orders, schema.groups, network.kind).narrowed()
+            spec = ModelSpec(schema.sizes, hidden, blocks, embedding, orders, schema.groups, network.kind)
+            spec = replace(spec, parts=len(schema.calendar)).narrowed()
             if network.units == BY_ENTROPY and network.kind == RESMADE and len(spec.orders) == 1:
                 spec = with_units_by_entropy(spec, counts)
             asked = None if self.asked is None else self.asked.sets

@@ -19,7 +19,7 @@ def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
     """The orders in which a network reads the positions of ``table``; those of a column stay together.
 
     They are the table's own, random ones from a seed, by the columns' entropy, or some named columns first. There are
-    no two alike.
+    no two alike. Hidden columns come last, so that no other depends on them.
     """
     usual = NATURAL if network.orders == 1 else RANDOM
     order = usual if network.order is None else network.order
@@ -27,11 +27,14 @@ def orders_of(network: Network, table: Table) -> tuple[Positions, ...]:
     if kind == RANDOM:
         columns = _random_orders(len(table.schema.coded), network.orders, int(seed or 0))
     elif order in (FALLING, RISING):
-        bits = np.array([entropy(counts) for counts in table.counts])
+        bits = np.array([entropy(counts) for counts in table.counts[: len(table.schema.coded)]])
         columns = [tuple(np.argsort(-bits if order == FALLING else bits, kind="stable").tolist())]
     else:
         columns = [_with_first(_first(order), [column.name for column in table.schema.coded])]
-    return tuple(tuple(position for column in each for position in table.schema.positions(column)) for each in columns)
+    hidden = tuple(range(table.schema.visible, len(table.schema.sizes)))
+    return tuple(
+        (*(position for column in each for position in table.schema.positions(column)), *hidden) for each in columns
+    )
 
 
 def check_order(network: Network, names: list[str]) -> None:

@@ -169,7 +169,9 @@ def _rows(schema: Schema, runtimes: Runtimes, box: Box, count: int, rng: np.rand
         drawn = draw_rows(runtimes, box, axes, count, rng)
         contexts, effective, exact = drawn.symbols, drawn.effective, drawn.exact and exact
         codes = [axis.codes(contexts) for axis in axes]
-        logs = row_log_probabilities(runtimes.columns, contexts)
+        seen = contexts.copy()
+        seen[:, schema.visible :] = schema.sizes[schema.visible :]  # MASK: a row has no hidden columns
+        logs = row_log_probabilities(runtimes.columns, seen)
     texts = [
         _texts(runtime, column, languages.get(index), contexts, count, rng)
         for index, (column, runtime) in enumerate(zip(schema.texts, runtimes.texts, strict=True))

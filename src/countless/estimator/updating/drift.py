@@ -110,7 +110,8 @@ def parted(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Seq
     if known.sum() < LEAST_ROWS:
         return []
     groups, inside = [], []
-    for place, column in enumerate(pairs.members):
+    members = [column for column in pairs.members if column < len(columns)]  # hidden columns come last
+    for place, column in enumerate(members):
         starts = bucket_starts(pairs.buckets[place], PAIR_BUCKETS, columns[column].has_null)
         group = np.searchsorted(starts, np.arange(len(pairs.starts[place])), side="right") - 1
         bucket = np.searchsorted(pairs.starts[place], found[known, column], side="right") - 1
@@ -118,6 +119,8 @@ def parted(pairs: Pairs, columns: Sequence[Column], codes: IntArray, drifts: Seq
         inside.append(group[bucket])
     told = []
     for (one, two), table in pairs.tables.items():
+        if two >= len(members):
+            continue
         held = np.add.reduceat(np.add.reduceat(table.astype(np.int64), groups[one], axis=0), groups[two], axis=1)
         met = np.bincount(inside[one] * held.shape[1] + inside[two], minlength=held.size)
         shares = held.ravel() / pairs.rows

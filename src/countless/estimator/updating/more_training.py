@@ -298,7 +298,7 @@ def _require_rows(rows: int, expected: int) -> None:
 
 def _require_counts(table: Table, expected: Sequence[IntArray] | None) -> None:
     """Raise a :class:`DataError` if a column has other numbers of rows of its values, or a text of its characters."""
-    coded = zip(table.schema.coded, table.counts, expected, strict=True) if expected is not None else ()
+    coded = zip(table.schema.modelled, table.counts, expected, strict=True) if expected is not None else ()
     other = [column.name for column, now, before in coded if not np.array_equal(now, before)]
     for text, strings in zip(table.schema.texts, table.strings, strict=True):
         characters = len(text.characters)

@@ -131,7 +131,7 @@ class Relearner:
             self.listener.stage("adding to the counts of pairs of columns")
             pairs = added_pairs(self.runtimes.counts.pairs, self.growth, self.new)
             self.summaries[PAIRS] = StoredSummary(pairs.arrays())
-            counts = position_counts(schema.coded, pairs.counts)
+            counts = position_counts(schema.modelled, pairs.counts)
         network = self.stored.networks[COLUMNS]
         spec = replace(ModelSpec.from_json(network.spec), sizes=schema.sizes)
         options = self.effort.options(self.report, LEARNING_RATE, 1.0 - self._text_share)

@@ -119,8 +119,8 @@ def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:
 def _valid(schema: Schema, symbols: IntArray) -> NDArray[np.bool_]:
     """The rows whose digits all make codes."""
     valid = np.ones(len(symbols), dtype=np.bool_)
-    for index, column in enumerate(schema.coded):
-        valid &= np.ravel_multi_index(tuple(symbols[:, schema.positions(index)].T), column.radices) < column.size
+    for own, column in zip(schema.spans, schema.modelled, strict=True):
+        valid &= np.ravel_multi_index(tuple(symbols[:, own].T), column.radices) < column.size
     return valid
 
 

@@ -37,8 +37,8 @@ class Heritage:
 def heritages(growth: Growth, counts: Sequence[IntArray] | None) -> list[Heritage]:
     """Of every position; ``counts`` are the old rows of every code of each column, if they are known."""
     found = []
-    for index, column in enumerate(growth.schema.coded):
-        before, origin = growth.old.coded[index], growth.origins[index]
+    for index, column in enumerate(growth.schema.modelled):
+        before, origin = growth.old.modelled[index], growth.origins[index]
         kept = np.flatnonzero(origin != NEW)
         weights = np.ones(len(kept)) if counts is None else counts[index][origin[kept]] + FEW
         olds, news = to_digits(origin[kept], before.radices), to_digits(kept, column.radices)

@@ -27,8 +27,7 @@ class Independence(EncodedBaseline):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._columns: dict[int, tuple[FloatArray, tuple[NDArray[Any], ...]]] = {}  # by a column's first position
-        for index, column in enumerate(table.schema.coded):
-            positions = table.schema.positions(index)
+        for positions, column in zip(table.schema.spans, table.schema.modelled, strict=True):
             codes = from_digits(tuple(table.codes[position] for position in positions), column.radices)
             frequencies = np.bincount(codes, minlength=column.size) / table.rows
             self._columns[positions[0]] = frequencies, to_digits(np.arange(column.size), column.radices)

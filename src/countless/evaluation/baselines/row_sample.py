@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from countless.data.columns.digits import from_digits
-from countless.data.columns.schema import Schema
 from countless.data.encoding.table import Table
 from countless.evaluation.baselines.base import EncodedBaseline, stored_bytes
 from countless.region import Region
@@ -30,7 +30,7 @@ class RowSample(EncodedBaseline):
         super().__init__(table)
         size = max(1, round(table.rows * share))
         chosen = np.sort(np.random.default_rng(seed).choice(table.rows, size=size, replace=False))
-        schema = Schema(size, table.schema.coded, table.schema.left_out)
+        schema = replace(table.schema, rows=size, columns=table.schema.coded)
         self._sample = Table(schema, tuple(codes[chosen] for codes in table.codes))
         self.bytes = sum(_sampled_bytes(self._sample, index) for index in range(len(schema.coded)))
 

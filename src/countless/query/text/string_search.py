@@ -36,7 +36,7 @@ class StringSearch:
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
         """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
-        column = self._schema.coded[index]
+        column = self._schema.coded_column(index)
         if column.type != TEXT or column.grid is not None:
             return None
         if index not in self._judges:
