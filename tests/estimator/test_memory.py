@@ -18,7 +18,7 @@ from countless.errors import DataError, OptionError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
-from countless.options import EncodeOptions, Network, TextNetwork
+from countless.options import EncodeOptions, Network, StorageOptions, TextNetwork
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
@@ -128,6 +128,22 @@ def test_a_sample_of_the_rows(people: Path, memory: str | None) -> None:
     assert found.report["train_rows"] == 400
     clauses = ["age = 30", "city IS NULL", "age < 25 AND married"]
     assert [found.estimate(clause).rows for clause in clauses] == Source.open(people).counts(clauses)
+
+
+@pytest.mark.parametrize("memory", [None, LIMIT])
+def test_only_strings_that_there_is_time_for_are_read(memory: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit of two seconds trains on 400 rows; counts are those of all rows, and more training takes as many."""
+    monkeypatch.setattr("countless.estimator.fitting.backends.LEAST_TEXT_ROWS", 400)
+    monkeypatch.setattr("countless.estimator.fitting.backends.TEXT_ROWS_A_SECOND", 1)
+    frame = connect().sql("SELECT range % 3 AS k, 'word ' || hash(range) AS t FROM range(2500)").df()
+    network = TextNetwork(width=16, blocks=1, heads=2, inner=16, grams=(2,), buckets=64)
+    storage = StorageOptions(calibrate=False, evidence="none")
+    found = fit(frame, text="t", budget=2.0, memory=memory, text_network=network, max_length=12, storage=storage)
+    assert (found.rows, found.report["sample_rows"], found.report["train_rows"]) == (2_500, 400, 400)
+    clauses = ["k = 1", "t LIKE 'word 1%'", "t LIKE '%rd%'"]
+    assert [found.estimate(clause).rows for clause in clauses] == Source.open(frame).counts(clauses)
+    more = found.train(frame, epochs=1)
+    assert more.report["sample_rows"] == 400
 
 
 class Notices(Heard):

@@ -19,7 +19,7 @@ from countless.data.encoding.table import Table
 from countless.data.progress import Events
 from countless.data.sources.source import Source
 from countless.errors import ClusterError
-from countless.options import EncodeOptions, ResourceOptions
+from countless.options import ReadingOptions, ResourceOptions
 
 WORKER_MEMORY = 4 * 10**9  # bytes, unless they are given
 
@@ -56,8 +56,13 @@ class RayBackend:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def encode(self, source: Source, options: EncodeOptions, seed: int, events: Events) -> Table:
-        """The table of ``source``, whose codes all machines have read and written."""
+    def encode(
+        self, source: Source, options: ReadingOptions, seed: int, events: Events, text_rows: int | None
+    ) -> tuple[Table, Table]:
+        """The table of ``source``, whose codes all machines have read and written, and its rows to train on.
+
+        A cluster reads all strings: it has more time and memory than one machine.
+        """
         assert self.bounds is not None
         codes, memory = self.bounds.codes, self.bounds.memory
         table = encode_on(
@@ -72,7 +77,7 @@ class RayBackend:
             on_reading=events.reading,
         )
         self.train = ClusterTrainer(self._cluster, self._folder, self._workers, codes, memory)
-        return table
+        return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
 
 
 def own_folder(shared: Path) -> Path:

@@ -66,6 +66,11 @@ class Table:
         return self.schema.rows
 
     @property
+    def encoded_rows(self) -> int:
+        """How many rows have codes, or strings: fewer than :attr:`rows` if they are a sample."""
+        return len(self.codes[0] if self.codes else self.strings[0].symbols)
+
+    @property
     def window(self) -> int | None:
         """How many rows to read together, if they are in files."""
         return None if self.mapped is None else self.mapped.window
@@ -183,6 +188,27 @@ class Table:
         return cls(schema, codes, strings)
 
 
+def encode_text_sample(
+    source: Source,
+    schema: Schema,
+    rows: int,
+    seed: int,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
+) -> tuple[Table, Table]:
+    """All rows of a table with text, but without their strings; and ``rows`` random rows with theirs, to train on.
+
+    The strings are by far the largest part of such a table, and a fit has no time to read more than some of them.
+    """
+    codes: tuple[NDArray[Any], ...] = ()
+    if schema.coded:
+        codes = Table.encode_rows(source, replace(schema, columns=schema.coded), on_stage, on_reading).codes
+    on_stage("drawing rows to train on")
+    with source.sample_table(rows, seed, schema.names) as some:
+        drawn = Table.encode_rows(some, replace(schema, rows=rows), on_stage, on_reading)
+    return Table(schema, codes), Table(schema, drawn.codes, drawn.strings)
+
+
 def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
     """The options with what ``advice`` adds where nothing was chosen."""
     decided = {name.casefold() for name in (*options.text, *options.no_text)}
@@ -204,13 +230,18 @@ def position_counts(columns: Sequence[Column], counts: Sequence[IntArray]) -> li
     return found
 
 
-def bytes_in_memory(schema: Schema) -> int:
-    """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows."""
+def bytes_in_memory(schema: Schema, text_rows: int | None = None) -> int:
+    """What a table takes while it is trained on in memory: its codes twice, its strings, and the order of its rows.
+
+    If only ``text_rows`` rows have their strings, these rows are there a second time.
+    """
     codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
     widest = max(schema.sizes, default=1)
     matrix = len(schema.sizes) * (1 if widest < 2**7 else 2 if widest < 2**15 else 4)
     strings = sum((text.length + 1) * symbol_type(text).itemsize + LENGTH_BYTES for text in schema.texts)
-    return schema.rows * (codes + matrix + strings + ORDER_BYTES)
+    if text_rows is None:
+        return schema.rows * (codes + matrix + strings + ORDER_BYTES)
+    return schema.rows * codes + text_rows * (codes + matrix + strings + ORDER_BYTES)
 
 
 def read_schema(

@@ -11,14 +11,18 @@ from countless.data.encoding.code_files import is_codes, remove
 from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory, readable
 from countless.data.encoding.out_of_core import encode_mapped
-from countless.data.encoding.table import Table, bytes_in_memory, read_schema
+from countless.data.encoding.table import Table, bytes_in_memory, encode_text_sample, read_schema
 from countless.data.progress import Events
 from countless.data.sources.source import Source
-from countless.options import EncodeOptions, ResourceOptions
+from countless.options import ReadingOptions, ResourceOptions
 from countless.store import COLUMNS, TEXT
 
 if TYPE_CHECKING:
     from countless.train.recipe import Trainer
+
+
+TEXT_ROWS_A_SECOND = 10_000  # more than a network reads on two cores
+LEAST_TEXT_ROWS = 500_000
 
 
 class Backend(Protocol):
@@ -38,8 +42,14 @@ class Backend(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def encode(self, source: Source, options: EncodeOptions, seed: int, events: Events) -> Table:
-        """The table of ``source``; ``seed`` shuffles its rows if they are written to files."""
+    def encode(
+        self, source: Source, options: ReadingOptions, seed: int, events: Events, text_rows: int | None
+    ) -> tuple[Table, Table]:
+        """The table of ``source``, and the rows of it to train on.
+
+        ``seed`` draws these rows, and shuffles a table that is written to files. Training has time for the strings of
+        ``text_rows`` rows at most.
+        """
         ...
 
 
@@ -65,30 +75,41 @@ class LocalBackend:
 
         return train_here
 
-    def encode(self, source: Source, options: EncodeOptions, seed: int, events: Events) -> Table:
-        if self.bounds is None:
-            return Table.encode(source, options, events.stage, events.reading)
-        memory, codes, resume = self.bounds.memory, self.bounds.codes, self._resources.resume
+    def encode(
+        self, source: Source, options: ReadingOptions, seed: int, events: Events, text_rows: int | None
+    ) -> tuple[Table, Table]:
         schema: Schema | None = None
-        if not (resume and is_codes(codes)):
+        if self.bounds is None or not (self._resources.resume and is_codes(self.bounds.codes)):
             schema = read_schema(source, options, events.stage, events.reading)
-            needed = bytes_in_memory(schema)
-            if needed <= memory.codes or (resume and has_checkpoint(self._resources.checkpoint)):
-                if is_codes(codes):  # an earlier fit left it: --resume must not mistake it for this one's
-                    remove(codes)
-                return Table.encode_rows(source, schema, events.stage, events.reading)
-            events.notice(out_of_core(needed, memory))
-        return encode_mapped(
+            rows = rows_to_read(schema, options.sample_rows or text_rows)
+            if self._fits(schema, rows, events):
+                return encode_in_memory(source, schema, rows or options.sample_rows, seed, events)
+        assert self.bounds is not None
+        table = encode_mapped(
             source,
             options,
-            codes,
-            memory,
+            self.bounds.codes,
+            self.bounds.memory,
             schema=schema,
             seed=seed,
-            resume=resume,
+            resume=self._resources.resume,
             on_stage=events.stage,
             on_reading=events.reading,
         )
+        rows = options.sample_rows or rows_to_read(table.schema, text_rows)
+        return table, table if rows is None else table.sampled(rows, seed)
+
+    def _fits(self, schema: Schema, text_rows: int | None, events: Events) -> bool:
+        """Whether the codes go to memory. If not, the user hears why."""
+        if self.bounds is None:
+            return True
+        needed, memory, codes = bytes_in_memory(schema, text_rows), self.bounds.memory, self.bounds.codes
+        if needed <= memory.codes or (self._resources.resume and has_checkpoint(self._resources.checkpoint)):
+            if is_codes(codes):  # an earlier fit left it: --resume must not mistake it for this one's
+                remove(codes)
+            return True
+        events.notice(out_of_core(needed, memory))
+        return False
 
 
 def backend_of(resources: ResourceOptions) -> Backend:
@@ -98,6 +119,31 @@ def backend_of(resources: ResourceOptions) -> Backend:
     from countless.cluster.backend import RayBackend
 
     return RayBackend(resources)
+
+
+def text_rows_within(budget: float | None) -> int | None:
+    """How many rows with text a fit of ``budget`` seconds has time to train on, generously; None without a budget.
+
+    >>> text_rows_within(None), text_rows_within(300.0)
+    (None, 3000000)
+    """
+    return None if budget is None else max(LEAST_TEXT_ROWS, int(budget * TEXT_ROWS_A_SECOND))
+
+
+def rows_to_read(schema: Schema, most: int | None) -> int | None:
+    """``most`` if the table has text, and more rows than that; otherwise None: all of them."""
+    return most if schema.texts and most is not None and most < schema.rows else None
+
+
+def encode_in_memory(
+    source: Source, schema: Schema, rows: int | None, seed: int, events: Events
+) -> tuple[Table, Table]:
+    """A table, and ``rows`` random rows of it to train on, or all. Of a table with text, only these have strings."""
+    text_rows = rows_to_read(schema, rows)
+    if text_rows is not None:
+        return encode_text_sample(source, schema, text_rows, seed, events.stage, events.reading)
+    table = Table.encode_rows(source, schema, events.stage, events.reading)
+    return table, table if rows is None else table.sampled(rows, seed)
 
 
 def out_of_core(needed: int, memory: Memory) -> str:

@@ -21,7 +21,7 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
-from countless.estimator.fitting.backends import backend_of
+from countless.estimator.fitting.backends import backend_of, text_rows_within
 from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.fitting.orders import check_order
@@ -194,7 +194,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             listener.notice(warning)
         check_order(options.network, modelled_names(source, reading))
         with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
-            learned = backend.encode(source, reading, seed, listener)
+            learned, sample = backend.encode(source, reading, seed, listener, text_rows_within(whole_fit))
         schema = learned.schema
         listener.table(schema)
         rows = {}
@@ -208,12 +208,11 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         if clauses is not None:
             asked = asked_columns(schema, clauses)
             listener.workload(asked)
-        sample = learned if reading.sample_rows is None else learned.sampled(reading.sample_rows, seed)
         found, report = Learner(source, learned, sample, options, backend, listener, plan, asked).sections()
         report[TABLE] = digest
         report[EVIDENCE] = storage.evidence
         if sample is not learned:
-            report[SAMPLE_ROWS] = reading.sample_rows
+            report[SAMPLE_ROWS] = sample.encoded_rows
         if learned.mapped is not None and backend.bounds is not None:
             report["on_disk"] = {"bytes": bytes_in_memory(schema), "memory": backend.bounds.memory.total}
         fitted = Estimator(schema, replace(found, rows=rows), report=report)

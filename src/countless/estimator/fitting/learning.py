@@ -177,7 +177,7 @@ class Learner:
     def _text_recipe(self, share: float | None) -> TextRecipe:
         from countless.train.recipe import TextRecipe
 
-        schema, trained_on = self.table.schema, self.sample.rows / self.table.rows
+        schema, trained_on = self.table.schema, self.sample.encoded_rows / self.table.rows
         network = self.options.text_network
         spec = text_spec(network, schema.texts, trained_on, schema.sizes)
         return TextRecipe(spec, TrainOptions.of(self.options.training, TEXT_LEARNING_RATE, share), network.masking)

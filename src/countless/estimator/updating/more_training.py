@@ -27,7 +27,7 @@ from countless.engine.runtimes import Runtimes
 from countless.errors import DataError, TrainingError
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
-from countless.estimator.fitting.backends import checkpoint_of, out_of_core
+from countless.estimator.fitting.backends import checkpoint_of, encode_in_memory, out_of_core, rows_to_read
 from countless.estimator.fitting.fit import SAMPLE_ROWS, TABLE, LoggingListener, calibrated
 from countless.estimator.fitting.learning import Listener, bits_to_learn, late, training_on_text
 from countless.estimator.fitting.model_kinds import KINDS, require_kind
@@ -82,12 +82,14 @@ def more_training(
     _require_rows(source.count(), schema.rows)
     preflight(source, schema)
     asked = None if clauses is None else asked_columns(schema, clauses)
+    rows = int(report[SAMPLE_ROWS]) if SAMPLE_ROWS in report else None
     with bounded(None, None) as bounds:
         try:
-            if bounds is None or bytes_in_memory(schema) <= bounds.memory.codes:
-                learned = Table.encode_rows(source, schema, listener.stage, listener.reading)
+            needed = bytes_in_memory(schema, rows_to_read(schema, rows))
+            if bounds is None or needed <= bounds.memory.codes:
+                learned, sample = encode_in_memory(source, schema, rows, _seed(report), listener)
             else:
-                listener.notice(out_of_core(bytes_in_memory(schema), bounds.memory))
+                listener.notice(out_of_core(needed, bounds.memory))
                 learned = encode_mapped(
                     source,
                     ReadingOptions(),
@@ -99,13 +101,12 @@ def more_training(
                     on_stage=listener.stage,
                     on_reading=listener.reading,
                 )
+                sample = learned if rows is None else learned.sampled(rows, _seed(report))
         except DataError as error:
             if str(error) == CHANGED:
                 raise DataError(OTHER_TABLE.format(what="it has other values")) from None
             raise
         _require_counts(learned, None if runtimes.counts is None else runtimes.counts.pairs.counts)
-        sampled = report.get(SAMPLE_ROWS)
-        sample = learned if sampled is None else learned.sampled(int(sampled), _seed(report))
         found, told = _MoreTraining(sections, report, sample, effort, asked, checkpoint, plan, listener).sections()
     report = {**report, **told, TABLE: digest}
     trained = Estimator(schema, found, report=report)
@@ -300,7 +301,7 @@ def _require_counts(table: Table, expected: Sequence[IntArray] | None) -> None:
     """Raise a :class:`DataError` if a column has other numbers of rows of its values, or a text of its characters."""
     coded = zip(table.schema.modelled, table.counts, expected, strict=True) if expected is not None else ()
     other = [column.name for column, now, before in coded if not np.array_equal(now, before)]
-    for text, strings in zip(table.schema.texts, table.strings, strict=True):
+    for text, strings in zip(table.schema.texts, table.strings, strict=bool(table.strings)):
         characters = len(text.characters)
         now = sum(np.bincount(block.ravel(), minlength=characters)[:characters] for block in blocks(strings.symbols))
         if text.cut == 0 and not np.array_equal(now, text.frequencies):  # of strings that are cut all is counted
