@@ -37,7 +37,7 @@ def main() -> None:
     estimator = Estimator.load(model)
     queries = random_workload(estimator.schema, table, int(sys.argv[3]) if len(sys.argv) > 3 else 3000, 0)
     runtime = estimator._runtimes.columns[0]
-    pairs = [(query, box) for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
+    pairs = [(query, box) for query in queries for box in estimator._model.compiler.compile(query.where).region.boxes]
     answers = budget.fixed(runtime, [box for _, box in pairs], REFERENCE, 999)
     reference = [answer.density for answer in answers]
     results = {}

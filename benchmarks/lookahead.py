@@ -36,7 +36,7 @@ def main() -> None:
     runtime, counts = estimator._runtimes.columns[0], estimator._runtimes.counts
     if counts is None:
         raise SystemExit("the model has no counts: fit it without --no-summary")
-    boxes = [box for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
+    boxes = [box for query in queries for box in estimator._model.compiler.compile(query.where).region.boxes]
     boxes = [known.box for known in map(counts.known, boxes) if known.answer is None]
     first = Population(runtime, boxes, SEED).walk(LEAST)
     sampled = [box for box, answer in zip(boxes, first, strict=True) if not answer.exact]

@@ -125,7 +125,7 @@ def main() -> None:
     network = estimator._sections.networks[COLUMNS]
     runtime = ResMadeRuntime(ModelSpec.from_json(network.spec), network.weights)
     queries = random_workload(estimator.schema, table, count, 0)
-    boxes = [box for query in queries for box in estimator._compiler.compile(query.where).region.boxes]
+    boxes = [box for query in queries for box in estimator._model.compiler.compile(query.where).region.boxes]
     hard, truths = screened(runtime, boxes, 1 / estimator.rows)
     results: dict[str, Any] = {"queries": len(boxes), "hard": len(hard), "seeds": SEEDS, "rules": {}}
     for rule in rules(runtime):

@@ -15,7 +15,8 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.result import QueryResult
 from countless.estimator.calibration.conformal import Calibration, Shape
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Compiler
+from countless.query.question import Question
 from countless.query.select.outer import Outer
 
 

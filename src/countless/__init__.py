@@ -5,8 +5,10 @@
 >>> est.estimate("age > 35 AND income = '>50K'")             # doctest: +SKIP
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from countless._version import __version__
-from countless.data.sources.csv_files import CsvFile
 from countless.errors import (
     ColumnLeftOutError,
     CountlessError,
@@ -25,27 +27,43 @@ from countless.errors import (
     UnknownColumnError,
     UnsupportedQueryError,
 )
-from countless.estimator.answers.distribution import Distribution
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.result import QueryResult
 from countless.estimator.estimator import Estimator
-from countless.estimator.fitting.fit import fit
-from countless.estimator.fitting.learning import Listener
 from countless.estimator.prepared import PreparedQuestion
-from countless.estimator.rows.completed import Completed
-from countless.estimator.rows.sampling import Sample
-from countless.estimator.updating.check import Check
-from countless.options import (
-    Network,
-    ReadingOptions,
-    ResourceOptions,
-    StorageOptions,
-    TextNetwork,
-    TrainingOptions,
-)
-from countless.query.predicate import Predicate, col
+
+if TYPE_CHECKING:
+    from countless.data.sources.csv_files import CsvFile
+    from countless.estimator.answers.distribution import Distribution
+    from countless.estimator.answers.result import QueryResult
+    from countless.estimator.fitting.fit import fit
+    from countless.estimator.fitting.learning import Listener
+    from countless.estimator.rows.completed import Completed
+    from countless.estimator.rows.sampling import Sample
+    from countless.estimator.updating.check import Check
+    from countless.options import Network, ReadingOptions, ResourceOptions, StorageOptions, TextNetwork, TrainingOptions
+    from countless.query.predicate import Predicate, col
 
 load = Estimator.load
+
+# What answering a plain question does not need is imported when it is first named.
+_LATER = {
+    "Check": "countless.estimator.updating.check",
+    "Completed": "countless.estimator.rows.completed",
+    "CsvFile": "countless.data.sources.csv_files",
+    "Distribution": "countless.estimator.answers.distribution",
+    "Listener": "countless.estimator.fitting.learning",
+    "Network": "countless.options",
+    "Predicate": "countless.query.predicate",
+    "QueryResult": "countless.estimator.answers.result",
+    "ReadingOptions": "countless.options",
+    "ResourceOptions": "countless.options",
+    "Sample": "countless.estimator.rows.sampling",
+    "StorageOptions": "countless.options",
+    "TextNetwork": "countless.options",
+    "TrainingOptions": "countless.options",
+    "col": "countless.query.predicate",
+    "fit": "countless.estimator.fitting.fit",
+}
 
 __all__ = [
     "Check",
@@ -86,3 +104,14 @@ __all__ = [
     "fit",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'countless' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

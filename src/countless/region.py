@@ -205,3 +205,6 @@ class Region:
 
     boxes: tuple[Box, ...]
     cover: tuple[Box, ...] = ()
+
+
+EVERY_ROW = Region((Box(),))

@@ -232,6 +232,20 @@ def test_importing_and_estimating_do_not_import_torch(model: Path) -> None:
     assert python(code, str(model)).returncode == 0
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "countless.load(sys.argv[1]).estimate(sys.argv[2])",
+        "from countless.cli.main import cli; cli.main(['estimate', *sys.argv[1:]], standalone_mode=False)",
+    ],
+)
+def test_a_plain_question_loads_little(model: Path, code: str) -> None:
+    heavy = ("sqlglot", "duckdb", "rich", "torch", "pyarrow", "countless.estimator.fitting.fit", "countless.workload")
+    code = f"import sys, countless\n{code}\nprint('loaded', [name for name in {heavy} if name in sys.modules])"
+    done = python(code, str(model), "age > 3 AND city IN ('Oslo', 'Rome') AND married IS NOT NULL")
+    assert done.stdout.splitlines()[-1:] == ["loaded []"], done.stderr
+
+
 def test_without_torch_estimating_works_and_fitting_says_what_to_install(model: Path) -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"

@@ -15,7 +15,8 @@ from countless.arrays import BoolArray, IntArray
 from countless.data.encoding.table import Table
 from countless.data.sources.source import Source, connect
 from countless.options import EncodeOptions
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Compiler
+from countless.query.question import Question
 from countless.region import Box
 from tests.exact import column_codes
 

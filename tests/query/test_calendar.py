@@ -125,12 +125,12 @@ def test_a_region_over_hidden_columns_has_the_rows_of_the_clause(grids: World, w
 def test_evidence_rows_are_counted_as_duckdb_does(grids: World, digits: World, where: str) -> None:
     for world in (grids, digits):
         assert world.evidence.hits(world.compiler.compile(where)).count == world.truth(where)
-        assert world.evidence.hits(CachedCompiler(world.compiler).compile(where)).count == world.truth(where)
+        assert world.evidence.hits(CachedCompiler.of(world.compiler).compile(where)).count == world.truth(where)
 
 
 @pytest.mark.parametrize("where", ["day > '2023-01-01' AND month(day) = 2", "month(day) = 2 AND year(day) < 2022"])
 def test_several_filters_of_a_column_in_digits_are_one_set_of_its_values(digits: World, where: str) -> None:
-    for compiler in (digits.compiler, CachedCompiler(digits.compiler)):
+    for compiler in (digits.compiler, CachedCompiler.of(digits.compiler)):
         ((item,),) = (box.filters for box in compiler.compile(where).region.boxes)
         assert item.positions == digits.schema.positions(2)
 

@@ -7,10 +7,11 @@ import pytest
 from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.data.sources.source import connect
 from countless.errors import ColumnLeftOutError, QueryError, UnknownColumnError, UnsupportedQueryError
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Compiler
 from countless.query.conjuncts import parts
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
+from countless.query.question import Question
 from countless.query.select.outer import GroupTable, Outer
 from countless.query.select.statement import read_select
 from countless.region import ValueSet
@@ -100,7 +101,7 @@ def test_in_python() -> None:
 
 def test_many_at_once() -> None:
     where = "address.zip = 1 AND t.age = 2"
-    assert weights(CachedCompiler(COMPILER).compile(where)) == weights(COMPILER.compile(where))
+    assert weights(CachedCompiler.of(COMPILER).compile(where)) == weights(COMPILER.compile(where))
 
 
 def test_parts_keep_the_struct() -> None:

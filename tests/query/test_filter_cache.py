@@ -31,7 +31,7 @@ def same(one: Region, two: Region) -> bool:
 @settings(deadline=None, max_examples=150)
 def test_a_batch_means_what_each_clause_means(clauses: list[list[str]]) -> None:
     _, _, compiler = world()
-    batch = CachedCompiler(compiler)
+    batch = CachedCompiler.of(compiler)
     for parts in clauses:
         where = " AND ".join(parts)
         together, alone = batch.compile(where), compiler.compile(where)
@@ -86,7 +86,7 @@ def test_an_error_shows_the_whole_clause() -> None:
     _, _, compiler = world()
     where = "i = 1 AND nosuch = 2"
     with pytest.raises(QueryError) as batched:
-        CachedCompiler(compiler).compile(where)
+        CachedCompiler.of(compiler).compile(where)
     with pytest.raises(QueryError) as alone:
         compiler.compile(where)
     assert str(batched.value) == str(alone.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 import pytest
@@ -10,8 +11,12 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
+from countless.query.comparisons import plain_comparison
+from countless.query.keywords import KEYWORDS
 from countless.query.parse import parse
+from countless.query.simple_expressions import expression_of
 from countless.query.simple_filters import simple_filters
+from countless.query.sql import DIALECT
 from tests.query.test_meaning import comparisons, world
 
 SCHEMA = Schema(9, tuple(Column(name, "BIGINT", ("1",), False) for name in ("a", "b", "date", "A B", "not", "x.y")))
@@ -21,7 +26,7 @@ def read(clause: str, schema: Schema = SCHEMA) -> exp.Expr | None:
     found = simple_filters(clause, schema)
     if found is None:
         return None
-    return reduce(lambda one, two: exp.And(this=one, expression=two), (item.expression for item in found))
+    return reduce(lambda one, two: exp.And(this=one, expression=two), map(expression_of, found))
 
 
 @given(st.lists(comparisons(), min_size=1, max_size=4))
@@ -48,6 +53,16 @@ def test_what_is_read_is_what_the_parser_reads(filters: list[str]) -> None:
 )
 def test_simple_clauses_are_read(clause: str) -> None:
     assert read(clause) == parse(clause)
+    found = simple_filters(clause, SCHEMA)
+    assert found is not None
+    for item in found:
+        inner = expression_of(item)
+        assert plain_comparison(inner.this if item.negated else inner) == item.comparison
+
+
+def test_the_words_are_those_of_the_parser() -> None:
+    words = {word.upper() for word in DIALECT.tokenizer_class.KEYWORDS}
+    assert {word for word in words if re.fullmatch("[A-Z_][A-Z0-9_]*", word)} == KEYWORDS
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
 from countless.cli.options import json_option, method_options, model_argument
 from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
-from countless.estimator.answers.estimate import Estimate, format_interval
+from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
 from countless.estimator.estimator import Estimator
 
 
@@ -93,6 +92,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _line(answer: Estimate) -> str:
-    noun = "row" if show.rows(answer.rows) == "1" else "rows"
+    noun = "row" if format_rows(answer.rows) == "1" else "rows"
     told = f"{format_interval(answer)}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms"
-    return f"{show.rows(answer.rows)} {noun}  ({told})"
+    return f"{format_rows(answer.rows)} {noun}  ({told})"

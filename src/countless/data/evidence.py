@@ -10,21 +10,22 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
-from countless.data.columns.discovery import Scans
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT, quote_identifier, sql_texts
-from countless.data.encoding.schema_growth import Growth
-from countless.data.encoding.table import Table
-from countless.data.sources.source import Source, connect, new_name
 from countless.errors import ModelFileError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from countless.data.encoding.schema_growth import Growth
+    from countless.data.sources.source import Source
 
 DEFAULT_ROWS = 100_000  # as many as the sample that one would keep instead of a model; a smaller table is kept whole
 DEVIATIONS = 5.0  # by which the number of old rows in a larger sample may be above its mean, and all be there
@@ -65,6 +66,9 @@ class EvidenceRows:
     @classmethod
     def _encoded(cls, some: Source, schema: Schema) -> EvidenceRows:
         """All rows of a source."""
+        from countless.data.columns.discovery import Scans
+        from countless.data.encoding.table import Table
+
         wide = {column.name: column.type for column in schema.columns if not has_codes(column)}
         found = Scans(some).domains(wide, lambda name, count: True) if wide else {}
         columns = tuple(found.get(column.name, column) for column in schema.columns)
@@ -85,6 +89,8 @@ class EvidenceRows:
 
     def source(self) -> Source:
         """The rows as a table in a DuckDB of its own, with the table's names, types and values, in this order."""
+        from countless.data.sources.source import Source, connect, new_name
+
         name, codes, connection = new_name(), new_name(), connect()
         connection.register(codes, {f"c{index}": own for index, own in enumerate(self.codes)})
         # NULL's code is the place after the last value, where a list has NULL.
@@ -104,6 +110,8 @@ class EvidenceRows:
         These are rows of this sample, chosen at random, and of the new ones: so many of each as a sample of the whole
         table would have. Only values of rows that are left stay.
         """
+        from countless.data.sources.connection import connect
+
         rng = np.random.default_rng([seed, EVIDENCE_STREAM])
         added = growth.schema.rows - growth.old.rows
         kept, drawn = updated_shares(self.rows, growth.old.rows, added, wanted, rng)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from countless.data.sources.csv_files import wrong_separator
-from countless.data.sources.source import Source
 from countless.errors import DataError, QueryTypeError
+
+if TYPE_CHECKING:
+    from countless.data.sources.source import Source
 
 
 def whole(value: Any, what: str, least: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from countless.engine.density import Density, densities
 from countless.engine.runtimes import Runtimes
@@ -13,8 +14,10 @@ from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
 from countless.estimator.prepared import AnsweringModel, only_evidence
-from countless.query.compile import Question
-from countless.query.predicate import ColumnReference, Predicate, Where
+from countless.query.question import Question
+
+if TYPE_CHECKING:
+    from countless.query.predicate import Where
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,8 @@ class Batch:
 
 def listed(clauses: Iterable[Where]) -> list[Where]:
     """Several clauses; one alone is an error, though its characters could be listed."""
+    from countless.query.predicate import ColumnReference, Predicate
+
     if isinstance(clauses, str | Predicate | ColumnReference):
         raise QueryTypeError("estimate_many takes a list of clauses: use estimate for one")
     return list(clauses)

@@ -12,39 +12,33 @@ from countless import store
 from countless._version import __version__
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Schema
-from countless.data.frame import Frame
 from countless.engine.memo import Memo
 from countless.errors import CountlessError
-from countless.estimator.answers.aggregates import answered
 from countless.estimator.answers.counts import known_queries, today
-from countless.estimator.answers.distribution import BinsWanted, Distribution
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
-from countless.estimator.answers.explain import Explanation
-from countless.estimator.answers.joint import Joint
-from countless.estimator.answers.result import QueryResult
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.batch import Batch, listed
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.calibration.posterior import with_tail
-from countless.estimator.fitting.learning import Listener
-from countless.estimator.info import held_facts, without_history
 from countless.estimator.loading import evidence_of, made_ready
 from countless.estimator.plugins import load_plugins
 from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
-from countless.estimator.rows.anomalies import anomalies
-from countless.estimator.rows.completed import Completed
-from countless.estimator.rows.completion import CompletionOptions, complete
-from countless.estimator.rows.likelihood import Watch, log_prob
-from countless.estimator.rows.sampling import Sample
-from countless.estimator.stripping import stripped
-from countless.query.compile import Compiler
-from countless.query.predicate import Where
-from countless.query.select.outer import Outer
+from countless.query.grids.line import check_grids
 from countless.settings import Seconds
 
 if TYPE_CHECKING:
+    from countless.data.frame import Frame
+    from countless.estimator.answers.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.explain import Explanation
+    from countless.estimator.answers.joint import Joint
+    from countless.estimator.answers.result import QueryResult
+    from countless.estimator.fitting.learning import Listener
+    from countless.estimator.rows.completed import Completed
+    from countless.estimator.rows.likelihood import Watch
+    from countless.estimator.rows.sampling import Sample
     from countless.estimator.updating.check import Check
+    from countless.query.predicate import Where
 
 
 class Estimator:
@@ -69,10 +63,8 @@ class Estimator:
         self._runtimes = made_ready(schema, sections)
         rows = evidence_of(schema, sections)
         evidence = None if rows is None else Evidence(schema, rows)
-        self._compiler = Compiler(schema, rows)
-        self._outer = Outer(schema)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
-        self._model = AnsweringModel(schema, self._runtimes, self._compiler, self.calibration, self._seed, evidence)
+        self._model = AnsweringModel(schema, self._runtimes, self.calibration, self._seed, evidence)
         self._questions: Memo | None = None
 
     @classmethod
@@ -83,9 +75,8 @@ class Estimator:
     @classmethod
     def _made(cls, contents: store.Contents) -> Estimator:
         schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
-        made = cls(schema, contents.sections, calibration, contents.report, contents.library)
-        made._compiler.check()
-        return made
+        check_grids(schema)
+        return cls(schema, contents.sections, calibration, contents.report, contents.library)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the model file, atomically. It holds every distinct value of the fitted columns, or a grid's knots."""
@@ -108,6 +99,8 @@ class Estimator:
         random rows in them, and the digests of the table and of updates. The error bars stay; an update has to be
         followed by :meth:`calibrate`.
         """
+        from countless.estimator.stripping import stripped
+
         return stripped(self, self._sections)
 
     def calibrated(self, calibration: Calibration) -> Estimator:
@@ -263,7 +256,10 @@ class Estimator:
         An expression can put a whole row into one value. So of expressions only what at least ``least_hits`` evidence
         rows share is told; smaller groups are left out.
         """
-        return answered(self._asked, self._compiler, self._outer, sql, self.calibration, intervals, least_hits)
+        from countless.estimator.answers.aggregates import answered
+
+        model = self._model
+        return answered(self._asked, model.compiler, model.outer, sql, self.calibration, intervals, least_hits)
 
     def log_prob(self, rows: Any) -> FloatArray:
         """The natural logarithm of the probability of each row, as the model has it.
@@ -272,6 +268,8 @@ class Estimator:
         Columns that are not there are left out of the probability; NULL is a value like others. What the table never
         had, NULL in a column without NULLs included, is impossible: minus infinity.
         """
+        from countless.estimator.rows.likelihood import log_prob
+
         return log_prob(self.schema, self._runtimes, rows)
 
     def complete(
@@ -289,6 +287,8 @@ class Estimator:
         drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default. In a
         list of dictionaries, a key that a row lacks is missing there too.
         """
+        from countless.estimator.rows.completion import CompletionOptions, complete
+
         wanted = None if columns is None else tuple(names_of(columns))
         options = CompletionOptions(wanted, draws, self._model.checked_seed(seed))
         return complete(self.schema, self._runtimes, rows, options, watch)
@@ -299,6 +299,8 @@ class Estimator:
         A line tells the row, counted from 0, its log-probability, the column to blame, the value that the row has
         there, how likely that is given all others, and the value that is expected instead, with its probability.
         """
+        from countless.estimator.rows.anomalies import anomalies
+
         return anomalies(self.schema, self._runtimes, rows, whole(top, "the number of rows to tell", 1), watch)
 
     def update(
@@ -372,6 +374,8 @@ class Estimator:
 
     def info(self) -> dict[str, Any]:
         """What the model holds, as plain data."""
+        from countless.estimator.info import held_facts, without_history
+
         held = held_facts(self.schema, self._sections, self._runtimes)
         training = without_history(self.report)
         return held | {"interval": self.calibration.facts(self.rows), "training": training, "library": self.library}

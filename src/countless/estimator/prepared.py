@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from countless.data.columns.schema import Schema
 from countless.data.evidence import Hits
@@ -15,22 +15,25 @@ from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
-from countless.estimator.answers.distribution import BinsWanted, Distribution, distribution
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
-from countless.estimator.answers.explain import Explanation, explanation
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
-from countless.estimator.answers.joint import Joint, ObservedGroups, joint
-from countless.estimator.answers.marginals import distributions
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.estimator.rows.sampling import EVERY_ROW, WIDER, Sample, SampleSource, samples
-from countless.query.compile import Compiler, Question
+from countless.query.domain_search import Search
 from countless.query.filter_cache import CachedCompiler
-from countless.query.parameters import Clause
-from countless.query.predicate import Where
-from countless.query.row_check import RowCheck
-from countless.region import Region
+from countless.query.question import Question
+from countless.region import EVERY_ROW, Region
+
+if TYPE_CHECKING:
+    from countless.estimator.answers.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.explain import Explanation
+    from countless.estimator.answers.joint import Joint, ObservedGroups
+    from countless.estimator.rows.sampling import Sample, SampleSource
+    from countless.query.compile import Compiler
+    from countless.query.parameters import Clause
+    from countless.query.predicate import Where
+    from countless.query.select.outer import Outer
 
 DEFAULT_METHOD = FUSED
 
@@ -41,15 +44,28 @@ class AnsweringModel:
 
     schema: Schema
     runtimes: Runtimes
-    compiler: Compiler
     calibration: Calibration
     seed: int
     evidence: Evidence | None = None
 
     @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler of clauses; it brings the SQL parser and DuckDB, which plain questions do not need."""
+        from countless.query.compile import Compiler
+
+        return Compiler(self.schema, None if self.evidence is None else self.evidence.rows, self.filters.search)
+
+    @cached_property
     def filters(self) -> CachedCompiler:
         """The compiler, with what it made of filters before."""
-        return CachedCompiler(self.compiler)
+        return CachedCompiler(Search(self.schema), lambda: self.compiler)
+
+    @cached_property
+    def outer(self) -> Outer:
+        """What DuckDB makes of a statement's aggregates."""
+        from countless.query.select.outer import Outer
+
+        return Outer(self.schema)
 
     def method(self, name: str) -> str:
         """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
@@ -96,9 +112,13 @@ class PreparedQuestion:
 
     def _plain(self, where: Where | Clause) -> Question | None:
         """The question from filters that are simple, or that are known; None if it must be compiled whole."""
-        if isinstance(where, Clause):
-            where = where.text if where.source is not None and not where.parameters else ""
-        return self._model.filters.by_pieces(where) if isinstance(where, str) else None
+        if isinstance(where, str):
+            return self._model.filters.by_pieces(where)
+        from countless.query.parameters import Clause
+
+        if isinstance(where, Clause) and where.source is not None and not where.parameters:
+            return self._model.filters.by_pieces(where.text)
+        return None
 
     @classmethod
     def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
@@ -113,6 +133,8 @@ class PreparedQuestion:
     @property
     def _read(self) -> Clause:
         """The condition, parsed when it is first asked for."""
+        from countless.query.parameters import Clause
+
         where = self._where
         assert where is not None
         if isinstance(where, Clause):
@@ -178,6 +200,8 @@ class PreparedQuestion:
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How the condition is answered, as :meth:`Estimator.explain`."""
+        from countless.estimator.answers.explain import explanation
+
         method, question = self._model.method(method), self.question
         started = time.perf_counter()
         density, estimate = self._answered(method, particles, True, None)
@@ -186,6 +210,8 @@ class PreparedQuestion:
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
         """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
+        from countless.estimator.answers.joint import joint
+
         places = self._places(columns)
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
@@ -197,12 +223,16 @@ class PreparedQuestion:
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
     ) -> Distribution:
         """The values of ``column`` and the rows of each, as :meth:`Estimator.distribution`."""
+        from countless.estimator.answers.distribution import distribution
+
         started = self._started()
         found = self.joint(names_of(column))
         return distribution(self._model.schema, found, self._model.calibration, bins, sort, started)
 
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
         """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
+        from countless.estimator.answers.marginals import distributions
+
         model, region, total = self._model, self.question.region, self.total
         places, seed = self._places(columns), self._model.seed
         return distributions(
@@ -211,6 +241,8 @@ class PreparedQuestion:
 
     def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
         """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
+        from countless.estimator.rows.sampling import samples
+
         count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
         question = self.question
         if question.region is not EVERY_ROW:
@@ -221,6 +253,9 @@ class PreparedQuestion:
 
     def _drawing(self, seed: int) -> SampleSource:
         """What rows are drawn of."""
+        from countless.estimator.rows.sampling import WIDER, SampleSource
+        from countless.query.row_check import RowCheck
+
         if self._where is None:
             return SampleSource(EVERY_ROW)
         clause, model = self._read, self._model
@@ -257,6 +292,8 @@ class PreparedQuestion:
     @property
     def _observed(self) -> ObservedGroups | None:
         """What the evidence says of groups of the condition's rows, beside the model."""
+        from countless.estimator.answers.joint import ObservedGroups
+
         hits, model = self.evidence, self._model
         return None if hits is None else ObservedGroups.of(model.schema, hits, self.question, model.calibration)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from countless.arrays import BoolArray
+from countless.data.columns.schema import Schema
 from countless.errors import QueryTooLargeError
-from countless.query.domain_evaluation import Codes
 from countless.query.formula import All, Formula, Leaf
+from countless.query.truth import Codes
+from countless.region import DigitSet, Filter, ValueSet
 
 MOST_BOXES = 256
 
@@ -59,6 +62,13 @@ def subtract(box: CodeBox, other: CodeBox) -> list[CodeBox]:
             pieces.append(outside)
         inside[column] = inside[column] & codes if column in inside else codes
     return pieces
+
+
+def filter_of(schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None) -> Filter:
+    """A set of values of a column that is not text, in terms of the model's positions."""
+    radices = schema.coded_column(index).radices
+    constraint = ValueSet(weights) if len(radices) == 1 else DigitSet(weights, radices)
+    return Filter(schema.positions(index), constraint, seen)
 
 
 def _bounded(boxes: Iterable[CodeBox]) -> list[CodeBox]:

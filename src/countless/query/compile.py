@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from sqlglot import exp
@@ -15,10 +14,11 @@ from countless.data.columns.text import NAMELESS, TextColumn
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.boxes import CodeBox, cover, disjoint
+from countless.query.boxes import CodeBox, cover, disjoint, filter_of
 from countless.query.calendar import with_calendar, without_hidden
+from countless.query.comparisons import plain_comparison
 from countless.query.conjuncts import conjuncts, leaves_of
-from countless.query.domain_evaluation import Codes, DomainTables, Truth
+from countless.query.domain_evaluation import DomainTables
 from countless.query.domain_search import Search
 from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
@@ -27,58 +27,16 @@ from countless.query.names import resolve
 from countless.query.parameters import Clause
 from countless.query.parse import span_of
 from countless.query.predicate import Where
+from countless.query.question import Comparison, Question
 from countless.query.sandbox.as_written import as_written, is_plain
 from countless.query.sql import NESTED, written
 from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
+from countless.query.truth import Codes, Truth
 from countless.query.uuids import with_canonical_uuids
-from countless.region import Box, DigitSet, Filter, Region, TextFilter, ValueSet
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A predicate on one column, as ``explain`` shows it."""
-
-    column: str
-    sql: str
-    values: int | None  # how many values satisfy it, NULL counted as one; with a grid, about; None of a text column
-    of: int
-    how: str  # "search", "duckdb"; for a grid "interpolation", "knots"; of a text column "automaton"
-    unseen: tuple[str, ...]  # literals of = and IN that the column does not hold
-    cells: int | None = None  # of the column's grid, if it has one
-    equality: bool = False  # whether it looks for values whose counts are not known, but for their cell's mean
-    states: int | None = None  # of the automaton that reads the column's strings, if it is a text column
-
-
-@dataclass(frozen=True)
-class Question:
-    """A clause that has been understood: its text, its region, and what it was made from.
-
-    It is not ``certain`` if something was judged by a grid's knots, or letters nobody knows.
-    ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
-    region is that of all others. A question that was made without its ``condition`` is compiled ``whole`` for it.
-    """
-
-    where: str
-    region: Region
-    certain: bool = True
-    parsed: exp.Expr | None = None
-    details: tuple[Callable[[], Comparison], ...] = ()
-    beyond: tuple[str, ...] = ()
-    among: BoolArray | None = field(default=None, compare=False)
-    whole: Callable[[], Question] | None = field(default=None, compare=False)
-
-    @cached_property
-    def condition(self) -> exp.Expr | None:
-        """The clause as an expression; None of every row."""
-        return self.parsed if self.whole is None else self.whole().condition
-
-    @cached_property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """The comparisons of the clause, as ``explain`` shows them: made when they are first asked for."""
-        return tuple(detail() for detail in self.details) if self.whole is None else self.whole().comparisons
+from countless.region import Box, Filter, Region, TextFilter
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +50,14 @@ class DrawingRegion:
 class Compiler:
     """Turns clauses about one table into regions, and judges them on its evidence rows. Safe to share by threads."""
 
-    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None) -> None:
+    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None, search: Search | None = None) -> None:
         self.schema = schema
         self.dictionary = DomainTables(schema)
         self.facts = StringFacts(self.dictionary)
         self.strings = StringSearch(schema, self.facts)
         self.evidence = None if evidence is None else EvidenceTables(evidence, self.facts)
-        self.search = Search(schema)
+        self.search = search or Search(schema)
         self.lines = Lines(schema, self.dictionary)
-
-    def check(self) -> None:
-        """Raise a :class:`~countless.errors.ModelFileError` now, not at a question, if a grid is out of order."""
-        for index in range(len(self.schema.coded)):
-            self.lines.line(index)
 
     def compile(self, where: Where | Clause) -> Question:
         """The region of ``where``."""
@@ -272,8 +225,7 @@ class _Descent:
     def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
         own, seen = _parts(codes)
         weights = own if column.grid is None else self.surveyed.weights(index, own)
-        constraint = ValueSet(weights) if len(column.radices) == 1 else DigitSet(weights, column.radices)
-        return Filter(self.schema.positions(index), constraint, seen)
+        return filter_of(self.schema, index, weights, seen)
 
     def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
@@ -359,7 +311,7 @@ class _Descent:
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.column(index).is_text:
             return self._run(index, node), "automaton"
-        found = self.compiler.search.truth(index, node) or self.compiler.strings.truth(index, node)
+        found = self.compiler.search.truth(index, plain_comparison(node)) or self.compiler.strings.truth(index, node)
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:

@@ -6,8 +6,6 @@ Of a column with a grid it has the knots only.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -27,18 +25,10 @@ from countless.errors import (
 from countless.query.sandbox.as_written import columns_of
 from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
 from countless.query.sql import written
+from countless.query.truth import Truth
 
 SIGNED = frozenset({"0.0", "nan"})  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
 TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
-Codes = Any  # a set of a column's values: a BoolArray over its codes, or the Language of a text column
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """For each value, and NULL if it occurs: is a predicate true, is it false? If neither, it is NULL."""
-
-    true: Codes
-    false: Codes
 
 
 class DomainTables:

@@ -16,11 +16,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from sqlglot import exp
 
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import DECIMAL, INTEGERS, TEXT
-from countless.query.domain_evaluation import Truth
+from countless.query.plain_comparison import BETWEEN, BOOLEAN, IN, IS_NULL, NUMBER, STRING, Constant, PlainComparison
+from countless.query.truth import Truth
 
 # Digits are those of ASCII: Python reads others too, and DuckDB does not.
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -28,14 +28,6 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
 ZONED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00", re.ASCII)
 PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
-FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.EQ: exp.EQ,
-    exp.NEQ: exp.NEQ,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-}
 
 
 class Search:
@@ -45,95 +37,77 @@ class Search:
         self.schema = schema
         self._keys: dict[int, _Keys | None] = {}
 
-    def truth(self, index: int, predicate: exp.Expr) -> Truth | None:
-        """Where ``predicate`` on column ``index`` is true and where false, or None if it must be run in DuckDB."""
+    def truth(self, index: int, comparison: PlainComparison | None) -> Truth | None:
+        """Where a ``comparison`` with column ``index`` is true and where false, or None if it must be run in DuckDB."""
+        if comparison is None:
+            return None
         column = self.schema.coded_column(index)
-        if is_null_test(predicate):
+        if comparison.operator == IS_NULL:
             true = np.zeros(column.size, dtype=bool)
             true[column.null :] = True
             return Truth(true, ~true)
         if index not in self._keys:
             self._keys[index] = _keys_of(column)
         keys = self._keys[index]
-        ranges = None if keys is None else _ranges(keys, predicate)
+        ranges = None if keys is None else _ranges(keys, comparison)
         if ranges is None:
             return None
         true = np.zeros(column.size, dtype=bool)
         for low, high in ranges:
             true[low:high] = True
-        if isinstance(predicate, exp.NEQ):
+        if comparison.operator == "<>":
             true[: len(column.values)] ^= True
         false = ~true
         false[len(column.values) :] = False  # a comparison with NULL is NULL
         return Truth(true, false)
 
 
-def is_null_test(predicate: exp.Expr) -> bool:
-    """Whether ``predicate`` is a column's IS NULL."""
-    return (
-        isinstance(predicate, exp.Is)
-        and isinstance(predicate.this, exp.Column)
-        and isinstance(predicate.expression, exp.Null)
-    )
-
-
-def read_literal(kind: str, node: exp.Expr) -> str | None:
-    """The text of a plain literal that a column of type ``kind`` compares with, if it is one."""
+def read_literal(kind: str, constant: Constant) -> str | None:
+    """The text of a literal that a column of type ``kind`` compares with, if it is one."""
     if kind in INTEGERS or DECIMAL.fullmatch(kind):
-        key: object = _read_decimal(node)
+        key: object = _read_decimal(constant)
     elif kind == "DOUBLE":
-        key = _read_double(node)
+        key = _read_double(constant)
     elif kind == TEXT:
-        key = _read_string(node)
+        key = _read_string(constant)
     elif kind == "DATE":
-        key = _read_date(node)
+        key = _read_date(constant)
     else:
-        key = _read_timestamp(node) if kind == "TIMESTAMP" else None
+        key = _read_timestamp(constant) if kind == "TIMESTAMP" else None
     return None if key is None else str(key)
 
 
 class _Keys:
     """A column's values as comparable keys, and how a literal becomes one."""
 
-    def __init__(self, values: list[Any], count: int, read: Callable[[exp.Expr], Any]) -> None:
+    def __init__(self, values: list[Any], count: int, read: Callable[[Constant], Any]) -> None:
         self.values = values  # sorted; without NaN, which comes after all others
         self.count = count  # with NaN
         self.read = read
 
-    def range(self, operator: type[exp.Expr], key: Any) -> tuple[int, int]:
+    def range(self, operator: str, key: Any) -> tuple[int, int]:
         """The codes that compare so with ``key``; for <> those that are equal."""
         low, high = bisect_left(self.values, key), bisect_right(self.values, key)
-        if operator is exp.LT:
+        if operator == "<":
             return 0, low
-        if operator is exp.LTE:
+        if operator == "<=":
             return 0, high
-        if operator is exp.GT:
+        if operator == ">":
             return high, self.count
-        if operator is exp.GTE:
+        if operator == ">=":
             return low, self.count
         return low, high
 
 
-def _ranges(keys: _Keys, predicate: exp.Expr) -> list[tuple[int, int]] | None:
-    """The ranges of codes that ``predicate`` allows (for <>: forbids)."""
-    operator = type(predicate)
-    if operator in FLIPPED:
-        column, other = predicate.this, predicate.expression
-        if isinstance(other, exp.Column):
-            column, other, operator = other, column, FLIPPED[operator]
-        key = keys.read(other) if isinstance(column, exp.Column) else None
-        return None if key is None else [keys.range(operator, key)]
-    if operator is exp.Between and isinstance(predicate.this, exp.Column) and not predicate.args.get("symmetric"):
-        low, high = keys.read(predicate.args["low"]), keys.read(predicate.args["high"])
-        if low is None or high is None:
-            return None
-        return [(keys.range(exp.GTE, low)[0], keys.range(exp.LTE, high)[1])]
-    if operator is exp.In and isinstance(predicate.this, exp.Column) and not predicate.args.get("query"):
-        found = [keys.read(item) for item in predicate.expressions]
-        if not found or any(key is None for key in found):
-            return None
-        return [keys.range(exp.EQ, key) for key in found]
-    return None
+def _ranges(keys: _Keys, comparison: PlainComparison) -> list[tuple[int, int]] | None:
+    """The ranges of codes that a comparison allows (for <>: forbids)."""
+    found = [keys.read(constant) for constant in comparison.constants]
+    if any(key is None for key in found):
+        return None
+    if comparison.operator == BETWEEN:
+        return [(keys.range(">=", found[0])[0], keys.range("<=", found[1])[1])]
+    operator = "=" if comparison.operator == IN else comparison.operator
+    return [keys.range(operator, key) for key in found]
 
 
 def _keys_of(column: Column) -> _Keys | None:
@@ -158,56 +132,49 @@ def _keys_of(column: Column) -> _Keys | None:
     return None
 
 
-def _number(node: exp.Expr) -> tuple[str, str] | None:
-    """Sign and digits of a plain number literal."""
-    sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
-    if isinstance(inner, exp.Literal) and not inner.is_string and PLAIN_NUMBER.fullmatch(inner.this):
-        return sign, inner.this
-    return None
-
-
-def _read_decimal(node: exp.Expr) -> Decimal | None:
-    number = _number(node)
+def _read_decimal(constant: Constant) -> Decimal | None:
     # DuckDB reads longer literals as DOUBLE or HUGEINT: leave those to it.
-    return None if number is None or len(number[1]) > 18 else Decimal("".join(number))
+    return Decimal(constant.text) if _is_number(constant, 18) else None
 
 
-def _read_double(node: exp.Expr) -> float | None:
-    if type(node) is exp.Cast and node.is_type(exp.DType.DOUBLE) and isinstance(node.this, exp.Literal):
-        return float(node.this.this) if PLAIN_FLOAT.fullmatch(node.this.this) else None
-    number = _number(node)
-    return None if number is None or len(number[1]) > 15 else float("".join(number))
+def _read_double(constant: Constant) -> float | None:
+    is_cast = constant.kind == "DOUBLE" and PLAIN_FLOAT.fullmatch(constant.text)
+    return float(constant.text) if is_cast or _is_number(constant, 15) else None
 
 
-def _read_string(node: exp.Expr) -> str | None:
-    return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+def _is_number(constant: Constant, longest: int) -> bool:
+    """Whether it is a plain number, without its sign not longer than ``longest``."""
+    digits = constant.text.removeprefix("-")
+    return constant.kind == NUMBER and len(digits) <= longest and PLAIN_NUMBER.fullmatch(digits) is not None
 
 
-def _read_boolean(node: exp.Expr) -> bool | None:
-    return bool(node.this) if isinstance(node, exp.Boolean) else None
+def _read_string(constant: Constant) -> str | None:
+    return constant.text if constant.kind == STRING else None
 
 
-def _read_date(node: exp.Expr) -> str | None:
-    return _iso(node, exp.DType.DATE, DATE, datetime.date.fromisoformat)
+def _read_boolean(constant: Constant) -> bool | None:
+    return constant.text == "true" if constant.kind == BOOLEAN else None
 
 
-def _read_timestamp(node: exp.Expr) -> str | None:
-    text = _iso(node, exp.DType.TIMESTAMPNTZ, TIMESTAMP, datetime.datetime.fromisoformat)
+def _read_date(constant: Constant) -> str | None:
+    return _iso(constant, "DATE", DATE, datetime.date.fromisoformat)
+
+
+def _read_timestamp(constant: Constant) -> str | None:
+    text = _iso(constant, "TIMESTAMP", TIMESTAMP, datetime.datetime.fromisoformat)
     return text + " 00:00:00" if text is not None and len(text) == 10 else text
 
 
-def _read_zoned(node: exp.Expr) -> str | None:
-    return _iso(node, exp.DType.TIMESTAMPTZ, ZONED, datetime.datetime.fromisoformat)
+def _read_zoned(constant: Constant) -> str | None:
+    return _iso(constant, "TIMESTAMP WITH TIME ZONE", ZONED, datetime.datetime.fromisoformat)
 
 
-def _iso(node: exp.Expr, kind: exp.DType, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
+def _iso(constant: Constant, kind: str, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
     """The text of a date or timestamp literal, bare or cast to ``kind``, if it has exactly this form."""
-    if type(node) is exp.Cast and node.is_type(kind):
-        node = node.this
-    if not (isinstance(node, exp.Literal) and node.is_string and form.fullmatch(node.this)):
+    if constant.kind not in (STRING, kind) or not form.fullmatch(constant.text):
         return None
     try:
-        check(node.this)
+        check(constant.text)
     except ValueError:
         return None
-    return str(node.this)
+    return constant.text

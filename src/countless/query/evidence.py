@@ -20,11 +20,10 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
+from countless.query.comparisons import plain_comparison
 from countless.query.domain_evaluation import (
     TRUE,
-    Codes,
     DomainTables,
-    Truth,
     explain_error,
     sign_error,
     truth_letters,
@@ -37,6 +36,7 @@ from countless.query.select.selection import RowExpression
 from countless.query.sql import written
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
+from countless.query.truth import Codes, Truth
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs
@@ -83,7 +83,7 @@ class EvidenceTables:
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth:
         """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""
-        found = self._search.truth(index, predicate) or self._strings.truth(index, predicate)
+        found = self._search.truth(index, plain_comparison(predicate)) or self._strings.truth(index, predicate)
         return self._domains.truth(index, predicate) if found is None else found
 
     def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:

@@ -3,7 +3,8 @@
 The same filters come again and again: a query optimizer asks about every part of a conjunction, and people change one
 filter at a time. A clause is cut at its outer ANDs where that is plain to see. What it says of one column is compiled
 once, as a clause of its own, and pieces about different columns make a box together. Simple filters are read without a
-parser. Whatever is not that plain is compiled whole: that is the definition.
+parser, and looked up in the column's domain without the compiler. Whatever is not that plain is compiled whole: that is
+the definition.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial
+from typing import TYPE_CHECKING
 
-from sqlglot import exp
+import numpy as np
 
 from countless.errors import QueryError
-from countless.query.compile import Compiler, Question
-from countless.query.parameters import Clause
-from countless.query.predicate import Where
+from countless.query.boxes import filter_of
+from countless.query.domain_search import Search
+from countless.query.question import Question
 from countless.query.simple_filters import SimpleFilter, simple_filters
 from countless.region import Box, Filter, Region, TextFilter
+
+if TYPE_CHECKING:
+    from countless.query.compile import Compiler
+    from countless.query.parameters import Clause
+    from countless.query.predicate import Where
 
 MOST_BYTES = 16 << 20  # of compiled filters that are kept, about
 BYTES_OF_CODE = 40  # that a filter takes for each code of its column, once it was walked
@@ -80,16 +87,23 @@ class _Piece:
 class CachedCompiler:
     """Compiles clauses as a :class:`Compiler` does, and keeps their pieces. Safe to share by threads."""
 
-    def __init__(self, compiler: Compiler) -> None:
+    def __init__(self, search: Search, compiler: Callable[[], Compiler]) -> None:
+        """``compiler`` gives the compiler, once it is needed."""
+        self.search = search
         self._compiler = compiler
         self._pieces: dict[str, _Piece | None] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
+    @classmethod
+    def of(cls, compiler: Compiler) -> CachedCompiler:
+        """A cache before a compiler that is there."""
+        return cls(compiler.search, lambda: compiler)
+
     def compile(self, where: Where | Clause) -> Question:
         """The region of ``where``."""
         found = self.by_pieces(where) if isinstance(where, str) else None
-        return self._compiler.compile(where) if found is None else found
+        return self._compiler().compile(where) if found is None else found
 
     def by_pieces(self, where: str) -> Question | None:
         """The region of ``where`` from its pieces; None if it must be compiled whole."""
@@ -117,15 +131,15 @@ class CachedCompiler:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
                 empty |= both is not text and not both.any()
-        if not self._compiler.schema.are_apart(filters):
+        if not self.search.schema.are_apart(filters):
             return None
         box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
         region = Region(() if empty else (box,))
-        return Question(where.strip(), region, certain, whole=lambda: self._compiler.compile(where))
+        return Question(where.strip(), region, certain, whole=lambda: self._compiler().compile(where))
 
     def _simple(self, where: str) -> list[_Piece | None] | None:
         """The pieces of a conjunction of simple filters: those about one column are one piece."""
-        found = simple_filters(where, self._compiler.schema)
+        found = simple_filters(where, self.search.schema)
         if found is None:
             return None
         columns: dict[int, list[SimpleFilter]] = {}
@@ -134,24 +148,44 @@ class CachedCompiler:
         pieces: list[_Piece | None] = []
         for items in columns.values():
             text = " AND ".join([item.text for item in items]) if len(items) > 1 else items[0].text
-
-            def clause(text: str = text, items: list[SimpleFilter] = items) -> Clause:
-                condition = reduce(_both, (item.expression for item in items))
-                return Clause(text, condition, text, checked=True)
-
-            pieces.append(self._kept(text, clause))
+            pieces.append(self._kept(text, partial(self._of_column, text, items)))
         return pieces
+
+    def _of_column(self, text: str, items: list[SimpleFilter]) -> _Piece | None:
+        """The piece that simple filters on one column are."""
+        found = self._searched(items)
+        if found is None:
+            from countless.query.simple_expressions import clause_of
+
+            return self._compiled(clause_of(text, items))
+        return found
+
+    def _searched(self, items: list[SimpleFilter]) -> _Piece | None:
+        """The same by search in the column's domain; None if the compiler reads filters on it in another way."""
+        schema, index = self.search.schema, items[0].column
+        column = schema.columns[index]
+        if column.is_text or column.grid is not None or column.name in schema.uuids or schema.calendar_of(index):
+            return None
+        allowed = np.ones(column.size, dtype=bool)
+        for item in items:
+            truth = self.search.truth(index, item.comparison)
+            if truth is None:
+                return None
+            allowed &= truth.false if item.negated else truth.true
+        if allowed.all():
+            return _Piece(Box(), True)
+        return _Piece(Box((filter_of(schema, index, allowed),)) if allowed.any() else None, True)
 
     def _others(self, where: str) -> list[_Piece | None] | None:
         """The pieces of any other conjunction; each may be about several columns."""
         found = conjuncts(where)
-        return None if found is None else [self._kept(piece, piece.__str__) for piece in found]
+        return None if found is None else [self._kept(piece, partial(self._compiled, piece)) for piece in found]
 
-    def _kept(self, text: str, clause: Callable[[], str | Clause]) -> _Piece | None:
+    def _kept(self, text: str, made: Callable[[], _Piece | None]) -> _Piece | None:
         try:
             return self._pieces[text]
         except KeyError:
-            piece = self._compiled(clause())
+            piece = made()
         with self._lock:
             if text not in self._pieces:
                 self._bytes += _bytes_of(text, piece)
@@ -164,17 +198,13 @@ class CachedCompiler:
     def _compiled(self, clause: str | Clause) -> _Piece | None:
         """A piece that is one box, or none at all; None for any other, and for one with an error in it."""
         try:
-            question = self._compiler.compile(clause)
+            question = self._compiler().compile(clause)
         except QueryError:
             return None  # the whole clause has the same error, and shows where
         boxes = question.region.boxes
         if len(boxes) > 1 or question.beyond:
             return None
         return _Piece(boxes[0] if boxes else None, question.certain)
-
-
-def _both(one: exp.Expr, two: exp.Expr) -> exp.Expr:
-    return exp.And(this=one, expression=two)
 
 
 def _bytes_of(text: str, piece: _Piece | None) -> int:

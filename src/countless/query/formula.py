@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from countless.query.domain_evaluation import Codes, Truth
+from countless.query.truth import Codes, Truth
 
 
 class Want(Enum):

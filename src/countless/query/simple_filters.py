@@ -1,19 +1,18 @@
 """Conjunctions of simple filters, read without a parser: a column compared with literals, and AND between them.
 
-Most clauses are that plain, and to parse SQL takes longer than to answer them. Each filter becomes the very expression
-that the parser makes of it. A clause with anything else in it, or with a doubt, is left to the parser.
+Most clauses are that plain, and to parse SQL takes longer than to answer them; to load the parser takes longer still.
+Each filter becomes the very comparison that the parser makes of it. A clause with anything else in it, or with a doubt,
+is left to the parser.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
-from sqlglot import exp
-
 from countless.data.columns.schema import Schema
-from countless.query.sql import DIALECT, read_condition
+from countless.query.keywords import KEYWORDS
+from countless.query.plain_comparison import BETWEEN, BOOLEAN, IN, IS_NULL, NUMBER, STRING, Constant, PlainComparison
 
 _STRING = r"'(?:[^'\\]|'')*'"
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -31,16 +30,6 @@ FILTER = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 LISTED = re.compile(rf"{_PLAIN}|-{_NUMBER}", re.IGNORECASE | re.ASCII)
-OPERATORS: dict[str, type[exp.Expr]] = {
-    "=": exp.EQ,
-    "<>": exp.NEQ,
-    "!=": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-}
-KEYWORDS = frozenset(word.upper() for word in DIALECT.tokenizer_class.KEYWORDS)
 
 
 class SimpleFilter(NamedTuple):
@@ -51,21 +40,22 @@ class SimpleFilter(NamedTuple):
     match: re.Match[str]
 
     @property
-    def expression(self) -> exp.Expr:
-        """What the parser makes of it."""
+    def comparison(self) -> PlainComparison:
+        """What it says, or denies if it is :attr:`negated`."""
         found = self.match
-        name = found["quoted"] or found["name"]
-        column = exp.Column(this=exp.Identifier(this=name, quoted=found["quoted"] is not None))
         if found["operator"]:
-            return OPERATORS[found["operator"]](this=column, expression=_value(found["value"]))
+            operator = "<>" if found["operator"] == "!=" else found["operator"]
+            return PlainComparison(operator, (_constant(found["value"]),))
         if found["low"]:
-            return exp.Between(this=column, low=_value(found["low"]), high=_value(found["high"]))
+            return PlainComparison(BETWEEN, (_constant(found["low"]), _constant(found["high"])))
         if found["list"]:
-            values = [_value(each.group()) for each in LISTED.finditer(found["list"])]
-            chosen = exp.In(this=column, expressions=values)
-            return exp.Not(this=chosen) if found["no"] else chosen
-        null = exp.Is(this=column, expression=exp.Null())
-        return exp.Not(this=null) if found["not"] else null
+            return PlainComparison(IN, tuple(_constant(each.group()) for each in LISTED.finditer(found["list"])))
+        return PlainComparison(IS_NULL)
+
+    @property
+    def negated(self) -> bool:
+        """Whether it is NOT IN or IS NOT NULL."""
+        return bool(self.match["no"] or self.match["not"])
 
 
 def simple_filters(clause: str, schema: Schema) -> list[SimpleFilter] | None:
@@ -89,29 +79,14 @@ def simple_filters(clause: str, schema: Schema) -> list[SimpleFilter] | None:
     return found
 
 
-def _value(text: str) -> exp.Expr:
+def _constant(text: str) -> Constant:
     first = text[0]
     if first == "'":
-        return _string(text)
-    if first == "-":
-        return exp.Neg(this=exp.Literal(this=text[1:], is_string=False))
-    if first.isdigit():
-        return exp.Literal(this=text, is_string=False)
-    if first in "tTfF" and text[-1] != "'":
-        return exp.Boolean(this=text.upper() == "TRUE")
+        return Constant(STRING, text[1:-1].replace("''", "'"))
+    if first == "-" or first.isdigit():
+        return Constant(NUMBER, text)
+    if text[-1] not in "')":
+        return Constant(BOOLEAN, text.lower())
     before, string = text.split("'", 1)
     inside, after = string.rsplit("'", 1)
-    kind = (after[4:-1] if after else before).strip().upper()
-    cast = _cast(kind).copy()
-    cast.set("this", _string(f"'{inside}'"))
-    return cast
-
-
-def _string(quoted: str) -> exp.Literal:
-    return exp.Literal(this=quoted[1:-1].replace("''", "'"), is_string=True)
-
-
-@lru_cache(maxsize=16)
-def _cast(kind: str) -> exp.Expr:
-    text = f"CAST('' AS {kind})"
-    return read_condition(text, text)
+    return Constant((after[4:-1] if after else before).strip().upper(), inside.replace("''", "'"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from countless.query.domain_search import FLIPPED
+from countless.query.comparisons import FLIPPED
 
 LATEST = datetime.datetime.max.year  # in Python: no unit ends after it
 DATES = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)

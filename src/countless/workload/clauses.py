@@ -75,7 +75,7 @@ def read_clauses(workload: Workload) -> list[WorkloadClause]:
 
 def asked_columns(schema: Schema, clauses: Iterable[WorkloadClause]) -> WorkloadColumns:
     """Which columns the clauses filter. One that does not fit the table is an error that names its place."""
-    compiler = CachedCompiler(Compiler(schema))
+    compiler = CachedCompiler.of(Compiler(schema))
     queries, passed_over = 0, 0
     sets: dict[tuple[int, ...], float] = defaultdict(float)
     for clause in clauses:

@@ -16,7 +16,8 @@ from countless.data.encoding.table import Table
 from countless.data.sources.source import Source, connect
 from countless.errors import ModelFileError, QueryTypeError, UnsupportedQueryError
 from countless.options import EncodeOptions
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Compiler
+from countless.query.question import Question
 from countless.region import Region
 from countless.workload import accepted, count_codes
 

@@ -439,7 +439,7 @@ def test_clauses_of_texts_and_others(parts: list[str]) -> None:
     compiler = world()[1]
     where = " AND ".join(parts)
     truth = {row[0] for row in connection.execute(f"SELECT place FROM rows WHERE {where}").fetchall()}
-    for question in (compiler.compile(where), CachedCompiler(compiler).compile(where)):
+    for question in (compiler.compile(where), CachedCompiler.of(compiler).compile(where)):
         found = [times(question.region, row) for row in table]
         assert max(found) <= 1  # the boxes are disjoint
         assert set(np.flatnonzero(found).tolist()) == truth
@@ -454,7 +454,7 @@ def test_a_text_comparison_explained() -> None:
 
 
 def test_two_pieces_about_one_text_column_are_compiled_together() -> None:
-    (box,) = CachedCompiler(world()[1]).compile("t LIKE 'a%' AND n = 1 AND t LIKE '%b'").region.boxes
+    (box,) = CachedCompiler.of(world()[1]).compile("t LIKE 'a%' AND n = 1 AND t LIKE '%b'").region.boxes
     assert [item.column for item in box.texts] == [0]
     assert box.texts[0].language.strings.accepts_string("ab")
     assert not box.texts[0].language.strings.accepts_string("a")

@@ -115,7 +115,7 @@ class Table:
         return position_counts(self.schema.modelled, self.counts)
 
     def sampled(self, rows: int, seed: int) -> Table:
-        """The same table with only so many random rows' codes; of one in files, which are shuffled, the first ones."""
+        """The same table with the codes of some random rows; of shuffled files, the first."""
         if rows >= self.rows:
             return self
         if self.mapped is not None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from countless.cancellation import propagate
 from countless.engine.density import Density
@@ -15,9 +15,11 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
-from countless.query.compile import Question
 from countless.query.filter_cache import CachedCompiler
-from countless.query.predicate import Where
+from countless.query.question import Question
+
+if TYPE_CHECKING:
+    from countless.query.predicate import Where
 
 Found = TypeVar("Found")
 

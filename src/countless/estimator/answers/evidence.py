@@ -11,7 +11,7 @@ from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.evidence import CodedRows
 from countless.estimator.calibration.posterior import SampleCount
-from countless.query.compile import Question
+from countless.query.question import Question
 
 
 class Evidence:

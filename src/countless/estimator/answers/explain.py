@@ -8,7 +8,7 @@ from typing import Any
 from countless.data.columns.schema import Schema
 from countless.engine.density import Density
 from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
-from countless.query.compile import Comparison, Question
+from countless.query.question import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
 

@@ -19,7 +19,7 @@ from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
-from countless.query.compile import Question
+from countless.query.question import Question
 from countless.region import Region
 
 FUSED = "fused"

@@ -17,7 +17,8 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence_values import tally
 from countless.estimator.answers.group_fusion import counts_of_hits
 from countless.estimator.answers.joint import Joint
-from countless.query.compile import Compiler, Question
+from countless.query.compile import Compiler
+from countless.query.question import Question
 from countless.query.select.selection import RowExpression
 
 LEAST = 0.5  # rows: groups that hold fewer are left out

@@ -17,7 +17,7 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence_values import EvidenceValues, merged, tally
 from countless.estimator.answers.group_fusion import GroupCounts, counts_of_hits, fused_counts, model_errors
 from countless.estimator.calibration.conformal import Calibration, Shape
-from countless.query.compile import Question
+from countless.query.question import Question
 from countless.region import Box, Filter, Region
 
 MOST_COMBINATIONS = 1 << 62  # that can be numbered

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column
 from countless.data.columns.types import TEXT
-from countless.query.grids.cuts import Cut
 from countless.query.grids.nearest import nearest_value
+from countless.query.grids.ranges import Cut
 from countless.query.grids.scale import Key, interpolate, scale_of, written
 
 WHOLE = 0.0, 1.0

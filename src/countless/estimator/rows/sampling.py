@@ -24,7 +24,6 @@ from countless.query.grids.survey import CellParts
 from countless.query.row_check import RowCheck
 from countless.region import Box, Region
 
-EVERY_ROW = Region((Box(),))
 WIDER = "ask for a wider condition, or fit the model with a higher max_distinct, so that it knows more values"
 ROUNDS = 6  # in which rows are drawn for those that failed the condition
 MOST_FOR_ONE = 8  # rows that are drawn in a round for each that is missing

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from sqlglot import exp
 
-from countless.query.domain_search import FLIPPED
+from countless.query.comparisons import FLIPPED
+from countless.query.grids.ranges import Cut, Ranges
 from countless.query.grids.scale import Key, Scale
 
-Cut = tuple[Key, int]  # just before a key (0) or just after it (1)
-Range = tuple[Cut | None, Cut | None]  # from one cut to another; None is the end of the line
 Reader = Callable[[Sequence[exp.Expr]], Sequence[Key | None]]  # constants to keys, or None where one has none
 
 
@@ -25,20 +23,6 @@ class Null(Enum):
 
 
 NULL = Null.NULL
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """Where a predicate on one column is true."""
-
-    true: tuple[Range, ...]
-    false_elsewhere: bool = True  # not if the predicate is NULL where it is not true
-    of_null: bool | None = None  # the predicate's value for NULL
-    points: tuple[tuple[exp.Expr, Key], ...] = ()  # constants that it looks for, with their keys
-
-    def cuts(self) -> set[Cut]:
-        """Every cut that is an end of a range."""
-        return {cut for ends in self.true for cut in ends if cut is not None}
 
 
 def ranges_of(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from countless.query.comparisons import is_null_test
 from countless.query.conjuncts import conjuncts
-from countless.query.domain_search import is_null_test
-from countless.query.grids.cuts import Cut
+from countless.query.grids.ranges import Cut
 from countless.query.grids.survey import Lines
 
 Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which

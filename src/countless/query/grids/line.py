@@ -13,13 +13,13 @@ import numpy as np
 
 from countless.arrays import BoolArray, FloatArray
 from countless.data.columns.grid import Grid
-from countless.data.columns.schema import Column
+from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
 from countless.errors import ModelFileError
-from countless.query.domain_evaluation import Truth
-from countless.query.grids.cuts import Cut, Range, Ranges
 from countless.query.grids.nearest import nearest_value
+from countless.query.grids.ranges import Cut, Range, Ranges
 from countless.query.grids.scale import Key, interpolate, scale_of, written
+from countless.query.truth import Truth
 
 MOST_PROBES = 16_384  # of a column: values between its knots
 LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
@@ -143,6 +143,13 @@ class Piece:
     start: float
     end: float
     told: Key
+
+
+def check_grids(schema: Schema) -> None:
+    """Raise a :class:`~countless.errors.ModelFileError` now, not at a question, if a grid is out of order."""
+    for column in schema.coded:
+        if column.grid is not None:
+            Line(column, column.grid)
 
 
 class Atoms:

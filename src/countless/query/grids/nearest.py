@@ -10,7 +10,7 @@ import numpy as np
 
 from countless.data.columns.granularity import Granularity
 from countless.data.columns.types import FLOATS, TEXT
-from countless.query.grids.cuts import Cut
+from countless.query.grids.ranges import Cut
 from countless.query.grids.scale import Key, scale_of
 
 

@@ -14,12 +14,15 @@ from sqlglot import exp
 from countless.arrays import BoolArray, FloatArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
-from countless.query.domain_evaluation import DomainTables, Truth
-from countless.query.domain_search import is_null_test, read_literal
-from countless.query.grids.cuts import NULL, Ranges, prefix_range, ranges_of
+from countless.query.comparisons import constant_of, is_null_test
+from countless.query.domain_evaluation import DomainTables
+from countless.query.domain_search import read_literal
+from countless.query.grids.cuts import NULL, prefix_range, ranges_of
 from countless.query.grids.line import Atoms, Line, Piece
+from countless.query.grids.ranges import Ranges
 from countless.query.grids.scale import Key
 from countless.query.sql import written
+from countless.query.truth import Truth
 
 
 class Lines:
@@ -55,7 +58,8 @@ class Lines:
     def _keys(self, index: int, line: Line, constants: Sequence[exp.Expr]) -> list[Key | None]:
         """Plain literals are read here, other constants by DuckDB."""
         kind = self.schema.coded[index].type
-        texts = [read_literal(kind, constant) for constant in constants]
+        plain = [constant_of(constant) for constant in constants]
+        texts = [None if constant is None else read_literal(kind, constant) for constant in plain]
         others = [constant for constant, text in zip(constants, texts, strict=True) if text is None]
         folded = iter((self._dictionary.constants(kind, others) if others else []) or [("", "")] * len(others))
         keys: list[Key | None] = []

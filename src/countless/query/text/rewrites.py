@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
-from countless.query.domain_search import FLIPPED
+from countless.query.comparisons import FLIPPED
 
 ESCAPE = "\ue000"  # of the patterns that are made here
 MOST_PLACES = 200  # characters, or parts, that a pattern counts off

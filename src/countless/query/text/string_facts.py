@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from countless.data.columns.types import TEXT
 from countless.errors import QueryError
 from countless.query.domain_evaluation import DomainTables
 from countless.query.sql import written
@@ -37,7 +36,7 @@ class StringFacts:
 
     def check(self, node: exp.Expr, problem: str | None = None) -> None:
         """Let DuckDB say whether it objects to ``node``, which is about one column of strings."""
-        empty = exp.cast(exp.Literal.string(""), TEXT)
+        empty = exp.cast(exp.Literal.string(""), exp.DType.VARCHAR)  # its name would be parsed
         tried = node.transform(lambda part: empty.copy() if isinstance(part, exp.Column) else part)
         sql = written(tried)
         if sql in self._accepted:
