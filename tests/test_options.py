@@ -50,6 +50,7 @@ WRONG_TYPES: dict[str, tuple[Any, ...]] = {
     "path": (3,),
     "clauses": (3,),
     "mapping": (3, "delim=;", {3: ";"}),
+    "expressions": (3, {"a": "lower(b)"}, None),
     "lengths": (3, (1, 2), (3, 2), ("2",)),
     "memory": ("2", "", "much", "-2GB", "GB", "2XB", 1.5, LEAST_MEMORY - 1, "900MB"),
     "rows": ("", "many", "-5", "0%", "101%", "5 %", "1e4", 1.5, True),

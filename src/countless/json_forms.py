@@ -189,6 +189,7 @@ TEXT_COLUMN = Record(
     }
 )
 CALENDAR_PART = Record({"of": Whole(0), "part": String(), "first": Whole(0), "last": Whole(0), "has_null": Boolean()})
+DERIVED = Record({"name": String(), "sql": String(), "columns": ListOf(String(), least=1)})
 SCHEMA = Record(
     {
         "rows": ROWS,
@@ -197,7 +198,11 @@ SCHEMA = Record(
         "left_out": ListOf(Record({**NAMED, "reason": String()})),
         "uuids": ListOf(String()),
     },
-    {"signed": ListOf(String()), "calendar": ListOf(CALENDAR_PART, most=MOST_POSITIONS)},
+    {
+        "signed": ListOf(String()),
+        "calendar": ListOf(CALENDAR_PART, most=MOST_POSITIONS),
+        "derived": ListOf(DERIVED, most=MOST_POSITIONS),
+    },
 )
 
 NETWORK = Record({"kind": String()})  # of any kind: what else its spec holds is checked when it is made ready

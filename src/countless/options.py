@@ -70,7 +70,8 @@ class EncodeOptions(Options):
 class ReadingOptions(EncodeOptions):
     """What to read: the rows of ``table`` or of ``query`` in a database, some of their columns, and a sample of them.
 
-    ``csv`` says how to read a CSV file, by the names of DuckDB's options.
+    ``csv`` says how to read a CSV file, by the names of DuckDB's options. ``derive`` adds columns that DuckDB computes
+    from one row, such as ``lower(city) AS city_lower``.
     ``sample_rows`` is how many random rows to train on. Domains, exact counts and error bars are those of all rows.
     """
 
@@ -85,6 +86,12 @@ class ReadingOptions(EncodeOptions):
         "mapping",
         "How to read a CSV file, by DuckDB's names, such as delim=';' or decimal_separator=','; may be repeated.",
         metavar="NAME=VALUE",
+    )
+    derive: tuple[str, ...] = setting(
+        (),
+        "expressions",
+        "Add a column that is computed from one row, such as 'lower(city) AS city_lower'; may be repeated.",
+        metavar="'EXPRESSION AS NAME'",
     )
     sample_rows: int | None = setting(
         None, "whole", "Train on so many random rows; exact counts and error bars are still those of all.", least=1
@@ -370,6 +377,7 @@ class FitKeywords(TypedDict, total=False):
     table: str | None
     query: str | None
     csv: Mapping[str, Any] | None
+    derive: Iterable[str]
     sample_rows: int | None
     hidden: int | None
     blocks: int | None

@@ -199,6 +199,11 @@ def texts(name: str, value: Any) -> list[str]:
     return [text(name, each) for each in value] if isinstance(value, list | tuple) else [text(name, value)]
 
 
+def expressions(name: str, value: Any) -> tuple[str, ...]:
+    """The same as a tuple."""
+    return tuple(texts(name, value))
+
+
 def lengths(name: str, value: Any) -> tuple[int, ...]:
     """Whole numbers from 2 on that ascend."""
     found = tuple(whole(name, each) for each in value) if isinstance(value, Iterable) else (0,)
@@ -270,6 +275,7 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "clauses": clauses,
     "mapping": mapping,
     "texts": texts,
+    "expressions": expressions,
     "lengths": lengths,
     "memory": memory_size,
     "rows": rows_to_keep,

@@ -129,6 +129,25 @@ class TestFit:
         assert run("estimate", model, "address.geo.lat = 1").out.startswith("25 ")
         assert run("evaluate", model, table, "--queries", 5, "--baselines", "independence,scan").code == 0
 
+    def test_derived_columns(self, run: Run, tmp_path: Path) -> None:
+        table, model, config = (tmp_path / name for name in ("t.csv", "m.countless", "fit.toml"))
+        table.write_text("city,age\n" + "".join(f"{('Oslo', 'OSLO', 'Rome')[n % 3]},{n}\n" for n in range(60)))
+        config.write_text('derive = ["age // 10 AS decade", "lower(city) AS low"]\n')
+        done = run("fit", table, "-o", model, "--config", config, *FAST)
+        assert done.code == 0, done.err
+        assert Estimator.load(model).columns == ("city", "age", "decade", "low")
+        done = run(
+            "fit", table, "-o", model, "--derive", "lower(city) AS low", "--derive", "age // 10 AS decade", *FAST
+        )
+        assert done.code == 0, done.err
+        assert run("estimate", model, "lower(city) = 'oslo'").out.startswith("40 ")
+        assert "derived   low: LOWER(city)" in run("info", model).out
+        assert run("evaluate", model, table, "--queries", 5, "--baselines", "independence,scan").code == 0
+        assert run("check", model, table).code == 0
+        done = run("fit", table, "-o", model, "--derive", "lower(ctiy) AS low", *FAST)
+        assert done.code == 1
+        assert done.err.endswith('--derive LOWER(ctiy) AS low: unknown column "ctiy": did you mean "city"?\n')
+
     def test_chosen_columns_and_a_budget(self, run: Run, people: Path, tmp_path: Path) -> None:
         done = run(
             "fit", people, "-o", tmp_path / "m", "--columns", 'age,"since when"', "--budget", "1s", "--hidden", 16

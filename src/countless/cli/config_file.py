@@ -50,9 +50,12 @@ def _read(context: click.Context, parameter: click.Parameter, path: Path | None)
 
 
 def _as_given(parameter: click.Parameter, value: Any) -> Any:
-    """A TOML value as the parameter takes it: a table as pairs, a list of names as a tuple."""
+    """A TOML value as the parameter takes it: a table as pairs, a list of names or expressions as a tuple."""
     if isinstance(value, Mapping) and parameter.multiple:
         return tuple(value.items())
-    if isinstance(value, list) and isinstance(parameter.type, Names):
+    expressions = parameter.multiple and parameter.type is click.STRING
+    if isinstance(value, list) and (expressions or isinstance(parameter.type, Names)):
         return tuple(value)
+    if isinstance(value, str) and expressions:
+        return (value,)
     return str(value) if isinstance(value, Mapping | list) else value  # of which its type says what is wrong

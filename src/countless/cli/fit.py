@@ -39,6 +39,7 @@ from countless.store import is_model, read
     "  countless fit people.parquet -o people.countless\n"
     "  countless fit 'logs/*.csv' -o logs.countless --exclude id --budget 5m\n"
     "  countless fit orders.csv -o orders.countless --csv delim=';' --csv decimal_separator=','\n"
+    "  countless fit people.parquet -o people.countless --derive 'lower(city) AS city_lower'\n"
     "  countless fit --query \"SELECT * FROM 'orders.csv' JOIN 'shops.parquet' USING (shop)\" -o orders.countless\n"
     "  countless fit people.parquet -o people.countless --workload queries.sql\n"
     "  countless fit shop.duckdb --table orders -o orders.countless\n"
@@ -109,6 +110,9 @@ def fit(
 
     --query alone reads the files that it names. --csv says how to read a CSV file where DuckDB guesses wrong; its names
     are those of DuckDB's read_csv (docs/data.md lists them).
+
+    --derive adds a column that DuckDB computes from one row, with the functions that a clause may call. Other commands
+    take the table without it.
 
     A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
 

@@ -43,6 +43,8 @@ def info(model: Path, as_json: bool) -> None:
         nulls = "yes" if text.has_null else ""
         table.add_row(text.name, text.type, show.distinct(text), nulls, f"text, {show.characters(text)}")
     console.print(table)
+    for column in facts["derived"]:
+        console.print(f"derived   {column['name']}: {column['sql']}", soft_wrap=True)
     for column in facts["left_out"]:
         console.print(f"left out  {column['name']}: {column['reason']}")
     network = facts["model"]

@@ -69,6 +69,8 @@ def _option(field: Field[Any], group: str) -> Callable[[Command], Command]:
     about: dict[str, Any] = {"default": field.default, "help": setting.help, "metavar": setting.metavar}
     if setting.kind == "mapping":
         about |= {"type": CsvSetting(), "multiple": True, "callback": csv_settings}
+    elif setting.kind == "expressions":
+        about |= {"type": click.STRING, "multiple": True}
     elif setting.kind == "switch":
         about["is_flag"] = True
     else:

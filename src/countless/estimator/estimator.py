@@ -21,10 +21,9 @@ from countless.estimator.arguments import names_of, whole
 from countless.estimator.batch import Batch, listed
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.calibration.posterior import with_tail
-from countless.estimator.loading import evidence_of, made_ready
+from countless.estimator.loading import evidence_of, made_ready, schema_of
 from countless.estimator.plugins import load_plugins
 from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
-from countless.query.grids.line import check_grids
 from countless.settings import Seconds
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ class Estimator:
 
     @classmethod
     def _made(cls, contents: store.Contents) -> Estimator:
-        schema, calibration = Schema.from_json(contents.schema), Calibration.from_json(contents.calibration)
-        check_grids(schema)
+        schema, calibration = schema_of(contents.schema), Calibration.from_json(contents.calibration)
         return cls(schema, contents.sections, calibration, contents.report, contents.library)
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -29,6 +29,7 @@ def held_facts(schema: Schema, sections: Sections, runtimes: Runtimes) -> dict[s
             for column in schema.coded
         ],
         "left_out": [{"name": column.name, "type": column.type, "reason": column.reason} for column in schema.left_out],
+        "derived": [{"name": item.name, "sql": item.sql} for item in schema.derived],
         "texts": [
             {
                 "name": column.name,

@@ -15,8 +15,20 @@ from countless.engine.text.column_runtimes import runtimes_of
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import ModelFileError
 from countless.estimator.fitting.model_kinds import runtimes
+from countless.query.grids.line import check_grids
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, Sections, StoredNetwork, substrings_of
+
+
+def schema_of(data: Any) -> Schema:
+    """The schema of a model file; a :class:`ModelFileError` now, not at a question, if it is out of order."""
+    schema = Schema.from_json(data)
+    check_grids(schema)
+    if schema.derived:  # without any, a plain question loads no parser
+        from countless.query.derivation import check_stored
+
+        check_stored(schema)
+    return schema
 
 
 def made_ready(schema: Schema, sections: Sections) -> Runtimes:

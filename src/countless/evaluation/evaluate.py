@@ -117,7 +117,7 @@ def random_workload(
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
     paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
     """
-    source = Source.open(table)
+    source = Source.open(table).with_derived(schema.derived)
     require_columns(source, schema.names)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")

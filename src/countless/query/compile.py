@@ -28,7 +28,7 @@ from countless.query.parameters import Clause
 from countless.query.parse import span_of
 from countless.query.predicate import Where
 from countless.query.question import Comparison, Question
-from countless.query.sandbox.as_written import as_written, is_plain
+from countless.query.sandbox.as_written import as_written, surely_read
 from countless.query.sql import NESTED, written
 from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
@@ -139,7 +139,7 @@ class Compiler:
 
     def _check(self, clause: Clause) -> None:
         """Refuse what DuckDB does not read, though sqlglot does."""
-        if clause.checked or is_plain(clause.condition):
+        if surely_read(self.schema, clause):
             return
         try:
             self.dictionary.check(as_written(self.schema, clause))

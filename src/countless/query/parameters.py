@@ -11,6 +11,7 @@ from sqlglot import TokenType, exp
 
 from countless.data.columns.schema import Schema
 from countless.errors import QueryTypeError, UnsupportedQueryError
+from countless.query.derived import with_derived
 from countless.query.parse import BOUND, NO_VALUE, parse
 from countless.query.predicate import ColumnReference, Predicate, Where, literal
 from countless.query.sql import tokens_of, written
@@ -44,7 +45,8 @@ class Parameter:
 class Clause:
     """A condition that has been parsed: its text, its expression, and the SQL that errors point into, if there is any.
 
-    ``checked`` says that DuckDB need not be asked whether it reads the SQL too.
+    ``checked`` says that DuckDB need not be asked whether it reads the SQL too. ``given`` is the expression as it was
+    parsed, before derived columns took the place of what they hold, if some did.
     """
 
     text: str
@@ -52,6 +54,7 @@ class Clause:
     source: str | None
     parameters: tuple[Parameter, ...] = ()
     checked: bool = False
+    given: exp.Expr | None = None
 
     @classmethod
     def read(cls, where: Where, schema: Schema | None = None) -> Clause:
@@ -68,7 +71,10 @@ class Clause:
             raise QueryTypeError(f"a question is SQL text or a predicate made with col(), not a {type(where).__name__}")
         condition = parse(where, schema, parameters=True)
         found = _parameters(where, condition) if any(sign in where for sign in SIGNS) else ()
-        return cls(where.strip(), condition, where, found)
+        if schema is None or not schema.derived:
+            return cls(where.strip(), condition, where, found)
+        rewritten = with_derived(condition, schema, where)
+        return cls(where.strip(), rewritten, where, found, given=None if rewritten is condition else condition)
 
     def unbound(self) -> UnsupportedQueryError:
         """The error of a question that is asked before its parameters have values."""

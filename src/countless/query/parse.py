@@ -78,7 +78,7 @@ def parse(clause: str, schema: Schema | None = None, *, parameters: bool = False
     if schema is not None and "." in clause:
         condition = merge_struct_fields(condition, schema)
     _refuse_torn_shifts(condition, clause)
-    _refuse_unsupported(condition, clause, parameters)
+    refuse_unsupported(condition, clause, parameters)
     check_functions(clause)
     return condition
 
@@ -132,7 +132,8 @@ def _refuse_torn_shifts(condition: exp.Expr, clause: str) -> None:
             raise QuerySyntaxError(f"syntax error: did not expect {two.text!r} here", clause, (two.start, two.end + 1))
 
 
-def _refuse_unsupported(condition: exp.Expr, clause: str, parameters: bool) -> None:
+def refuse_unsupported(condition: exp.Expr, clause: str, parameters: bool) -> None:
+    """Refuse what has no value for a single row of one table."""
     for node in condition.walk():
         if parameters and isinstance(node, exp.Placeholder):
             continue

@@ -36,7 +36,7 @@ class CheckedTable:
         if path in EMBEDDED and not Path(path).is_file():
             path = str(EMBEDDED[path]())
         place = str(Path(path).absolute()) if locate(path) is None else path
-        self._source = Source.open(place)
+        self._source = Source.open(place).with_derived(schema.derived)
         known = {name.casefold() for name, _ in self._source.columns()}
         missing = [name for name in schema.names if name.casefold() not in known]
         if missing:

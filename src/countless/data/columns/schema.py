@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
+from countless.data.columns.derived import Derived
 from countless.data.columns.digits import GRID_DIGITS_FROM, radices_of
 from countless.data.columns.grid import Grid
 from countless.data.columns.printed_values import are_printed, is_type
@@ -100,7 +101,8 @@ class Schema:
     code of the positive one.
 
     ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: their positions are the last,
-    nobody sees them, and their indexes follow those of all columns.
+    nobody sees them, and their indexes follow those of all columns. ``derived`` tells which of the columns are computed
+    from others of the table, and how.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -113,6 +115,7 @@ class Schema:
     uuids: tuple[str, ...] = ()
     signed: tuple[str, ...] = ()
     calendar: tuple[CalendarPart, ...] = ()
+    derived: tuple[Derived, ...] = ()
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
@@ -167,16 +170,24 @@ class Schema:
         """The parts of the column at ``index``, and the index of each."""
         return {part.part: len(self.columns) + k for k, part in enumerate(self.calendar) if part.of == index}
 
+    def base_of(self, derived: Derived) -> int | None:
+        """The index of the one column that a column is derived from, if it has a code for each value; else None."""
+        index = self.find(derived.columns[0]) if len(derived.columns) == 1 else None
+        return index if index is not None and index < len(self.coded) and self.coded[index].grid is None else None
+
     def are_apart(self, spans: Iterable[tuple[int, ...]]) -> bool:
         """Whether columns with these positions can be filtered each on its own.
 
-        A column in digits and its calendar parts cannot, nor can two of its parts: its values tell more.
+        A column in digits and its calendar parts cannot, nor can two of its parts: its values tell more. The same holds
+        for a column with a code for each value, and what is derived from it.
         """
-        if not self.calendar:
+        if not self.calendar and not self.derived:
             return True
+        derived = {self.find(item.name): self.base_of(item) for item in self.derived}
         first, found = len(self.coded), set()
         for place in (self.column_of(own[0]) for own in spans):
-            owner = self.calendar[place - first].of if place >= first else place
+            owner = self.calendar[place - first].of if place >= first else derived.get(place)
+            owner = place if owner is None else owner
             if owner in found and self.coded[owner].grid is None:
                 return False
             found.add(owner)
@@ -259,6 +270,7 @@ class Schema:
             "uuids": list(self.uuids),
             "signed": list(self.signed),
             **({"calendar": [part.to_json() for part in self.calendar]} if self.calendar else {}),
+            **({"derived": [item.to_json() for item in self.derived]} if self.derived else {}),
         }
 
     @classmethod
@@ -271,6 +283,7 @@ class Schema:
             left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
             uuids=tuple(data["uuids"]),
             signed=tuple(data.get("signed", ())),
+            derived=tuple(map(Derived.from_json, data.get("derived", ()))),
         )
         schema._check()
         return replace(schema, calendar=tuple(schema._calendar_part(part) for part in data.get("calendar", ())))

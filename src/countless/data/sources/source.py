@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import duckdb
 from numpy.typing import NDArray
 
+from countless.data.columns.derived import Derived, computable, select_derived
 from countless.data.columns.structs import flatten_structs, is_struct
 from countless.data.columns.types import TEXT, quote_identifier, stored_type
 from countless.data.datasets import EMBEDDED, Advice, brought_data_set, data_set_names, is_data_set
@@ -60,6 +61,7 @@ class Source:
         self.files = files
         self.left_structs = left_structs or {}
         self.uuids: frozenset[str] = frozenset()  # columns of this type, which are read as strings
+        self.derived: tuple[Derived, ...] = ()  # columns that are computed from others
         self.csv: Mapping[str, Any] | None = None  # options of a CSV file, if it is one
         self.watch: Meter | None = None
         self.advice = advice or Advice()
@@ -175,6 +177,18 @@ class Source:
         found.uuids = frozenset(name for name, kind in columns if kind == "UUID")
         return found
 
+    def with_derived(self, derived: Sequence[Derived]) -> Source:
+        """The same rows with ``derived`` columns, but for those that are there, or need a column that is not there."""
+        lacking = computable(derived, [name for name, _ in self.columns()]) if derived else ()
+        if not lacking:
+            return self
+        with _told_errors():
+            found = self._viewed_as(select_derived(self.table, lacking), self.left_structs)
+        typed = found._in_stored_types(found.columns())
+        typed.uuids |= self.uuids
+        typed.csv, typed.derived = self.csv, (*self.derived, *lacking)
+        return typed
+
     def _viewed_as(self, select: str, left_structs: Mapping[str, str]) -> Source:
         """A view of the same table: what a SELECT in which it is named gives."""
         name, connection, relation = new_name(), self._connection, None
@@ -282,7 +296,9 @@ class Source:
         """
         if self.files:
             facts = [(file, Path(file).stat()) for file in self.files]
-            return repr([*((file, fact.st_size, fact.st_mtime_ns) for file, fact in facts), self.csv or None])
+            return repr(
+                [*((file, fact.st_size, fact.st_mtime_ns) for file, fact in facts), self.csv or None, *self.derived]
+            )
         columns = self.columns()
         plain = [quote_identifier(name) for name, _ in columns]
         begun = [f"'x' || {name}" if kind == TEXT else name for name, (_, kind) in zip(plain, columns, strict=True)]

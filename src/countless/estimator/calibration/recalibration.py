@@ -19,7 +19,7 @@ def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener
     """The estimator with error bars from random questions about ``table``: :meth:`countless.Estimator.calibrate`."""
     listener = listener or LoggingListener()
     listener.stage("reading the table")
-    source = Source.open(table, loading=listener.loading)
+    source = Source.open(table, loading=listener.loading).with_derived(estimator.schema.derived)
     require_columns(source, estimator.columns)
     rows = source.count()
     if rows == 0:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from countless.data.columns.derived import Derived, check_derived
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import DECIMAL
 from countless.data.encoding.column_blame import ColumnBlame
 from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
 from countless.data.progress import Meter
+from countless.data.sources.arrow_batches import UNREADABLE
+from countless.data.sources.connection import Limit
 from countless.data.sources.csv_files import with_csv_options
 from countless.data.sources.fingerprints import table_digest
+from countless.data.sources.postgres import Loading
 from countless.data.sources.source import Source
-from countless.errors import CountlessError
+from countless.errors import CountlessError, OptionError, SourceError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import backend_of, text_rows_within
@@ -39,6 +44,7 @@ from countless.options import (
     TextNetwork,
     TrainingOptions,
 )
+from countless.query.derivation import read_derived
 from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
@@ -126,7 +132,8 @@ def fit(
 
     A struct ``address`` becomes the columns ``address.city``, ``address.zip`` and so on; its name among ``columns`` or
     ``exclude`` stands for all of them. ``flatten`` is how many levels of structs become columns; with 0, structs are
-    left out, as lists and maps always are.
+    left out, as lists and maps always are. ``derive=["lower(city) AS city_lower"]`` adds a column that DuckDB computes
+    from one row; the table that the model is compared with, or learns from, later does not need it.
 
     The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
     seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
@@ -184,18 +191,20 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
     spent = time.monotonic() - began
     plan = TimePlan(whole_fit, CLOCKS[training.clock], spent=spent, calibrates=storage.calibrate)
     clauses = None if training.workload is None else read_clauses(training.workload)
+    derived = read_derived(reading.derive)
     source = with_csv_options(source, reading.csv)
     digest = table_digest(source, table, query)  # of the table before it is read, so that a later change shows
     with backend_of(options.resources) as backend:
         limit = None if backend.bounds is None else backend.bounds.duckdb
-        given, flatten = source, reading.flatten
-        source = Source.open(source, table=table, query=query, loading=listener.loading, limit=limit, flatten=flatten)
+        given = source
+        source = _opened(given, reading, derived, limit, listener.loading)
         for warning in source.warnings():
             listener.notice(warning)
         check_order(options.network, modelled_names(source, reading))
-        with ColumnBlame(lambda: Source.open(given, table=table, query=query, limit=limit, flatten=flatten), reading):
+        with ColumnBlame(lambda: _opened(given, reading, derived, limit), reading):
             learned, sample = backend.encode(source, reading, seed, listener, text_rows_within(whole_fit))
-        schema = learned.schema
+        held = (item for item in source.derived if item.name in learned.schema.names)
+        schema = replace(learned.schema, derived=tuple(held))
         listener.table(schema)
         rows = {}
         if count := evidence_rows(storage.evidence, schema.rows):
@@ -223,6 +232,23 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
                 fitted = calibrated(source, fitted, seed, listener, plan)
         report["stages"] = timer.stop()
         return fitted
+
+
+def _opened(
+    given: Any, reading: ReadingOptions, derived: Sequence[Derived], limit: Limit | None, loading: Loading | None = None
+) -> Source:
+    """The table that a fit was given, with its derived columns."""
+    source = Source.open(
+        given, table=reading.table, query=reading.query, loading=loading, limit=limit, flatten=reading.flatten
+    )
+    check_derived(derived, [name for name, _ in source.columns()] if derived else ())
+    for item in derived:
+        try:
+            source = source.with_derived([item])
+        except SourceError as error:
+            reason = str(error).removeprefix(UNREADABLE)
+            raise OptionError(f"{{derive}} {item.sql} AS {item.name}: {reason}") from None
+    return source
 
 
 def calibration_queries(rows: int, texts: bool = False) -> int:

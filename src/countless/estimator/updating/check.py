@@ -134,7 +134,7 @@ def check(
 ) -> Check:
     """The estimator beside the rows of ``table``: :meth:`countless.Estimator.check`."""
     schema = estimator.schema
-    source = Source.open(table)
+    source = Source.open(table).with_derived(schema.derived)
     require_columns(source, schema.names)
     total = source.count()
     if total == 0:

@@ -77,7 +77,7 @@ def more_training(
     schema, report = estimator.schema, estimator.report
     digest = table_digest(table)
     listener.stage("reading the table")
-    source = Source.open(table, loading=listener.loading)
+    source = Source.open(table, loading=listener.loading).with_derived(schema.derived)
     require_columns(source, estimator.columns)
     _require_rows(source.count(), schema.rows)
     preflight(source, schema)

@@ -83,7 +83,7 @@ def joined(parts: Sequence[Old]) -> Old:
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
     """Rows of the old table, which is at hand: at most ``count`` of them."""
-    source = Source.open(table)
+    source = Source.open(table).with_derived(growth.schema.derived)
     if source.count() > count:
         source = source.sampled(count, seed)
     return rows_of(encoded(conformed(source, growth.schema), growth.schema))

@@ -35,6 +35,10 @@ class Material:
     share: float = SHARE
     tell: Callable[[str], None] = field(default=lambda stage: None)
 
+    def __post_init__(self) -> None:
+        if self.schema.derived:
+            self.table = Source.open(self.table).with_derived(self.schema.derived)
+
     @cached_property
     def encoded(self) -> Table:
         """The model's columns as codes. Its text is known by name, and not read."""

@@ -123,7 +123,8 @@ def diagnose(
     ``filters`` is the least and the largest number of them in a random query. ``particles`` fixes how many the answers
     under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
     """
-    schema, source, effort = estimator.schema, Source.open(table), effort or ConvergenceLimits()
+    schema, effort = estimator.schema, effort or ConvergenceLimits()
+    source = Source.open(table).with_derived(schema.derived)
     if not schema.coded:
         raise DataError(
             "the model is of text alone, and only columns are diagnosed: "

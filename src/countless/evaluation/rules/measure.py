@@ -80,7 +80,7 @@ def measure(
     ``fresh`` is the same estimator, loaded once more. A rule that needs ranges has no cases on a table without columns
     of at least three values.
     """
-    source = Source.open(table)
+    source = Source.open(table).with_derived(schema.derived)
     require_columns(source, schema.names)
     drawing = Drawing(schema, source, count, seed)
     drawn = [(name, judge, list(draw(drawing))) for name, draw, judge in RULES]

@@ -31,6 +31,17 @@ def is_plain(condition: exp.Expr) -> bool:
     return all(type(node) in PLAIN or _is_plain(node) for node in condition.walk())
 
 
+def surely_read(schema: Schema, clause: Clause) -> bool:
+    """Whether DuckDB need not be asked about ``clause``, or cannot be.
+
+    It cannot if a derived column was asked for by its expression, and the model does not hold a column in that.
+    """
+    given = clause.given or clause.condition
+    if clause.checked or is_plain(given):
+        return True
+    return clause.given is not None and any(schema.find(own.name) is None for own in given.find_all(exp.Column))
+
+
 def _is_plain(node: exp.Expr) -> bool:
     if isinstance(node, exp.Between):
         return not node.args.get("symmetric")
@@ -46,7 +57,8 @@ def as_written(schema: Schema, clause: Clause) -> str:
     DuckDB finds no other ones in comments.
     """
     text = source = clause.source or ""
-    if isinstance(clause.condition.parent, exp.Where):  # of a whole SELECT
+    condition = clause.given or clause.condition
+    if isinstance(condition.parent, exp.Where):  # of a whole SELECT
         text = Pieces(source).where
     names: dict[int, str] = {}
     dropped: set[int] = set()
@@ -54,7 +66,7 @@ def as_written(schema: Schema, clause: Clause) -> str:
         start, end = parameter.span
         names[start] = parameter.sample
         dropped.update(range(start + 1, end))
-    for column in clause.condition.find_all(exp.Column):
+    for column in condition.find_all(exp.Column):
         first, last = column.parts[0].meta["start"], column.parts[-1].meta["end"]
         names[first] = _name(resolve(schema, column, source))
         dropped.update(range(first + 1, last + 1))
