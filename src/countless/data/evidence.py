@@ -60,7 +60,7 @@ class EvidenceRows:
         if count >= schema.rows:
             return cls._encoded(source, schema)
         own_seed = int(np.random.SeedSequence([seed, EVIDENCE_STREAM]).generate_state(1)[0])
-        with source.sample_table(count, own_seed, schema.names) as some:
+        with source.sample_table(count, own_seed, schema.names, schema.rows) as some:
             return cls._encoded(some, replace(schema, rows=count))
 
     @classmethod

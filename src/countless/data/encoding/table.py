@@ -188,27 +188,6 @@ class Table:
         return cls(schema, codes, strings)
 
 
-def encode_text_sample(
-    source: Source,
-    schema: Schema,
-    rows: int,
-    seed: int,
-    on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
-) -> tuple[Table, Table]:
-    """All rows of a table with text, but without their strings; and ``rows`` random rows with theirs, to train on.
-
-    The strings are by far the largest part of such a table, and a fit has no time to read more than some of them.
-    """
-    codes: tuple[NDArray[Any], ...] = ()
-    if schema.coded:
-        codes = Table.encode_rows(source, replace(schema, columns=schema.coded), on_stage, on_reading).codes
-    on_stage("drawing rows to train on")
-    with source.sample_table(rows, seed, schema.names) as some:
-        drawn = Table.encode_rows(some, replace(schema, rows=rows), on_stage, on_reading)
-    return Table(schema, codes), Table(schema, drawn.codes, drawn.strings)
-
-
 def with_advice(options: EncodeOptions, advice: Advice) -> EncodeOptions:
     """The options with what ``advice`` adds where nothing was chosen."""
     decided = {name.casefold() for name in (*options.text, *options.no_text)}

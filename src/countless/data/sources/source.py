@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 import tempfile
@@ -239,26 +240,31 @@ class Source:
         return self._kept(new_name(), self._sample(size, seed))
 
     @contextmanager
-    def sample_table(self, size: int, seed: int, columns: Sequence[str]) -> Iterator[Source]:
-        """A random sample of so many rows, of some ``columns``, while it is needed.
+    def sample_table(self, size: int, seed: int, columns: Sequence[str], of_rows: int) -> Iterator[Source]:
+        """A random sample of ``size`` of the table's ``of_rows`` rows, of some ``columns``, while it is needed.
 
         It is drawn once: a relation may give its rows in another order every time it is asked.
         """
         table = quote_identifier(new_name())
-        self.run(f"CREATE TEMP TABLE {table} AS {self._sample(size, seed, columns)}")
+        # Only rows whose hash is small are sorted: so many that enough of them are expected, by six deviations.
+        share = (size + 6 * math.sqrt(size) + 10) / of_rows
+        self.run(f"CREATE TEMP TABLE {table} AS {self._sample(size, seed, columns, share)}")
+        if self.rows(f"SELECT count(*) FROM {table}")[0][0] < min(size, of_rows):
+            self.run(f"CREATE OR REPLACE TEMP TABLE {table} AS {self._sample(size, seed, columns)}")
         try:
             yield self._viewed_as(f"SELECT * FROM {table}", self.left_structs)
         finally:
             self.run(f"DROP TABLE {table}")
 
-    def _sample(self, size: int, seed: int, columns: Sequence[str] = ()) -> str:
-        """SQL for so many random rows; of all columns unless some are named."""
+    def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
+        """SQL for so many random rows, of all columns unless some are named; only a ``share`` of all rows is sorted."""
         place = quote_identifier(f"{self.name}_place")
         # The hash only shuffles: rows with the same one would be as good as each other.
         order = f"hash({place} + {int(seed) * 1_000_003})"
         selected = ", ".join(map(quote_identifier, columns)) or "*"
         numbered = f"SELECT {selected}, row_number() OVER () AS {place} FROM {self.table}"
-        return f"SELECT * EXCLUDE ({place}) FROM ({numbered}) ORDER BY {order} LIMIT {int(size)}"
+        some = f"WHERE {order} < {int(share * 2**64)}::UBIGINT" if share < 1 else ""
+        return f"SELECT * EXCLUDE ({place}) FROM ({numbered}) {some} ORDER BY {order} LIMIT {int(size)}"
 
     def selected(self, select: str) -> Source:
         """What a SELECT in which :attr:`table` may be named gives, kept in a table of its own."""

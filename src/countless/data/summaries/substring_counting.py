@@ -127,7 +127,7 @@ def unseen_bound(cutoff: int, share: float) -> float:
     It has more with a chance of one in a million.
 
     >>> unseen_bound(5, 1.0), round(unseen_bound(5, 0.1))
-    (4.0, 250)
+    (4.0, 234)
     """
     if share >= 1.0:
         return float(cutoff - 1)

@@ -11,7 +11,8 @@ from countless.data.encoding.code_files import is_codes, remove
 from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory, readable
 from countless.data.encoding.out_of_core import encode_mapped
-from countless.data.encoding.table import Table, bytes_in_memory, encode_text_sample, read_schema
+from countless.data.encoding.table import Table, bytes_in_memory, read_schema
+from countless.data.encoding.text_sample import encode_text_sample
 from countless.data.progress import Events
 from countless.data.sources.source import Source
 from countless.options import ReadingOptions, ResourceOptions

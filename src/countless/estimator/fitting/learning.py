@@ -115,6 +115,11 @@ class Learner:
             report["interrupted"] |= text_report["interrupted"]
         return Sections(networks, summaries), report
 
+    @property
+    def _keeps_all_rows(self) -> bool:
+        """Whether the file holds all rows. Then these are counted, and the networks are for other questions."""
+        return evidence_rows(self.options.storage.evidence, self.table.rows) >= self.table.rows
+
     def _counts(self) -> dict[str, StoredSummary]:
         """What is counted, by name. It comes before training, which gets the time that counting leaves."""
         schema, found = self.table.schema, {}
@@ -123,7 +128,8 @@ class Learner:
             meter = Meter(self.listener.reading, self.table.rows)
             found[PAIRS] = StoredSummary(count_pairs(self.table, tell=meter.at).arrays())
         storage = self.options.storage
-        for index, column in enumerate(schema.texts if storage.text_counts != "none" else ()):
+        has_counts = storage.text_counts != "none" and not (storage.text_counts == "auto" and self._keeps_all_rows)
+        for index, column in enumerate(schema.texts if has_counts else ()):
             self.listener.stage(f"counting substrings of {column.name}")
             counts = count_substrings(
                 StringScans.of(self.source, column, schema.rows),
@@ -165,8 +171,8 @@ class Learner:
                 begun = sizes_of(network, size)
                 if is_spec_of(recipe(*begun).spec, resources.checkpoint):
                     return begun
-        if evidence_rows(self.options.storage.evidence, self.table.rows) >= self.table.rows:
-            return sizes_of(network, SMALL)  # the file holds all rows: counts are theirs
+        if self._keeps_all_rows:
+            return sizes_of(network, SMALL)
         passes = float(epochs or math.inf)
         is_given = network.hidden is not None and network.blocks is not None
         if share is not None and rows >= WIDE_FROM_ROWS and not is_given:
@@ -179,6 +185,9 @@ class Learner:
 
         schema, trained_on = self.table.schema, self.sample.encoded_rows / self.table.rows
         network = self.options.text_network
+        if self._keeps_all_rows:
+            width, inner, buckets = text_sizes(network, 0.0)
+            network = replace(network, width=width, inner=inner, buckets=buckets)
         spec = text_spec(network, schema.texts, trained_on, schema.sizes)
         return TextRecipe(spec, TrainOptions.of(self.options.training, TEXT_LEARNING_RATE, share), network.masking)
 
