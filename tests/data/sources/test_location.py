@@ -15,7 +15,7 @@ from countless.errors import SourceError
 
 SECRETS = st.text(
     st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="*"), min_size=12, max_size=20
-)
+).filter(lambda secret: secret[:6] not in "postgresql")  # which the messages say
 
 
 @pytest.mark.parametrize(
