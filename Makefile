@@ -1,7 +1,7 @@
 # Everything a fresh machine with Python 3.11 or newer needs:  make demo   make test
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-KERNEL := $(wildcard src/countless/engine/kernel_c/*) $(wildcard src/countless/data/substrings_c/*) src/countless_lab/scan.c
+KERNEL := $(wildcard src/countless/*/*_c/*) $(wildcard src/countless/automata/*.c) src/countless_lab/scan.c
 # Where the tables of the scoreboard are; those that are not there are skipped.
 COUNTLESS_DATA ?= ../shared/data
 
