@@ -37,7 +37,7 @@ def test_units_can_be_shared_out_unevenly() -> None:
     assert ModelSpec.from_json(spec.to_json()) == spec
 
 
-GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []}
+GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[0, 1]], "groups": []}
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,17 @@ GOOD = {"kind": "resmade", "sizes": [2, 2], "hidden": 1, "blocks": 1, "embedding
         ({**GOOD, "groups": [1]}, "share out"),
         ({**GOOD, "units": [2]}, "share out"),
         ({**GOOD, "units": [1, 0]}, "share out"),
-        ({**GOOD, "sizes": [2, 2, 2], "units": [2, -1]}, "units\\[\\] is -1"),
+        ({**GOOD, "sizes": [2, 2, 2], "orders": [[0, 1, 2]], "units": [2, -1]}, "units\\[\\] is -1"),
         ({**GOOD, "groups": [3, -1]}, "groups\\[\\] is -1"),
         ({**GOOD, "groups": [2], "orders": [[1, 0]]}, "in their own order"),
         ({}, "damaged"),
         ({"kind": "transformer"}, "damaged"),
         (
-            {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
+            {"kind": "resmade", "sizes": [], "hidden": 1, "blocks": 1, "embedding": 1, "orders": [[]], "groups": []},
             "at least one position",
         ),
         (
-            {"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": [], "groups": []},
+            {"kind": "resmade", "sizes": [2], "hidden": 0, "blocks": 1, "embedding": 1, "orders": [[0]], "groups": []},
             "at least 1",
         ),
         (

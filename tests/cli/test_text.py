@@ -54,7 +54,9 @@ def pages(lines: Path) -> Path:
 class TestFit:
     def test_says_what_of_the_text_is_modelled(self, run: Run, lines: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
-        done = run("fit", lines, "-o", model, "--text", "line", "--max-length", 14, "--epochs", 1)
+        done = run(
+            "fit", lines, "-o", model, "--text", "line", "--max-length", 14, "--epochs", 1, "--text-counts", "9kB"
+        )
         assert done.code == 0, done.err
         (column,) = Estimator.load(model).schema.texts
         assert column.cut > 1

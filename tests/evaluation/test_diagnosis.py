@@ -120,7 +120,7 @@ class TestWhoseErrorItIs:
             [item.own.rows for item in usual.answers], rel=0.05
         )
         of_the_sampler = [item for item in found.worst if item.blame is None]
-        assert len(of_the_sampler) >= 3
+        assert len(of_the_sampler) >= 2
         assert all(item.answered.sampler_error > item.answered.model_error for item in of_the_sampler)
 
     def test_the_parts_make_the_whole(self, estimator: Estimator, people: Path) -> None:

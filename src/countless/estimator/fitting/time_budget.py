@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 DEFAULT_BUDGET = 300.0  # seconds
 LEAST_SHARE = 1 / 3  # of the budget, for training and calibrating, however long reading took
-COUNTING_SHARE = 0.2  # of what reading leaves, for substrings of text
+LEAST_COUNTING_SHARE, COUNTING_SHARE = 0.1, 0.2  # of what reading leaves, for substrings of text
 CALIBRATION_SHARE = 0.08  # of what reading and counting leave
 TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
 SAVING_SHARE = 0.01  # of the budget
@@ -66,7 +66,9 @@ class TimePlan:
         if self.left is None:
             return None
         if self._counted_by is None:
-            self._counted_by = self._clock() + COUNTING_SHARE * self.left
+            spare = self.left - LEAST_SHARE * (self.budget or 0.0)  # what training and calibrating do not need
+            share = min(COUNTING_SHARE * self.left, max(LEAST_COUNTING_SHARE * self.left, spare))
+            self._counted_by = self._clock() + share
         return max(0.0, self._counted_by - self._clock()) / max(1, columns)
 
     def start_training(self, texts: bool) -> None:
