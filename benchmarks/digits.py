@@ -5,7 +5,7 @@
 A form is two numbers: columns of more values than the first are written in digits, each of at most the second. Every
 fit has one thread. The queries are the paper's (5 to 12 filters) and questions as people ask them; each is answered by
 the model alone, and with --fused also with evidence rows. The output is one line of JSON for each form. With --steps 50
-no model is fitted: so many steps of training of each form are timed by turns, so that other work slows all alike.
+no model is fitted: the given number of training steps of each form is timed by turns, so that other work slows all alike.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=400, help="of each of the two sorts")
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--fused", action="store_true", help="calibrate, and answer with evidence rows too")
-    parser.add_argument("--steps", type=int, help="only time so many training steps of each form")
+    parser.add_argument("--steps", type=int, help="only time this number of training steps of each form")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.steps:

@@ -11,7 +11,7 @@ from countless.arrays import BoolArray, IntArray
 from countless.errors import QueryTooLargeError
 
 MOST_STATES = 10_000
-HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: columns are told apart by sums of its powers
+HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: columns are compared by sums of its powers
 
 State = TypeVar("State", bound=Hashable)
 

@@ -246,7 +246,7 @@ class Source:
         It is drawn once: a relation may give its rows in another order every time it is asked.
         """
         table = quote_identifier(new_name())
-        # Only rows whose hash is small are sorted: so many that enough of them are expected, by six deviations.
+        # Only rows whose hash is small are sorted. Six deviations more than needed are expected to be among them.
         share = (size + 6 * math.sqrt(size) + 10) / of_rows
         self.run(f"CREATE TEMP TABLE {table} AS {self._sample(size, seed, columns, share)}")
         if self.rows(f"SELECT count(*) FROM {table}")[0][0] < min(size, of_rows):
@@ -257,7 +257,7 @@ class Source:
             self.run(f"DROP TABLE {table}")
 
     def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
-        """SQL for so many random rows, of all columns unless some are named; only a ``share`` of all rows is sorted."""
+        """SQL for ``size`` random rows, of all columns unless some are named; only a ``share`` of all rows is sorted."""
         place = quote_identifier(f"{self.name}_place")
         # The hash only shuffles: rows with the same one would be as good as each other.
         order = f"hash({place} + {int(seed) * 1_000_003})"
