@@ -5,7 +5,7 @@
 A form is two numbers: columns of more values than the first are written in digits, each of at most the second. Every
 fit has one thread. The queries are the paper's (5 to 12 filters) and questions as people ask them; each is answered by
 the model alone, and with --fused also with evidence rows. The output is one line of JSON for each form. With --steps 50
-no model is fitted: the given number of training steps of each form is timed by turns, so that other work slows all alike.
+no model is fitted: training steps of each form are timed by turns, so that other work slows all alike.
 """
 
 from __future__ import annotations

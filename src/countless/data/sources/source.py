@@ -257,7 +257,7 @@ class Source:
             self.run(f"DROP TABLE {table}")
 
     def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
-        """SQL for ``size`` random rows, of all columns unless some are named; only a ``share`` of all rows is sorted."""
+        """SQL for ``size`` random rows, of all columns unless some are named; a ``share`` of all rows is sorted."""
         place = quote_identifier(f"{self.name}_place")
         # The hash only shuffles: rows with the same one would be as good as each other.
         order = f"hash({place} + {int(seed) * 1_000_003})"
