@@ -14,7 +14,9 @@ from countless.errors import QueryError, UnsupportedQueryError
 from countless.estimator.answers.evidence import Evidence
 from countless.options import EncodeOptions
 from countless.query.compile import Compiler
+from countless.query.filter_cache import CachedCompiler
 from countless.workload.questions import questions_by_kind
+from tests.query.test_filter_cache import same
 
 TABLE = """
 SELECT
@@ -45,6 +47,7 @@ class Sampled:
         self.source = self.evidence.source()
         self.counter = Evidence(self.schema, self.evidence)
         self.compiler = Compiler(self.schema, self.evidence)
+        self.cached = CachedCompiler.of(self.compiler)
 
     def hits(self, where: str) -> int:
         return self.counter.hits(self.compiler.compile(where)).count
@@ -68,6 +71,9 @@ CLAUSES = [
     "hour(moment) BETWEEN 2 AND 4",
     "hour(moment) = 3 AND small > 30",
     "moment >= '2010-03-01' AND moment < '2010-03-02 12:30:00'",
+    "moment >= DATE '2010-03-01' AND small < 30",
+    "moment BETWEEN DATE '2010-03-01' AND TIMESTAMP '2010-05-02 12:30:00'",
+    "moment NOT IN (DATE '2010-03-01', TIMESTAMP '2010-05-02 12:30:00') AND wide <= 7000.5 AND wide <> 12",
     "wide < 100.5 OR small = 7",
     "NOT (wide < 5000 AND letter = 'a')",
     "page LIKE '%/12%' AND letter <> 'b'",
@@ -87,12 +93,18 @@ ROW_WISE = [
     "wide > 100 * small OR hour(moment) = 3",
     "letter || page LIKE 'ahttps%1%'",
     "CASE WHEN letter = 'a' THEN small > 20 ELSE wide > 700 END",
+    "small > wide AND small + wide < 500 AND moment >= DATE '2010-03-01'",
 ]
 
 
 @pytest.mark.parametrize("where", CLAUSES + ROW_WISE)
 def test_hits_are_those_of_duckdb(sampled: Sampled, where: str) -> None:
-    assert sampled.hits(where) == sampled.source.counts([where])[0]
+    truth = sampled.source.counts([where])[0]
+    assert sampled.hits(where) == truth
+    pieces, whole = sampled.cached.compile(where), sampled.compiler.compile(where)
+    assert sampled.counter.hits(pieces).count == truth
+    assert (pieces.certain, pieces.beyond) == (whole.certain, whole.beyond)
+    assert same(pieces.region, whole.region)
 
 
 def test_random_questions(sampled: Sampled) -> None:

@@ -49,6 +49,7 @@ def test_a_batch_means_what_each_clause_means(clauses: list[list[str]]) -> None:
         ("a NOT BETWEEN 1 AND 2 AND b = 3", ["a NOT BETWEEN 1 AND 2", "b = 3"]),
         ("a IN ('x AND y', 'it''s') AND \"b AND c\" > 1", ["a IN ('x AND y', 'it''s')", '"b AND c" > 1']),
         ("t >= TIMESTAMP '2020-01-01 12:00:00' AND b = 1", ["t >= TIMESTAMP '2020-01-01 12:00:00'", "b = 1"]),
+        ("extract(hour FROM t) = 3 AND b = 1", ["extract(hour FROM t) = 3", "b = 1"]),
         ("f(a, b AND c) AND d", ["f(a, b AND c)", "d"]),
     ],
 )
@@ -63,6 +64,8 @@ def test_pieces(clause: str, pieces: list[str]) -> None:
         "a = 1 OR b = 2 AND c = 3",
         "SELECT * FROM t WHERE a = 1 AND b = 2",
         "WHERE a = 1 AND b = 2",
+        "a IN (FROM t) AND b = 2",
+        "trim(both FROM a) = 'x' AND b = 2",
         "a = 1 -- AND b = 2",
         "a = 1 /* AND */ AND b = 2",
         "a = 1; b = 2",

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from countless.data.columns.schema import Schema
-from countless.data.evidence import Hits
+from countless.data.evidence import EvidenceRows, Hits
 from countless.engine.density import Density, counts_answer, counts_estimate, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
@@ -20,9 +20,9 @@ from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
-from countless.query.domain_search import Search
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
+from countless.query.searches import Searches
 from countless.region import EVERY_ROW, Region
 
 if TYPE_CHECKING:
@@ -53,12 +53,16 @@ class AnsweringModel:
         """The compiler of clauses; it brings the SQL parser and DuckDB, which plain questions do not need."""
         from countless.query.compile import Compiler
 
-        return Compiler(self.schema, None if self.evidence is None else self.evidence.rows, self.filters.search)
+        return Compiler(self.schema, self._rows, self.filters.search)
 
     @cached_property
     def filters(self) -> CachedCompiler:
         """The compiler, with what it made of filters before."""
-        return CachedCompiler(Search(self.schema), lambda: self.compiler)
+        return CachedCompiler(Searches.of(self.schema, self._rows), lambda: self.compiler)
+
+    @property
+    def _rows(self) -> EvidenceRows | None:
+        return None if self.evidence is None else self.evidence.rows
 
     @cached_property
     def outer(self) -> Outer:

@@ -19,7 +19,6 @@ from countless.query.calendar import with_calendar, without_hidden
 from countless.query.comparisons import plain_comparison
 from countless.query.conjuncts import conjuncts, leaves_of
 from countless.query.domain_evaluation import DomainTables
-from countless.query.domain_search import Search
 from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.grids.survey import CellParts, Lines, Survey
@@ -28,7 +27,8 @@ from countless.query.parameters import Clause
 from countless.query.parse import span_of
 from countless.query.predicate import Where
 from countless.query.question import Comparison, Question
-from countless.query.sandbox.as_written import as_written, surely_read
+from countless.query.sandbox.as_written import as_written, shape_of, surely_read
+from countless.query.searches import Searches
 from countless.query.sql import NESTED, written
 from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
@@ -37,6 +37,8 @@ from countless.query.text.string_search import StringSearch
 from countless.query.truth import Codes, Truth
 from countless.query.uuids import with_canonical_uuids
 from countless.region import Box, Filter, Region, TextFilter
+
+MOST_SHAPES = 4_096  # that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +52,16 @@ class DrawingRegion:
 class Compiler:
     """Turns clauses about one table into regions, and judges them on its evidence rows. Safe to share by threads."""
 
-    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None, search: Search | None = None) -> None:
+    def __init__(self, schema: Schema, evidence: EvidenceRows | None = None, search: Searches | None = None) -> None:
         self.schema = schema
         self.dictionary = DomainTables(schema)
         self.facts = StringFacts(self.dictionary)
         self.strings = StringSearch(schema, self.facts)
-        self.evidence = None if evidence is None else EvidenceTables(evidence, self.facts)
-        self.search = search or Search(schema)
-        self.lines = Lines(schema, self.dictionary)
+        self.search = search or Searches.of(schema, evidence)
+        seen = self.search.seen
+        self.evidence = None if evidence is None or seen is None else EvidenceTables(evidence, self.facts, seen)
+        self.lines = Lines(schema, self.dictionary, self.search.grids)
+        self._read: set[str] = set()  # shapes of clauses that DuckDB reads
 
     def compile(self, where: Where | Clause) -> Question:
         """The region of ``where``."""
@@ -141,11 +145,17 @@ class Compiler:
         """Refuse what DuckDB does not read, though sqlglot does."""
         if surely_read(self.schema, clause):
             return
+        condition = as_written(self.schema, clause)
+        shape = shape_of(condition)
+        if shape in self._read:
+            return
         try:
-            self.dictionary.check(as_written(self.schema, clause))
+            self.dictionary.check(condition)
         except QueryError as error:
             error.clause = clause.source
             raise error from None
+        if len(self._read) < MOST_SHAPES:
+            self._read.add(shape)
 
     def column(self, name: str) -> int:
         """The place of the column called ``name``, which must not be text."""
@@ -311,7 +321,9 @@ class _Descent:
     def _truth(self, index: int, node: exp.Expr) -> tuple[Truth, str]:
         if self.schema.column(index).is_text:
             return self._run(index, node), "automaton"
-        found = self.compiler.search.truth(index, plain_comparison(node)) or self.compiler.strings.truth(index, node)
+        found = self.compiler.search.known.truth(index, plain_comparison(node)) or self.compiler.strings.truth(
+            index, node
+        )
         return (found, "search") if found is not None else (self._run(index, node), "duckdb")
 
     def _run(self, index: int | None, node: exp.Expr) -> Truth:

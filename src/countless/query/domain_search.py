@@ -161,7 +161,10 @@ def _read_date(constant: Constant) -> str | None:
 
 
 def _read_timestamp(constant: Constant) -> str | None:
-    text = _iso(constant, "TIMESTAMP", TIMESTAMP, datetime.datetime.fromisoformat)
+    if constant.kind == "DATE":  # DuckDB compares a date with a timestamp as the midnight that it begins with
+        text = _read_date(constant)
+    else:
+        text = _iso(constant, "TIMESTAMP", TIMESTAMP, datetime.datetime.fromisoformat)
     return text + " 00:00:00" if text is not None and len(text) == 10 else text
 
 

@@ -74,10 +74,11 @@ class Observed:
 class EvidenceTables:
     """The values of evidence rows, as predicates ask about them. Safe to share by threads."""
 
-    def __init__(self, rows: EvidenceRows, facts: StringFacts) -> None:
+    def __init__(self, rows: EvidenceRows, facts: StringFacts, search: Search) -> None:
+        """``search`` finds literals among the values of the rows."""
         self._sample = rows
         self._strings = StringSearch(rows.schema, facts)
-        self._search = Search(rows.schema)
+        self._search = search
         self._domains = DomainTables(rows.schema)
         self._number = owner()
 

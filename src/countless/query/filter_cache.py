@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from countless.arrays import BoolArray
 from countless.errors import QueryError
 from countless.query.boxes import filter_of
-from countless.query.domain_search import Search
 from countless.query.question import Question
+from countless.query.searches import Searches
 from countless.query.simple_filters import SimpleFilter, simple_filters
 from countless.region import Box, Filter, Region, TextFilter
 
@@ -52,10 +51,13 @@ def conjuncts(clause: str) -> list[str] | None:
     True
     """
     pieces, start, depth, betweens = [], 0, 0, 0
+    before = ("", "", "")  # the last tokens
     for token in TOKENS.finditer(clause):
         text = token.group().lower()
-        if text in UNPLAIN or token["prefix"]:  # a string with a prefix has escapes of its own
+        is_part = text == "from" and before[:2] == ("extract", "(")
+        if (text in UNPLAIN and not is_part) or token["prefix"]:  # a string with a prefix has escapes of its own
             return None
+        before = (*before[1:], text)
         if text == "(":
             depth += 1
         elif text == ")":
@@ -78,16 +80,21 @@ def conjuncts(clause: str) -> list[str] | None:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """What a piece of a clause asks: a box, or None if no row satisfies it."""
+    """What a piece of a clause asks: a box, or None if no row satisfies it.
+
+    What of it only evidence rows can answer is ``beyond``, and true ``among`` these rows.
+    """
 
     box: Box | None
     certain: bool
+    beyond: tuple[str, ...] = ()
+    among: BoolArray | None = None
 
 
 class CachedCompiler:
     """Compiles clauses as a :class:`Compiler` does, and keeps their pieces. Safe to share by threads."""
 
-    def __init__(self, search: Search, compiler: Callable[[], Compiler]) -> None:
+    def __init__(self, search: Searches, compiler: Callable[[], Compiler]) -> None:
         """``compiler`` gives the compiler, once it is needed."""
         self.search = search
         self._compiler = compiler
@@ -113,10 +120,15 @@ class CachedCompiler:
         filters: dict[tuple[int, ...], Filter] = {}
         texts: dict[int, TextFilter] = {}
         empty, certain = False, True
+        beyond: tuple[str, ...] = ()
+        among: BoolArray | None = None
         for piece in pieces:
             if piece is None:
                 return None
             certain &= piece.certain
+            if piece.among is not None:
+                beyond += piece.beyond
+                among = piece.among if among is None else among & piece.among
             if piece.box is None:
                 empty = True
                 continue
@@ -131,15 +143,19 @@ class CachedCompiler:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
                 empty |= both is not text and not both.any()
-        if not self.search.schema.are_apart(filters):
+        if not self.search.known.schema.are_apart(filters):
             return None
         box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
         region = Region(() if empty else (box,))
-        return Question(where.strip(), region, certain, whole=lambda: self._compiler().compile(where))
+        whole = partial(self._whole, where)
+        return Question(where.strip(), region, certain, beyond=beyond, among=among, whole=whole)
+
+    def _whole(self, where: str) -> Question:
+        return self._compiler().compile(where)
 
     def _simple(self, where: str) -> list[_Piece | None] | None:
         """The pieces of a conjunction of simple filters: those about one column are one piece."""
-        found = simple_filters(where, self.search.schema)
+        found = simple_filters(where, self.search.known.schema)
         if found is None:
             return None
         columns: dict[int, list[SimpleFilter]] = {}
@@ -162,16 +178,24 @@ class CachedCompiler:
 
     def _searched(self, items: list[SimpleFilter]) -> _Piece | None:
         """The same by search in the column's domain; None if the compiler reads filters on it in another way."""
-        schema, index = self.search.schema, items[0].column
+        schema, index = self.search.known.schema, items[0].column
         column = schema.columns[index]
-        if column.is_text or column.grid is not None or column.name in schema.uuids or schema.calendar_of(index):
+        if column.is_text or column.name in schema.uuids:
             return None
-        allowed = np.ones(column.size, dtype=bool)
-        for item in items:
-            truth = self.search.truth(index, item.comparison)
+        if column.grid is not None:
+            found = self.search.grids.satisfied(index, [(item.comparison, item.negated) for item in items])
+            if found is None:
+                return None
+            some, item = found
+            return _Piece(Box(() if item is None else (item,)) if some else None, True)
+        allowed: BoolArray | None = None
+        for each in items:
+            truth = self.search.known.truth(index, each.comparison)
             if truth is None:
                 return None
-            allowed &= truth.false if item.negated else truth.true
+            own = truth.false if each.negated else truth.true
+            allowed = own if allowed is None else allowed & own
+        assert allowed is not None
         if allowed.all():
             return _Piece(Box(), True)
         return _Piece(Box((filter_of(schema, index, allowed),)) if allowed.any() else None, True)
@@ -202,14 +226,16 @@ class CachedCompiler:
         except QueryError:
             return None  # the whole clause has the same error, and shows where
         boxes = question.region.boxes
-        if len(boxes) > 1 or question.beyond:
+        if len(boxes) > 1:
             return None
-        return _Piece(boxes[0] if boxes else None, question.certain)
+        return _Piece(boxes[0] if boxes else None, question.certain, question.beyond, question.among)
 
 
 def _bytes_of(text: str, piece: _Piece | None) -> int:
     """How much room a piece may take, about."""
     known = BYTES_OF_ENTRY + len(text)
+    if piece is not None and piece.among is not None:
+        known += len(piece.among)
     if piece is None or piece.box is None:
         return known
     codes = sum(len(item.constraint.weights) for item in piece.box.filters)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
-from fractions import Fraction
 
 from sqlglot import exp
 
-from countless.query.comparisons import FLIPPED
-from countless.query.grids.ranges import Cut, Ranges
+from countless.query.comparisons import FLIPPED, SIGNS
+from countless.query.grids.plain import compared, cut_beside
+from countless.query.grids.ranges import Ranges
 from countless.query.grids.scale import Key, Scale
 
 Reader = Callable[[Sequence[exp.Expr]], Sequence[Key | None]]  # constants to keys, or None where one has none
@@ -34,7 +34,11 @@ def ranges_of(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | None:
         if not isinstance(predicate.this, exp.Column) or predicate.args.get("symmetric"):
             return None
         keys = _keys(bounds, read)
-        return None if keys is None or NULL in keys else Ranges(((_cut(keys[0], 0, scale), _cut(keys[1], 1, scale)),))
+        return (
+            None
+            if keys is None or NULL in keys
+            else Ranges(((cut_beside(keys[0], 0, scale), cut_beside(keys[1], 1, scale)),))
+        )
     operator = type(predicate)
     if operator not in FLIPPED and operator not in (exp.NullSafeEQ, exp.NullSafeNEQ):
         return None
@@ -63,23 +67,15 @@ def prefix_range(predicate: exp.Expr, scale: Scale, read: Reader) -> Ranges | No
         return None
     past = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     keys = _keys((exp.Literal.string(prefix), exp.Literal.string(past)), read)
-    return None if keys is None else Ranges(((_cut(keys[0], 0, scale), _cut(keys[1], 0, scale)),))
+    return None if keys is None else Ranges(((cut_beside(keys[0], 0, scale), cut_beside(keys[1], 0, scale)),))
 
 
 def _compared(operator: type[exp.Expr], key: Key, constant: exp.Expr, scale: Scale) -> Ranges:
-    before, after = _cut(key, 0, scale), _cut(key, 1, scale)
-    points = ((constant, key),)
-    if operator is exp.EQ:
-        return Ranges(((before, after),), points=points)
-    if operator is exp.NEQ:
-        return Ranges(((None, before), (after, None)), points=points)
-    if operator is exp.NullSafeEQ:
-        return Ranges(((before, after),), of_null=False, points=points)
-    if operator is exp.NullSafeNEQ:
-        return Ranges(((None, before), (after, None)), of_null=True, points=points)
-    if operator in (exp.LT, exp.LTE):
-        return Ranges(((None, before if operator is exp.LT else after),))
-    return Ranges(((after if operator is exp.GT else before, None),))
+    null_safe = operator in (exp.NullSafeEQ, exp.NullSafeNEQ)
+    equality = operator in (exp.EQ, exp.NEQ) or null_safe
+    sign = SIGNS[operator] if not null_safe else "=" if operator is exp.NullSafeEQ else "<>"
+    of_null = operator is exp.NullSafeNEQ if null_safe else None
+    return replace(compared(sign, key, scale), of_null=of_null, points=((constant, key),) if equality else ())
 
 
 def _listed(predicate: exp.In, scale: Scale, read: Reader) -> Ranges | None:
@@ -90,7 +86,7 @@ def _listed(predicate: exp.In, scale: Scale, read: Reader) -> Ranges | None:
     if keys is None:
         return None
     points = tuple((item, key) for item, key in zip(predicate.expressions, keys, strict=True) if key is not NULL)
-    ranges = tuple((_cut(key, 0, scale), _cut(key, 1, scale)) for _, key in points)
+    ranges = tuple((cut_beside(key, 0, scale), cut_beside(key, 1, scale)) for _, key in points)
     return Ranges(ranges, false_elsewhere=len(points) == len(keys), points=points)
 
 
@@ -99,11 +95,3 @@ def _keys(constants: Sequence[exp.Expr], read: Reader) -> Sequence[Key] | None:
         return None
     keys = read(constants)
     return None if any(key is None for key in keys) else keys
-
-
-def _cut(key: Key, side: int, scale: Scale) -> Cut:
-    """The cut beside ``key``; if no value can be there, the one after the last value that can be below it."""
-    if scale.step is None or (isinstance(key, float) and not math.isfinite(key)):
-        return key, side
-    steps = Fraction(key) / scale.step
-    return (key, side) if steps.denominator == 1 else (math.floor(steps) * scale.step, 1)

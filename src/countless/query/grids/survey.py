@@ -19,6 +19,7 @@ from countless.query.domain_evaluation import DomainTables
 from countless.query.domain_search import read_literal
 from countless.query.grids.cuts import NULL, prefix_range, ranges_of
 from countless.query.grids.line import Atoms, Line, Piece
+from countless.query.grids.plain import GridSearch
 from countless.query.grids.ranges import Ranges
 from countless.query.grids.scale import Key
 from countless.query.sql import written
@@ -26,21 +27,12 @@ from countless.query.truth import Truth
 
 
 class Lines:
-    """The lines of a schema's grids; each is made when first needed."""
+    """What DuckDB and the lines of a schema's grids tell of comparisons."""
 
-    def __init__(self, schema: Schema, dictionary: DomainTables) -> None:
+    def __init__(self, schema: Schema, dictionary: DomainTables, grids: GridSearch) -> None:
         self.schema = schema
         self._dictionary = dictionary
-        self._lines: dict[int, Line] = {}
-
-    def line(self, index: int) -> Line | None:
-        """The line of the column at ``index``, if it has a grid."""
-        column = self.schema.coded[index]
-        if column.grid is None:
-            return None
-        if index not in self._lines:
-            self._lines[index] = Line(column, column.grid)
-        return self._lines[index]
+        self.line = grids.line
 
     def ranges(self, index: int, predicate: exp.Expr) -> Ranges | None:
         """Where ``predicate`` holds on a grid's column, if it compares the column with constants."""

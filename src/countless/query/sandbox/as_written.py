@@ -6,6 +6,8 @@ is shown the author's own words too, and what it objects to is not answered.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from countless.data.columns.schema import Schema
@@ -24,6 +26,9 @@ PLAIN: frozenset[type[exp.Expr]] = frozenset(
 PLAIN_TYPES = frozenset(
     {exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ, exp.DType.DOUBLE}
 )
+
+# After a comparison, and with nothing behind it that it could be a part of. So short, it is an INTEGER.
+COMPARED_NUMBER = re.compile(r"(?<=[=<>] )\d{1,9}(?=\s*(?:\)|AND\b|OR\b|\Z))", re.ASCII | re.IGNORECASE)
 
 
 def is_plain(condition: exp.Expr) -> bool:
@@ -81,6 +86,15 @@ def as_written(schema: Schema, clause: Clause) -> str:
         words.append(f" {names[token.start]} " if token.start in names else word)
         end = token.end + 1
     return "".join(words)
+
+
+def shape_of(condition: str) -> str:
+    """A condition but for the whole numbers that it compares with: DuckDB reads all of one shape, or none.
+
+    >>> shape_of("hour(moment) = 17 AND small + 3 >= 50"), shape_of("small = 17 + 4")
+    ('hour(moment) = 0 AND small + 3 >= 0', 'small = 17 + 4')
+    """
+    return COMPARED_NUMBER.sub("0", condition)
 
 
 def columns_of(schema: Schema) -> str:
