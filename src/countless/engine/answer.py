@@ -25,7 +25,7 @@ class Answer:
 
     By counts beside the model, the table's own density is between ``least`` and ``most``. The model's answer was
     multiplied by ``factor``, because of the columns ``corrected``, and is no larger than the rows of the columns
-    ``clipped``.
+    ``clipped``: it had ``excess`` times the rows that the bounds left.
     """
 
     density: float
@@ -39,6 +39,7 @@ class Answer:
     least: float = 0.0
     most: float = 1.0
     clipped: tuple[int, ...] = ()
+    excess: float = 1.0
     factor: float = 1.0
     corrected: tuple[int, ...] = ()
     contexts: int = 0

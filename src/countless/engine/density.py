@@ -33,6 +33,12 @@ class Density:
         return min(1.0, sum(answer.most for answer in self.answers))
 
     @property
+    def excess(self) -> float:
+        """How many times the rows that these bounds leave the model found."""
+        found = sum(answer.density for answer in self.answers)
+        return sum(answer.density * answer.excess for answer in self.answers) / found if found > 0 else 1.0
+
+    @property
     def steps(self) -> int:
         """How many counts of substrings were chained, at most."""
         return max((answer.steps for answer in self.answers), default=0)

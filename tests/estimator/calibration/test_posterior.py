@@ -7,6 +7,8 @@ from math import comb
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape
 from countless.estimator.calibration.posterior import (
@@ -49,10 +51,36 @@ def test_many_hits_decide_and_no_hits_leave_it_to_the_model() -> None:
 def test_no_count_outside_of_what_is_certain() -> None:
     errors = np.zeros(80)
     found = posterior(SampleCount(7, 50, 100), 3.0, errors, 0.0, 100.0)
-    assert found.quantile(0.0) >= 7  # so many were seen
+    assert found.quantile(0.0) >= 7 - 1e-9  # so many were seen
     assert posterior(SampleCount(0, 50, 100), 90.0, errors, 0.0, 100.0).quantile(1.0) <= 50
     bounded = posterior(SampleCount(2, 100, 10_000), 500.0, errors, 20.0, 60.0)
-    assert 20 <= bounded.quantile(0.0) <= bounded.quantile(1.0) <= 60
+    assert 20 - 1e-9 <= bounded.quantile(0.0) <= bounded.quantile(1.0) <= 60 + 1e-9
+
+
+@given(st.integers(0, 60), st.none() | st.floats(0.0, 5_000.0), st.floats(0.0, 1_000.0), st.floats(0.0, 1_000.0))
+@settings(deadline=None)
+def test_bounds_never_exclude_more_than_they_say(hits: int, answer: float | None, one: float, two: float) -> None:
+    """What lies below an upper bound is as likely as before, or more; and the same above a lower bound."""
+    sample, errors = SampleCount(hits, 500, 5_000), np.linspace(-0.5, 0.5, 80)
+    least, most = min(one, two), max(one, two, float(hits))
+    told = None if answer is None else errors
+    free, above, below = (
+        posterior(sample, answer, told, *bounds) for bounds in ((0.0, 5e3), (least, 5e3), (0.0, most))
+    )
+    assert below.quantile(0.05) <= max(free.quantile(0.05) * 1.1, 1.0)
+    assert above.quantile(0.95) >= min(free.quantile(0.95), sample.bounds[1]) / 1.1
+    between = posterior(sample, answer, told, least, most)
+    assert between.quantile(0.0) <= max(least, float(hits), 0.5) * 1.1 or free.quantile(0.0) > least
+
+
+def test_tight_bounds_are_held_by_the_error_bar() -> None:
+    """The few counts of the prior between two bounds are no error bar by themselves."""
+    errors = np.random.default_rng(0).normal(0.0, 0.3, 90)
+    for answer in (None, 900.0, 1_004.0, 1_500.0):
+        told = None if answer is None else errors
+        found = posterior(SampleCount(105, 10_000, 100_000), answer, told, 1_000.0, 1_010.0)
+        assert found.quantile(0.05) < 1_001.5
+        assert found.quantile(0.95) > 1_008.5
 
 
 def test_no_hits_allow_for_rows_that_the_sample_missed() -> None:

@@ -70,7 +70,8 @@ class Known:
         """The answer within the bounds."""
         density = min(max(answer.density, self.least), self.most)
         clipped = self.columns if density < answer.density else ()
-        return replace(answer, density=density, least=self.least, most=self.most, clipped=clipped)
+        excess = answer.density / density if density > 0 else 1.0
+        return replace(answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess)
 
 
 class Counts:

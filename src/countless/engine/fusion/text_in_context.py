@@ -143,6 +143,7 @@ def _both(answer: Answer, text: Answer, column: int) -> Answer:
         least=text.least if answer.least >= 1.0 else 0.0,
         most=most,
         clipped=answer.clipped,
+        excess=answer.excess,
         factor=answer.factor,
         corrected=answer.corrected,
         steps=max(answer.steps, text.steps),

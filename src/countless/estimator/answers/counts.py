@@ -14,7 +14,7 @@ from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
-from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape, interval, is_refuted
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
 
@@ -67,9 +67,12 @@ def estimate_of(
         answer = low = high = float(round(count))
     else:
         factor = now / rows
-        low, high = interval(count, rows, calibration.factors(count, replace(shape_of(question), steps=found.steps)))
+        factors = calibration.factors(count, replace(shape_of(question), steps=found.steps))
+        low, high = interval(count, rows, factors)
         if question.certain and not certain:
-            low, high = max(low, found.least * rows), min(high, found.most * rows)
+            least, most = found.least * rows, found.most * rows
+            refuted = is_refuted(max(count * found.excess, 1.0), factors, least, most)
+            low, high = (least, most) if refuted else (max(low, least), min(high, most))
         answer, low, high = factor * count, factor * low, min(float(now), factor * high)
     return Estimate(
         where=question.where,

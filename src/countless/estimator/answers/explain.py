@@ -42,6 +42,7 @@ class Explanation:
     stages_ms: dict[str, float]
     multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
     beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
+    counted: bool = False  # by exact counts that are stored with the model, alone
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -55,10 +56,10 @@ class Explanation:
     @property
     def _how(self) -> str:
         answer = self.estimate
-        if answer.hits is not None and answer.hits == answer.rows and answer.exact:
-            return "counted in the evidence rows, which are all rows of the table"
-        if self.visited and all(box.counted for box in self.boxes):
+        if self.counted:
             return "from counts that are stored with the model"
+        if answer.hits is not None and answer.exact:
+            return "counted in the evidence rows, which are all rows of the table"
         if answer.hits is not None:
             return "evidence rows alone" if answer.model_rows is None else "evidence rows and the model"
         return "sampled" if answer.sampled else "exact under the model"
@@ -164,4 +165,5 @@ def explanation(
             answer.texts and len(answer.texts) + len(answer.visited) > 1 and not answer.contexts for answer in answers
         ),
         beyond=question.beyond,
+        counted=estimate.exact and found is not None,
     )

@@ -17,7 +17,7 @@ from countless.engine.density import Density, densities
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.estimator.calibration.conformal import Calibration, Shape, is_refuted
 from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
 from countless.region import Region
@@ -71,8 +71,10 @@ class Fusion:
         if self.question.among is not None:  # the model knows of other filters only
             most = max(answer, 1.0) * math.exp(float(np.quantile(errors, 1.0 - self.calibration.tail)))
             return posterior(hits, None, None, 0.0, most)
-        certain = self.question.certain
-        least, most = (density.least * total, density.most * total) if certain else (0.0, total)
+        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
+        low, high = np.exp(np.quantile(errors, (self.calibration.tail, 1.0 - self.calibration.tail)))
+        if is_refuted(max(answer * density.excess, 1.0), (float(low), float(high)), least, most):
+            return posterior(hits, None, None, least, most)
         return posterior(hits, answer, errors, least, most)
 
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:

@@ -235,6 +235,15 @@ def interval(rows: float, total: int, factors: tuple[float, float]) -> tuple[flo
     return (min(low, rows) if low > 1.0 else 0.0), max(high, rows)
 
 
+def is_refuted(rows: float, factors: tuple[float, float], least: float, most: float) -> bool:
+    """Whether bounds leave nothing of the error bar around ``rows``: then the model errs as it never did before.
+
+    >>> is_refuted(100.0, (0.5, 2.0), 0.0, 60.0), is_refuted(100.0, (0.5, 2.0), 0.0, 40.0)
+    (False, True)
+    """
+    return rows * factors[0] > most or rows * factors[1] < least
+
+
 def bars(calibration: Calibration, rows: FloatArray, total: int, shape: Shape) -> tuple[FloatArray, FloatArray]:
     """The ends of the error bars of many estimates of one shape; those that are nearly equal share their factors."""
     levels, which = np.unique(

@@ -20,6 +20,7 @@ STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distributi
 LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overrule many hits
 DOUBT = 0.05  # of the prior: that the model's errors tell nothing about this question
 AROUND, REACH = 61, 6.0  # counts where the hits alone say, and how many standard deviations they reach
+BETWEEN = 121  # counts between bounds that leave few of the others
 LEAST_COUNT = 0.5  # rows: below, counts are alike
 # With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from so many times 1 / s**2
 # hits on, the model makes an answer better by less than a tenth.
@@ -104,21 +105,43 @@ def posterior(
         others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
         return Posterior(hits.total - others.counts[::-1], 1.0 - others.below[::-1])
     logs, weights = _around(hits)
-    if answer is None or errors is None:
+    prior = None if answer is None or errors is None else Prior(math.log(max(answer, 1.0)) + errors)
+    if prior is None:
         weights = weights * np.exp((logs - logs[-1]) / 2)  # Jeffreys: no hits still allow for some rows
     else:
-        middle = math.log(max(answer, 1.0))
-        prior = (middle + errors[:, None] + _width(errors) * STRATA).ravel()
-        logs = np.concatenate([prior, logs])
-        alone = DOUBT / math.log(max(hits.total, 3)) * weights
-        weights = np.concatenate([np.full(len(prior), (1.0 - DOUBT) / len(prior)), alone])
+        points, doubt = prior.points, DOUBT / math.log(max(hits.total, 3))
+        logs = np.concatenate([points, logs])
+        weights = np.concatenate([np.full(len(points), (1.0 - DOUBT) / len(points)), doubt * weights])
     least, most = max(least, hits.bounds[0], LEAST_COUNT), max(min(most, hits.bounds[1]), LEAST_COUNT)
+    most = max(least, most)
     counts = np.exp(logs)
     inside = (counts >= least) & (counts <= most)
-    if not inside.any():
-        counts, inside = np.array([least, max(least, most)]), np.array([True, True])
-        weights = np.ones(2)
-    return _weighted(hits, counts[inside], weights[inside])
+    if 2 * np.count_nonzero(inside) >= len(counts):
+        return _weighted(hits, counts[inside], weights[inside])
+    # So few counts do not tell how the posterior runs between the bounds: their own place would pass for its width.
+    some = logs[inside] if inside.any() else np.log([least, most])
+    line = np.linspace(max(some.min() - 1.0, math.log(least)), min(some.max() + 1.0, math.log(most)), BETWEEN)
+    weights = np.exp((line - line[-1]) / 2) if prior is None else (1.0 - DOUBT) * prior.density(line) + doubt
+    return _weighted(hits, np.exp(line), weights)
+
+
+class Prior:
+    """Logarithms of counts that the model's answer stands for, one for each of its errors, smoothed."""
+
+    def __init__(self, logs: FloatArray) -> None:
+        self._logs, self._width = logs, _width(logs)
+
+    @property
+    def points(self) -> FloatArray:
+        """Equally likely logarithms of counts."""
+        found: FloatArray = (self._logs[:, None] + self._width * STRATA).ravel()
+        return found
+
+    def density(self, logs: FloatArray) -> FloatArray:
+        """How likely each logarithm is, for each unit of logarithms."""
+        away = (logs[:, None] - self._logs) / self._width  # (logs, errors)
+        found: FloatArray = np.exp(-(away**2) / 2).mean(axis=1) / (self._width * math.sqrt(2 * math.pi))
+        return found
 
 
 def is_enough(hits: SampleCount, shape: Shape, calibration: Calibration) -> bool:

@@ -23,7 +23,7 @@ from countless.query.truth import Truth
 
 MOST_PROBES = 16_384  # of a column: values between its knots
 LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
-BARELY = 1e-9  # of a cell: what an open range within it has at least, if the points at its ends claim all there is
+BARELY = 1e-9  # of a cell: the least that a range within it has, if it can hold a value
 
 
 class Line:
@@ -180,7 +180,10 @@ class Atoms:
         ends[is_cut] = shares
         starts[1:][is_cut[:-1]] = shares
         mass = ends - starts
-        self._mass = np.where(mass < 0, BARELY, mass)
+        # What can hold a value is never rounded to nothing, nor the rest of its cell to the whole: bounds rely on it.
+        for segment in np.flatnonzero(mass < BARELY).tolist():
+            mass[segment] = BARELY if self._holds(segment) else 0.0
+        self._mass = mass
         self._whole = np.bincount(self._cell, self._mass)
         self._alive = np.bincount(self._atom, self._mass, minlength=len(self.cuts) + 1) > 0
 
@@ -224,14 +227,12 @@ class Atoms:
     def pieces(self, kept: BoolArray, cell: int) -> list[Piece]:
         """What the atoms that are :meth:`kept` have of a cell."""
         first, end = np.searchsorted(self._cell, (cell, cell + 1)).tolist()
-        line, knots, found = self.line, self.line.grid.knots(cell), []
-        least, most = (line.keys[knots.start], 0), (line.keys[knots.stop - 1], 1)
+        line, found = self.line, []
         for segment in range(first, end):
             atom = int(self._atom[segment])
             if not kept[atom] or not self._mass[segment] > 0:
                 continue
-            low = max(self.cuts[atom - 1], least) if atom else least
-            high = min(self.cuts[atom], most) if atom < len(self.cuts) else most
+            low, high = self._ends(segment)
             if low < high:
                 shares = line.below(low[0])[1], line.below(high[0])[1]
                 told = low[0]
@@ -239,6 +240,20 @@ class Atoms:
                     told = line.probes[self._points[bisect_right(self._points, told) - 1]]
                 found.append(Piece(float(self._mass[segment]), low, high, *shares, told))
         return found
+
+    def _ends(self, segment: int) -> tuple[Cut, Cut]:
+        """The cuts that a segment lies between, within its cell."""
+        atom, keys, knots = int(self._atom[segment]), self.line.keys, self.line.grid.knots(int(self._cell[segment]))
+        low, high = (keys[knots.start], 0), (keys[knots.stop - 1], 1)
+        if atom:
+            low = max(self.cuts[atom - 1], low)
+        return low, min(self.cuts[atom], high) if atom < len(self.cuts) else high
+
+    def _holds(self, segment: int) -> bool:
+        """Whether a value can be in a segment: between two neighbours among whole numbers, none can."""
+        low, high = self._ends(segment)
+        step = self.line.scale.step
+        return low < high and (step is None or (low[1], high[1]) != (1, 0) or high[0] - low[0] > step)
 
     def share(self, chosen: BoolArray) -> float:
         """The share of the column's distinct values that the chosen atoms make up."""
