@@ -26,6 +26,7 @@ DIGITS = ModelSpec((3, 5, 4, 2, 6, 3, 4, 30), hidden=37, blocks=2, embedding=6, 
 SCATTERED = ModelSpec(
     (3, 5, 4, 2, 6), hidden=20, blocks=1, embedding=40, groups=(1, 2, 2), orders=((1, 3, 0, 4, 2),)
 )  # the digits of two columns taken in turn; features wider than every position
+WIDE = ModelSpec((4, 300, 16, 211, 2, 31), hidden=48, blocks=1, embedding=8, groups=(1, 1, 2, 1, 1))
 MANY = 100_000
 
 
@@ -104,6 +105,18 @@ def test_hinted_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> N
     assert np.mean(agree) >= 0.95
     if len(runtime.sizes) > 4:
         assert [one.density for one in together] != [one.density for one in fixed(runtime, boxes, 4, 7)]
+
+
+@pytest.mark.parametrize("budget", [4, 40])
+@pytest.mark.parametrize("hints", [False, True])
+def test_wide_positions_are_thinned_as_numpy_does_it(budget: int, hints: bool) -> None:
+    runtime, rng = ResMadeRuntime(WIDE, network(WIDE).arrays()), np.random.default_rng(8)
+    boxes = [hinted(random_box(WIDE, rng, wide=True)) for _ in range(40)]
+    found = Population(runtime, boxes, 3, hints).walk(budget)
+    twins = [particles(runtime, box, budget, offsets(3, 0, len(WIDE.sizes)), hinted=hints) for box in boxes]
+    assert [one.exact for one in found] == [one.exact for one in twins]
+    agree = [a.density == pytest.approx(b.density, rel=1e-4, abs=1e-12) for a, b in zip(found, twins, strict=True)]
+    assert np.mean(agree) >= 0.95
 
 
 @pytest.mark.parametrize("hints", [False, True])

@@ -66,7 +66,7 @@ typedef struct Workspace {
     struct Workspace *next;
     Level *level;
     int levels;
-    Buffer sums[2], stream, logits, chances;
+    Buffer sums[2], stream, logits, chances, shares, allowed;
     Buffer child_mass, child_parent, child_symbol, child_size, child_label;
     Buffer strata, marks, moved[3];
 } Workspace;
@@ -91,7 +91,8 @@ static size_t workspace_buffers(Workspace *space, int release) {
     Buffer *rest[] = {&space->sums[0],    &space->sums[1],      &space->stream,       &space->logits,
                       &space->chances,    &space->child_mass,   &space->child_parent, &space->child_symbol,
                       &space->child_size, &space->child_label,  &space->strata,       &space->moved[0],
-                      &space->moved[1],   &space->moved[2],     &space->marks};
+                      &space->moved[1],   &space->moved[2],     &space->marks,        &space->shares,
+                      &space->allowed};
     return bytes + buffers_bytes(rest, sizeof rest / sizeof *rest, release);
 }
 

@@ -59,14 +59,16 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
         const Node *node = &nodes[n];
         Level *level = &space->level[n];
         int last = n + 1 == count, grow = !last || expand, children = 0, labels = level->labels, status;
+        int64_t allowed = 0;
         double sum = 0;
         double *sums = grow ? NULL : reserve(each, (size_t)(level->count + 1) * sizeof(double));
         if (!grow && !sums) return NO_MEMORY;
         if (level->count > 0) {
             if (!extend(model, space, n, model->position[node->position].cut)) return NO_MEMORY;
-            if ((status = branch(model, space, node, slots, grow, &sum, &children, sums)) != DONE) return status;
+            if ((status = spread(model, space, node, slots, grow, &sum, &allowed, sums)) != DONE) return status;
         }
         if (!grow) break;
+        if (allowed && (children = list_children(model, space, node, slots, allowed)) < 0) return NO_MEMORY;
         if (children && (labels || labelled[n]) && !inherit(space, level, children)) return NO_MEMORY;
         if (children && labelled[n] && !(labels = relabel(space, labels, model->position[node->position].size, children)))
             return NO_MEMORY;

@@ -1,4 +1,5 @@
-/* The particle walk of a ResMADE. Its readable twin is ../particles.py on the NumPy runtime of ../resmade.py.
+/* The particle walk of a ResMADE. Its readable twin is ../columns/particles.py on the NumPy runtime
+ * of ../columns/resmade.py.
  *
  * A call walks a forest of questions at once. Nodes are steps (a position, and how its filter reads it), listed in
  * depth-first order with their depth; questions that begin with the same steps share the nodes of those steps. The
@@ -12,10 +13,7 @@
 #ifndef COUNTLESS_WALK_H
 #define COUNTLESS_WALK_H
 
-#include <math.h>
-
-#include "arithmetic.h"
-#include "model.h"
+#include "thinning.h"
 
 /* ---- levels ---- */
 
@@ -80,122 +78,22 @@ static int extend(const Model *model, Workspace *space, int depth, int cut) {
 
 /* ---- particles ---- */
 
-FAST static void sizes_of(int count, const double *mass, double power, double *sizes) {
-    if (power == 0.75) {
-        for (int i = 0; i < count; i++) sizes[i] = sqrt(mass[i]) * sqrt(sqrt(mass[i]));
-    } else if (power == 1.0) {
-        memcpy(sizes, mass, count * sizeof(double));
-    } else {
-        for (int i = 0; i < count; i++) sizes[i] = pow(mass[i], power);
-    }
+/* How many of the positive weights there are. */
+FAST static int64_t count_positive(int size, const double *weights) {
+    int64_t found = 0;
+    for (int v = 0; v < size; v++) found += weights[v] > 0;
+    return found;
 }
 
-/* How many sizes are at least c, and what the others add up to; in several sums at a time, always the same ones. */
-FAST static int certain_of(int count, const double *sizes, double c, double *rest) {
-    double sums[LANES] = {0}, above[LANES] = {0};
-    int i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        for (int lane = 0; lane < LANES; lane++) {
-            double size = sizes[i + lane];
-            sums[lane] += size >= c ? 0.0 : size;
-            above[lane] += size >= c ? 1.0 : 0.0;
-        }
-    }
-    for (int lane = 0; i < count; i++, lane++) {
-        sums[lane] += sizes[i] >= c ? 0.0 : sizes[i];
-        above[lane] += sizes[i] >= c ? 1.0 : 0.0;
-    }
-    double total = 0;
-    *rest = 0;
-    for (int lane = 0; lane < LANES; lane++) {
-        *rest += sums[lane];
-        total += above[lane];
-    }
-    return (int)total;
-}
-
-/* The c for which min(1, size / c) add up to `keep` (thinning.py says why), by making ever more of them certain. */
-static double threshold(const double *sizes, int count, int keep) {
-    double c = INFINITY, rest;
-    for (int certain = -1;;) {
-        int above = certain_of(count, sizes, c, &rest);
-        if (above == certain || above >= keep) return c;
-        certain = above;
-        c = rest / (keep - above);
-    }
-}
-
-/* Sizes of the same label are divided by the root of their sum, so that light labels keep particles too. */
-static int even_out(Workspace *space, int count, int labels, double *sizes) {
-    const int32_t *label = space->child_label.data;
-    double *strata = reserve(&space->strata, (size_t)labels * sizeof(double));
-    if (!strata) return 0;
-    memset(strata, 0, labels * sizeof(double));
-    for (int i = 0; i < count; i++) strata[label[i]] += sizes[i];
-    for (int l = 0; l < labels; l++) strata[l] = strata[l] > 0 ? 1.0 / sqrt(strata[l]) : 0.0;
-    for (int i = 0; i < count; i++) sizes[i] *= strata[label[i]];
-    return 1;
-}
-
-/* An order of `count` items in which neighbours are far apart (thinning.py says why): each k up to the mask is mapped to
- * another number, and those that are no item's are skipped. */
-typedef struct {
-    uint32_t mask, shift, start;
-} Scatter;
-
-static Scatter scatter_of(int count, double offset) {
-    uint32_t bits = 1;
-    while (bits < 31 && (1u << bits) < (uint32_t)count) bits++;
-    return (Scatter){(1u << bits) - 1, (bits + 1) / 2, (uint32_t)(offset * 4294967296.0)};
-}
-
-static uint32_t scattered(Scatter s, uint32_t k) {
-    k = (k * 2654435761u + s.start) & s.mask;
-    k ^= k >> s.shift;
-    k = k * 2246822507u & s.mask;
-    return k ^ k >> s.shift;
-}
-
-/* Choose about `keep` of the children without bias: masses change and the chosen move to the front. If they are to be
- * scattered, `kept` has room for a mark of each, else it is NULL. */
-static int thin(Workspace *space, int count, int keep, double power, double offset, const double *hint, int labels,
-                uint8_t *kept) {
-    double *mass = space->child_mass.data;
-    int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
-    int32_t *label = labels ? space->child_label.data : NULL;
-    double *sizes = reserve(&space->child_size, (size_t)count * sizeof(double));
-    if (!sizes) return -1;
-    sizes_of(count, mass, power, sizes);
-    for (int i = 0; hint && i < count; i++) sizes[i] *= hint[symbol[i]];
-    if (labels && !even_out(space, count, labels, sizes)) return -1;
-    double c = threshold(sizes, count, keep), scale = 1.0 / c, edge = -offset, next = 0.0;
-    int chosen = 0;
-    for (int i = 0; !kept && i < count; i++) {
-        double inclusion = sizes[i] >= c ? 1.0 : sizes[i] * scale;
-        edge += inclusion;
-        if (edge < next) continue; /* no point falls into this child */
-        mass[chosen] = mass[i] / inclusion;
-        parent[chosen] = parent[i];
-        if (label) label[chosen] = label[i];
-        symbol[chosen++] = symbol[i];
-        next += 1.0;
-    }
-    Scatter scatter = scatter_of(count, offset);
-    for (uint32_t k = 0; kept && k <= scatter.mask; k++) { /* the same, in a scattered order */
-        uint32_t i = scattered(scatter, k);
-        if (i >= (uint32_t)count) continue;
-        edge += sizes[i] >= c ? 1.0 : sizes[i] * scale;
-        kept[i] = edge >= next;
-        next += kept[i];
-    }
-    for (int i = 0; kept && i < count; i++) {
-        if (!kept[i]) continue;
-        mass[chosen] = mass[i] / (sizes[i] >= c ? 1.0 : sizes[i] * scale);
-        parent[chosen] = parent[i];
-        if (label) label[chosen] = label[i];
-        symbol[chosen++] = symbol[i];
-    }
-    return chosen;
+/* The sum of weights times chances; in several sums at a time, always the same ones. */
+FAST static double weighted_sum(int size, const double *weights, const float *chances) {
+    double sums[LANES] = {0}, total = 0;
+    int v = 0;
+    for (; v + LANES <= size; v += LANES)
+        for (int lane = 0; lane < LANES; lane++) sums[lane] += weights[v + lane] * chances[v + lane];
+    for (int lane = 0; v < size; v++, lane++) sums[lane] += weights[v] * chances[v];
+    for (int lane = 0; lane < LANES; lane++) total += sums[lane];
+    return total;
 }
 
 static int64_t state_of(const Node *node, const Level *level, int slots, int particle) {
@@ -205,45 +103,42 @@ static int64_t state_of(const Node *node, const Level *level, int slots, int par
 
 enum { DONE, NO_MEMORY, BAD_STATE };
 
-/* Every allowed symbol of every particle becomes a child, or only adds to `sum` when no step follows. `each`, unless it
- * is NULL, takes what the children of every particle add up to. */
-static int branch(const Model *model, Workspace *space, const Node *node, int slots, int grow, double *sum,
-                  int *children, double *each) {
+/* The chance of every symbol at a node's position, for every particle of its level, a row each: exponentials of the
+ * logits, and for each particle its `shares`, its mass over their sum. A particle of which nothing more is asked takes
+ * MASK, with its whole mass. `sum` is what all allowed symbols have, and `each`, unless it is NULL, what each particle's
+ * have; `children` is how many there are. If no step follows (`grow` is 0), only one row is kept. */
+static int spread(const Model *model, Workspace *space, const Node *node, int slots, int grow, double *sum,
+                  int64_t *children, double *each) {
     const Level *level = &space->level[node->depth];
     const Position *position = &model->position[node->position];
-    int size = position->size, width = padded(size), count = level->count, held = 0;
+    int size = position->size, width = padded(size), stride = padded(size + 1), count = level->count;
     const double *mass = level->mass.data;
     float *rows = ancestral_product(model, space, node->depth, position->cut, model->layers,
                                     position->direct ? size : model->features, position->out,
                                     padded(position->direct ? size : model->features), position->out_bias);
-    float *chances = reserve(&space->chances, (size_t)width * sizeof(float));
+    float *chances = reserve(&space->chances, (size_t)(grow ? count : 1) * stride * sizeof(float));
+    double *shares = reserve(&space->shares, (size_t)count * sizeof(double));
     float *logits = position->direct ? NULL : reserve(&space->logits, (size_t)TILE * width * sizeof(float));
-    size_t room = 0;
-    if (!rows || !chances || (!position->direct && !logits)) return NO_MEMORY;
-    if (grow) {
-        for (int k = 0; k < count; k++) room += state_of(node, level, slots, k) == 0 ? 1 : size;
-        if (!reserve(&space->child_mass, room * sizeof(double)) || !reserve(&space->child_parent, room * sizeof(int32_t)) ||
-            !reserve(&space->child_symbol, room * sizeof(int32_t)))
-            return NO_MEMORY;
-    }
-    double *child_mass = space->child_mass.data;
-    int32_t *parent = space->child_parent.data, *symbol = space->child_symbol.data;
+    int64_t *allowed = reserve(&space->allowed, (size_t)node->states * sizeof(int64_t));
+    if (!rows || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
+    for (int64_t state = 0; state < node->states; state++) allowed[state] = -1; /* not counted yet */
     *sum = 0;
+    *children = 0;
     int ready = 0, first_ready = 0; /* logits are made for up to TILE particles at a time */
     for (int k = 0; k < count; k++) {
         int64_t state = state_of(node, level, slots, k);
+        float *own = chances + (grow ? (size_t)k * stride : 0);
         if (state < 0 || state >= node->states) return BAD_STATE;
         if (state == 0) { /* nothing more is asked: the position stays MASK */
+            memset(own, 0, stride * sizeof(float));
+            own[size] = 1.0f;
+            shares[k] = mass[k];
             *sum += mass[k];
             if (each) each[k] = mass[k];
-            if (grow) {
-                child_mass[held] = mass[k];
-                parent[held] = k;
-                symbol[held++] = size;
-            }
+            *children += 1;
             continue;
         }
-        const float *own = rows + (size_t)k * width;
+        const float *from = rows + (size_t)k * width;
         if (!position->direct) {
             if (k >= first_ready + ready) {
                 int features = padded(model->features);
@@ -253,25 +148,94 @@ static int branch(const Model *model, Workspace *space, const Node *node, int sl
                 product(ready, size, rows + (size_t)k * features, features, model->features, position->tied, width,
                         position->bias, 0, (const int32_t[TILE]){0}, logits, width);
             }
-            own = logits + (size_t)(k - first_ready) * width;
+            from = logits + (size_t)(k - first_ready) * width;
         }
-        double share = mass[k] / exponentials(width, own, chances);
         const double *weights = node->weights + state * (size + 1);
-        double total = 0;
-        for (int v = 0; v < size; v++) total += weights[v] * chances[v];
-        *sum += share * total;
-        if (each) each[k] = share * total;
-        for (int v = 0; grow && v < size; v++) {
-            if (weights[v] == 0) continue;
-            double m = share * weights[v] * chances[v];
-            child_mass[held] = m;
-            parent[held] = k;
-            symbol[held] = v;
-            held += m > 0;
+        shares[k] = mass[k] / exponentials(width, from, own);
+        if (stride > width) memset(own + width, 0, (stride - width) * sizeof(float));
+        if (allowed[state] < 0) allowed[state] = count_positive(size, weights);
+        *children += allowed[state];
+        double total = shares[k] * weighted_sum(size, weights, own);
+        *sum += total;
+        if (each) each[k] = total;
+    }
+    return DONE;
+}
+
+static int make_room(Workspace *space, int64_t count) {
+    return reserve(&space->child_mass, (size_t)(count + 1) * sizeof(double)) &&
+           reserve(&space->child_parent, (size_t)(count + 1) * sizeof(int32_t)) &&
+           reserve(&space->child_symbol, (size_t)(count + 1) * sizeof(int32_t));
+}
+
+static int add_child(Workspace *space, int held, double mass, int parent, int symbol) {
+    ((double *)space->child_mass.data)[held] = mass;
+    ((int32_t *)space->child_parent.data)[held] = parent;
+    ((int32_t *)space->child_symbol.data)[held] = symbol;
+    return held + (mass > 0);
+}
+
+/* Every allowed symbol of every particle becomes a child. Returns how many have mass; -1 if memory is short. */
+static int list_children(const Model *model, Workspace *space, const Node *node, int slots, int64_t children) {
+    const Level *level = &space->level[node->depth];
+    int size = model->position[node->position].size, stride = padded(size + 1), held = 0;
+    const double *shares = space->shares.data;
+    if (children >= INT32_MAX || !make_room(space, children)) return -1;
+    for (int k = 0; k < level->count; k++) {
+        int64_t state = state_of(node, level, slots, k);
+        const float *own = (const float *)space->chances.data + (size_t)k * stride;
+        const double *weights = node->weights + state * (size + 1);
+        for (int v = state ? 0 : size; v <= size - (state != 0); v++)
+            if (weights[v] > 0) held = add_child(space, held, shares[k] * weights[v] * own[v], k, v);
+    }
+    return held;
+}
+
+/* ---- choosing among many children: what thin() does, without a list of them ---- */
+
+/* Choose about `keep` of the children without bias: one point falls into every unit of the line on which each child has
+ * the length of its inclusion probability. Most blocks of children are passed over in one step. */
+static int choose(const Model *model, Workspace *space, const Node *node, int slots, int keep, double power,
+                  double offset) {
+    const Level *level = &space->level[node->depth];
+    int size = model->position[node->position].size, stride = padded(size + 1), count = level->count, held = 0;
+    size_t all = (size_t)count * stride;
+    const double *shares = space->shares.data;
+    const float *chances = space->chances.data;
+    float *sizes = reserve(&space->child_size, (all + stride) * sizeof(float));
+    double *sums = reserve(&space->strata, (stride / LANES) * sizeof(double)), most = 0;
+    if (!sizes || !sums || !make_room(space, 2 * (int64_t)keep + 2)) return -1;
+    float *factors = sizes + all;
+    for (int k = 0; k < count; k++) most = shares[k] > most ? shares[k] : most;
+    int64_t known = -1;
+    for (int k = 0; k < count; k++) {
+        int64_t state = state_of(node, level, slots, k);
+        const double *weights = node->weights + state * (size + 1);
+        if (state != known) factors_of(size, stride, weights, power, node->hint, factors);
+        known = state;
+        row_sizes(stride, power, (float)pow(shares[k] / most, power), factors, chances + (size_t)k * stride,
+                  sizes + (size_t)k * stride);
+    }
+    double c = float_threshold(sizes, count, stride, keep), edge = -offset, next = 0.0;
+    float scale = (float)(1.0 / c);
+    for (int k = 0; k < count; k++) {
+        const float *row = sizes + (size_t)k * stride, *own = chances + (size_t)k * stride;
+        const double *weights = node->weights + state_of(node, level, slots, k) * (size + 1);
+        block_sums(stride / LANES, row, scale, sums);
+        for (int b = 0; b < stride / LANES; b++) {
+            double end = edge + sums[b];
+            for (int v = b * LANES; end >= next && v < (b + 1) * LANES && v <= size; v++) {
+                if (!(row[v] > 0)) continue;
+                double inclusion = row[v] * scale < 1.0f ? row[v] * scale : 1.0;
+                edge += inclusion;
+                if (edge < next) continue; /* no point falls into this child */
+                if (held < 2 * keep + 2) held = add_child(space, held, shares[k] * weights[v] * own[v] / inclusion, k, v);
+                next += 1.0;
+            }
+            edge = end;
         }
     }
-    *children = held;
-    return DONE;
+    return held;
 }
 
 /* The chosen children become the particles of the level below. */
@@ -329,18 +293,20 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
     for (int n = 0; n < count; n++) {
         const Node *node = &nodes[n];
         Level *level = &space->level[node->depth];
-        int grow = n + 1 < count && nodes[n + 1].depth > node->depth, children = 0, status;
+        int grow = n + 1 < count && nodes[n + 1].depth > node->depth, status;
+        int64_t children = 0;
         double sum = 0;
         if (level->count > 0) {
             if (!extend(model, space, node->depth, model->position[node->position].cut)) return NO_MEMORY;
-            if ((status = branch(model, space, node, slots, grow, &sum, &children, NULL)) != DONE) return status;
+            if ((status = spread(model, space, node, slots, grow, &sum, &children, NULL)) != DONE) return status;
         }
         if (node->ends)
             results[n] = (Result){sum, level->rows + level->count, !level->thinned, level->most};
         if (grow) {
-            int kept = children;
-            if (children > budget) kept = thin(space, children, budget, power, offsets[node->depth], node->hint, 0, NULL);
-            if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
+            int many = children > budget, kept = 0;
+            if (many && sum > 0) kept = choose(model, space, node, slots, budget, power, offsets[node->depth]);
+            else if (children) kept = list_children(model, space, node, slots, children);
+            if (kept < 0 || descend(model, space, node, slots, kept, many && sum > 0) != DONE) return NO_MEMORY;
         }
     }
     return DONE;
