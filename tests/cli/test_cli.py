@@ -20,6 +20,7 @@ from countless.cli.main import COMMANDS, main
 from countless.cli.options import Duration
 from countless.data.sources.source import connect
 from countless.errors import ServerError
+from countless.estimator.calibration.conformal import Calibration
 from countless.estimator.estimator import Estimator
 from countless.evaluation.baselines.postgres.server import find_binaries
 from countless.evaluation.baselines.registry import BASELINES
@@ -262,6 +263,20 @@ class TestEstimate:
         done = run("estimate", model, "city = 'oslo'")
         assert done.out.startswith("0 rows")
         assert done.err == "note: 'oslo' does not occur in city\n"
+
+    def test_an_answer_of_a_kind_that_was_never_calibrated_is_noted(
+        self, run: Run, estimator: Estimator, tmp_path: Path
+    ) -> None:
+        queries = tuple(query for query in estimator.calibration.queries if not query.shape.union)
+        model = estimator.calibrated(Calibration(queries)).save(tmp_path / "m.countless")
+        plain = run("estimate", model, "age > 40 AND city = 'Rome' AND score > 1")
+        assert plain.err == ""
+        either = "age > 40 AND city = 'Rome' AND score > 1 OR age < 30 AND married AND score < 1"
+        done = run("estimate", model, either, "--json")
+        assert done.err == "note: no question of this kind was calibrated, so the error bar is the widest\n"
+        answer = json.loads(done.out)
+        assert (answer["calibrated"], answer["low"]) == (False, 0)
+        assert "no question of this kind was calibrated" in run("explain", model, either).out
 
     @pytest.mark.parametrize(
         ("arguments", "code", "phrase"),

@@ -10,7 +10,7 @@ import click
 from countless.cli.options import json_option, method_options, model_argument
 from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
-from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
+from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows
 from countless.estimator.estimator import Estimator
 
 
@@ -56,6 +56,8 @@ def estimate(
     if where is not None:
         answer = estimator.estimate(where, method=method, particles=particles, table_rows=table_rows)
         click.echo(json.dumps(answer.to_json(), ensure_ascii=False) if as_json else _line(answer))
+        if not answer.calibrated:
+            click.echo(f"note: {UNCALIBRATED}", err=True)
         if answer.rows == 0:
             for sentence in estimator.explain(where).unseen:
                 click.echo(f"note: {sentence}", err=True)

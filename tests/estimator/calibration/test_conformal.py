@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,3 +138,18 @@ def test_round_trip() -> None:
 def test_damaged(data: object) -> None:
     with pytest.raises(ModelFileError, match="is damaged"):
         Calibration.from_json(data)
+
+
+def test_a_kind_that_was_never_asked_has_the_widest_bar() -> None:
+    queries = shaped(np.random.default_rng(1), 300)
+    calibration = Calibration(queries)
+    known, unknown = Shape(3, 1, union=True), Shape(3, 1, vague=True)
+    assert calibration.knows(known)
+    assert not calibration.knows(unknown)
+    assert calibration.factors(50.0, unknown) == (0.0, np.inf)
+    low, high = np.quantile(calibration.errors(50.0, unknown), (0.05, 0.95))
+    scores = [np.log(max(query.rows, 1) / query.estimate) for query in queries]
+    assert low < np.quantile(scores, 0.05)
+    assert high > np.quantile(scores, 0.95)
+    some = tuple(replace(query, shape=unknown) for query in queries[:5])
+    assert Calibration((*queries, *some)).knows(unknown)

@@ -63,11 +63,12 @@ def estimate_of(
     """
     now = rows if table_rows is None else table_rows
     count, certain = found.value * rows, is_certain(question, found)
+    shape = replace(shape_of(question), steps=found.steps)
     if certain and now == rows:
         answer = low = high = float(round(count))
     else:
         factor = now / rows
-        factors = calibration.factors(count, replace(shape_of(question), steps=found.steps))
+        factors = calibration.factors(count, shape)
         low, high = interval(count, rows, factors)
         if question.certain and not certain:
             least, most = found.least * rows, found.most * rows
@@ -87,6 +88,7 @@ def estimate_of(
         forward_rows=sum(answer.forward_rows for answer in found.answers),
         sampled=not found.exact,
         model_rows=count,
+        calibrated=certain or calibration.knows(shape),
     )
 
 

@@ -17,6 +17,8 @@ class Estimate:
 
     Of ``evidence_rows`` random rows of the table, which the model file holds, ``hits`` satisfy the condition; both are
     None if they were not counted. ``model_rows`` is what the model says alone, or None if it was not asked.
+    ``calibrated`` is false if the model was asked, and no question of this kind has told how far off it may be: then the
+    error bar is the widest.
     """
 
     where: str
@@ -33,6 +35,7 @@ class Estimate:
     hits: int | None = None
     evidence_rows: int | None = None
     model_rows: float | None = None
+    calibrated: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -40,6 +43,9 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{format_rows(self.rows)} rows ({format_interval(self)}) where {self.where}"
+
+
+UNCALIBRATED = "no question of this kind was calibrated, so the error bar is the widest"
 
 
 def format_rows(count: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from countless.data.columns.schema import Schema
 from countless.engine.density import Density
-from countless.estimator.answers.estimate import Estimate, format_interval, format_rows
+from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows
 from countless.query.question import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
@@ -89,6 +89,8 @@ class Explanation:
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
             lines.append("note      text is multiplied with the rest, as if they had nothing to do with each other")
+        if not answer.calibrated:
+            lines.append(f"note      {UNCALIBRATED}")
         if self.boxes:
             lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
             lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")

@@ -67,7 +67,7 @@ class Fusion:
         if density is None:
             return posterior(hits, None, None, 0.0, total)
         answer = density.value * total
-        errors = self.calibration.errors(answer, replace(self.shape, steps=density.steps))
+        errors = self.calibration.errors(answer, self._shape_of(density))
         if self.question.among is not None:  # the model knows of other filters only
             most = max(answer, 1.0) * math.exp(float(np.quantile(errors, 1.0 - self.calibration.tail)))
             return posterior(hits, None, None, 0.0, most)
@@ -76,6 +76,10 @@ class Fusion:
         if is_refuted(max(answer * density.excess, 1.0), (float(low), float(high)), least, most):
             return posterior(hits, None, None, least, most)
         return posterior(hits, answer, errors, least, most)
+
+    def _shape_of(self, density: Density) -> Shape:
+        """The shape, with the steps that it took to find the density."""
+        return replace(self.shape, steps=density.steps)
 
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
         """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""
@@ -116,6 +120,7 @@ class Fusion:
             hits=hits.count,
             evidence_rows=hits.rows,
             model_rows=model,
+            calibrated=density is None or self.calibration.knows(self._shape_of(density)),
         )
 
 

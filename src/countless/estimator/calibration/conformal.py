@@ -10,6 +10,7 @@ in small groups of questions too. Rare combinations get wide bars, and broad fil
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,8 @@ MOST_STEPS = 3  # above, numbers of steps are alike
 USUAL_SHARE = 0.68  # of errors that are within one standard deviation
 LEAST_KNOWN = 30  # queries from which something is known of the errors of a model
 ENOUGH_KNOWN = 150  # and from which the nearest of them are alike
+LEAST_OF_KIND = 5  # queries of a kind: of fewer, an error bar would be that of other kinds
+FURTHEST = 0.99  # of the queries' errors
 UNKNOWN_SPREAD = 1.0  # of the errors of a model that was not calibrated, in logarithms
 UNKNOWN_ERRORS = UNKNOWN_SPREAD * np.array([NormalDist().inv_cdf((place + 0.5) / 40) for place in range(40)])
 TAIL = 0.04  # of a posterior, on either side of an error bar
@@ -57,6 +60,11 @@ class Shape:
     union: bool = False
     vague: bool = False
     steps: int = 0
+
+    @property
+    def kind(self) -> tuple[bool, bool, bool]:
+        """What kind of question it is: errors of one kind tell nothing about another."""
+        return self.union, self.vague, self.steps > 0
 
     @classmethod
     def of(cls, region: Region, vague: bool = False) -> Shape:
@@ -89,8 +97,18 @@ class Calibration:
     level: float = LEVEL
     tail: float = TAIL
 
+    def knows(self, shape: Shape) -> bool:
+        """Whether enough questions of this kind were asked to tell how far off an answer may be."""
+        return self._kinds[shape.kind] >= LEAST_OF_KIND
+
+    @cached_property
+    def _kinds(self) -> Counter[tuple[bool, bool, bool]]:
+        return Counter(query.shape.kind for query in self.queries)
+
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
         """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        if not self.knows(shape):
+            return 0.0, math.inf
         return self._factors(self._distances(estimate, shape), len(self.queries))
 
     def level_factors(self, level: int, shape: Shape) -> tuple[float, float]:
@@ -108,6 +126,8 @@ class Calibration:
         others = len(self.queries) - (without is not None)
         if others < LEAST_KNOWN:
             return UNKNOWN_ERRORS
+        if not self.knows(shape):
+            return self._widest_errors
         distances = self._distances(estimate, shape)
         if without is not None:
             distances[without] = math.inf
@@ -115,6 +135,13 @@ class Calibration:
             return self._nearest(distances, others)
         few = self._scores[np.argpartition(distances, others // 2)[: others // 2]]  # of so few, some are quite unlike
         return np.concatenate([few, UNKNOWN_ERRORS[:: max(1, 2 * len(UNKNOWN_ERRORS) // len(few))]])
+
+    @cached_property
+    def _widest_errors(self) -> FloatArray:
+        """Errors of questions that are like no query: as large as those of the queries that were furthest off."""
+        furthest = sorted_quantiles(np.sort(np.abs(self._scores)), (FURTHEST,))[0]
+        errors: FloatArray = UNKNOWN_ERRORS * max(1.0, furthest / UNKNOWN_ERRORS[-1])
+        return errors
 
     def spread(self, estimate: float, shape: Shape) -> float:
         """The standard deviation of the model's errors, in logarithms, at questions of this size and shape."""
