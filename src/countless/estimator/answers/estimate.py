@@ -17,8 +17,8 @@ class Estimate:
 
     Of ``evidence_rows`` random rows of the table, which the model file holds, ``hits`` satisfy the condition; both are
     None if they were not counted. ``model_rows`` is what the model says alone, or None if it was not asked.
-    ``calibrated`` is false if the model was asked, and no question of this kind has told how far off it may be: then the
-    error bar is the widest.
+    ``calibrated`` is false if the model was asked, and no question of this kind has told how far off it may be: the
+    error bar is then the widest.
     """
 
     where: str
