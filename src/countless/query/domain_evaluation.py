@@ -27,7 +27,8 @@ from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
 from countless.query.sql import written
 from countless.query.truth import Truth
 
-SIGNED = frozenset({"0.0", "nan"})  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
+ZERO = "0.0"
+SIGNED = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
 TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
 
 
@@ -52,10 +53,10 @@ class DomainTables:
         except duckdb.Error as error:
             raise explain_error(error) from None
         size = 1 if index is None else len(values_of(self.schema.coded_column(index), probes))
-        signed = [] if index is None or probes is not None else self._signed(index)
-        if len(letters) != size + len(signed):
+        signs = 0 if index is None else 2 * len(self._signed(index))
+        if len(letters) != size + signs:
             raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
-        if any(letters[code] != letters[size + place] for place, code in enumerate(signed)):
+        if not np.array_equal(letters[size::2], letters[size + 1 :: 2]):
             assert index is not None
             raise sign_error([self.schema.names[index]])
         return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE))
@@ -113,7 +114,8 @@ class DomainTables:
         column = self.schema.coded_column(index)
         name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
         if not sandbox.has(name, self._number):
-            texts, signed = values_of(column, probes), self._signed(index) if probes is None else []
+            texts = values_of(column, probes)
+            texts += [sign + text for text in self._signed(index) for sign in ("", "-")]
             sandbox.table(
                 name,
                 self._number,
@@ -121,23 +123,26 @@ class DomainTables:
                 "FROM (SELECT unnest($texts::VARCHAR[]) AS text, unnest(range($size::BIGINT)) AS code)",
                 {"texts": texts, "size": len(texts)},
             )
-            for place, code in enumerate(signed):
-                sandbox.run(f"INSERT INTO {name} SELECT {len(texts) + place}, -value FROM {name} WHERE code = {code}")
         return name
 
-    def _signed(self, index: int) -> list[int]:
-        """The codes of a column that stand for two values, of which only the signs differ."""
+    def _signed(self, index: int) -> list[str]:
+        """The values of a column of which the table has two, and only their signs differ.
+
+        A zero may lie between the knots of a grid; NaN has a cell of its own.
+        """
         column = self.schema.coded_column(index)
-        is_one = column.name in self.schema.signed
-        return [code for code, text in enumerate(column.values) if text in SIGNED] if is_one else []
+        if column.name not in self.schema.signed:
+            return []
+        return [text for text in SIGNED if text in column.values or (text == ZERO and column.grid is not None)]
 
 
 def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
     """The answer would depend on the sign of a zero or NaN in the columns called ``names``."""
-    columns = " and ".join(map(quote_identifier, names))
+    columns = list(map(quote_identifier, names))
+    remedies = (f"(nullif({column}, 'nan') + 0.0) for {column}" for column in columns)
     return UnsupportedQueryError(
-        f"the table has -0.0 or -NaN in {columns}, and a model does not know which rows have it: "
-        f"write {quote_identifier(names[0])} + 0.0, which is never -0.0, or nullif({quote_identifier(names[0])}, 'nan')"
+        f"the table has -0.0 or -NaN in {' and '.join(columns)}, and a model does not know which rows have it: "
+        f"write {' and '.join(remedies)}, which turns -0.0 into 0.0 and NaN into NULL"
     )
 
 
