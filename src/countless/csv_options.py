@@ -25,6 +25,7 @@ CSV_OPTIONS: dict[str, Setting] = {
     "timestampformat": Setting("text"),
     "nullstr": Setting("texts"),
     "encoding": Setting("text", choices=ENCODINGS),
+    "types": Setting("types"),
     "all_varchar": Setting("switch"),
     "sample_size": Setting("whole", least=-1),
     "ignore_errors": Setting("switch"),
@@ -54,6 +55,8 @@ def csv_option_of_text(name: str, text: str) -> Any:
 
     >>> csv_option_of_text("header", "false"), csv_option_of_text("skip", "3"), csv_option_of_text("quote", "'")
     (False, 3, "'")
+    >>> csv_option_of_text("types", "order id:UUID")
+    {'order id': 'UUID'}
     """
     setting = _setting(name)
     value: Any = text
@@ -61,6 +64,9 @@ def csv_option_of_text(name: str, text: str) -> Any:
         value = SWITCHES.get(text.strip().lower(), text)
     elif setting.kind == "whole" and text.strip().removeprefix("-").isdecimal():
         value = int(text)
+    elif setting.kind == "types" and ":" in text:
+        column, _, kind = text.rpartition(":")
+        value = {column: kind}
     return setting.check(PREFIX + name, value)
 
 

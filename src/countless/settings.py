@@ -194,6 +194,20 @@ def mapping(name: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def types(name: str, value: Any) -> dict[str, str]:
+    """Types of columns, by the names of the columns.
+
+    >>> types("types", {"price": " DECIMAL(9,2)"})
+    {'price': 'DECIMAL(9,2)'}
+    """
+    found = value if isinstance(value, Mapping) else {None: value}
+    if not all(isinstance(word, str) and word.strip() for pair in found.items() for word in pair):
+        raise OptionError(
+            f"{{{name}}} must name columns and their types, such as id:UUID or {{'id': 'UUID'}}, not {value!r}"
+        )
+    return {column: kind.strip() for column, kind in found.items()}
+
+
 def texts(name: str, value: Any) -> list[str]:
     """Strings; one string alone is a list of one."""
     return [text(name, each) for each in value] if isinstance(value, list | tuple) else [text(name, value)]
@@ -275,6 +289,7 @@ CONVERSIONS: dict[str, Callable[[str, Any], Any]] = {
     "clauses": clauses,
     "mapping": mapping,
     "texts": texts,
+    "types": types,
     "expressions": expressions,
     "lengths": lengths,
     "memory": memory_size,

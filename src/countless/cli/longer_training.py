@@ -25,15 +25,24 @@ def table_words(source: str | CsvFile, table: str | None = None, query: str | No
 
     >>> table_words("shop.duckdb", "orders"), table_words(CsvFile("a.csv", {"delim": ";"}))
     (['shop.duckdb::orders'], ['a.csv', '--csv', 'delim=;'])
+    >>> table_words(CsvFile("a.csv", {"nullstr": ["", "-"], "types": {"id": "UUID"}}))
+    ['a.csv', '--csv', 'nullstr=', '--csv', 'nullstr=-', '--csv', 'types=id:UUID']
     """
     path, chosen = os.fspath(source), table or query
     location = locate(path, table, query)
     if location is not None and not location.place:
         return [str(location.query)]
     options = source.options if isinstance(source, CsvFile) else {}
-    pairs = [(name, each) for name, value in options.items() for each in ([value], value)[isinstance(value, list)]]
+    pairs = [(name, each) for name, value in options.items() for each in _each(value)]
     flags = [word for name, value in pairs for word in ("--csv", f"{name}={value}")]
     return [shown(f"{path}{SEPARATOR}{chosen}" if chosen else path), *flags]
+
+
+def _each(value: Any) -> list[Any]:
+    """The values of a CSV option, as the command line takes them one by one."""
+    if isinstance(value, Mapping):
+        return [f"{column}:{kind}" for column, kind in value.items()]
+    return value if isinstance(value, list) else [value]
 
 
 def longer_training(output: Path, table: Sequence[str], workload: Any = None, budget: str = "5m") -> str:

@@ -100,7 +100,10 @@ def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tup
     """The settings by name; an option of several values may be repeated."""
     found: dict[str, Any] = {}
     for name, value in pairs:
-        found[name] = found.get(name, []) + value if isinstance(value, list) else value
+        if isinstance(value, list):
+            found[name] = found.get(name, []) + value
+        else:
+            found[name] = found.get(name, {}) | value if isinstance(value, dict) else value
     return found or None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pandas as pd
 import pytest
 
 from countless.csv_options import CSV_OPTIONS, csv_options
+from countless.data.encoding.table import Table
 from countless.data.sources.csv_files import CsvFile, csv_warnings, with_csv_options
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.source import Source
 from countless.errors import OptionError, SourceError
+from countless.query.compile import Compiler
+from countless.workload import count_codes
 
 SEMICOLONS = "id;price;name\n" + "".join(f"{row};{row % 7},{row % 10};x{row % 5}\n" for row in range(50))
 
@@ -34,6 +38,7 @@ def opened(path: Path, text: str | bytes, **options: Any) -> Source:
         ("id;price\n1;é\n2;à\n".encode("latin-1"), {"encoding": "latin-1", "delim": ";"}, (2, "é")),
         ("id,price\n1,'a,b'\n2,c\n", {"quote": "'"}, (2, "c")),
         ("id,price\n1,05\n2,06\n", {"all_varchar": True}, (2, "06")),
+        ("id,price\n1,05\n2,06\n", {"types": {"price": "VARCHAR"}}, (2, "06")),
     ],
 )
 def test_options_reach_duckdb(
@@ -57,6 +62,8 @@ def test_with_options_any_ending_is_csv(tmp_path: Path, name: str) -> None:
         ({"skip": -1}, "csv.skip must be at least 0, not -1"),
         ({"delim": 3}, "csv.delim must be a string, not 3"),
         ({"nullstr": [1]}, "csv.nullstr must be a string, not 1"),
+        ({"types": "id"}, "csv.types must name columns and their types, such as id:UUID or {'id': 'UUID'}, not 'id'"),
+        ({"types": {"id": 1}}, "csv.types must name columns and their types"),
         ({"encoding": "cp1252"}, "csv.encoding must be utf-8, utf-16 or latin-1, not 'cp1252'"),
         ({"sep": ";", "delim": ";"}, "csv.sep and csv.delim mean the same"),
     ],
@@ -68,7 +75,7 @@ def test_a_wrong_option_is_named(options: dict[str, Any], message: str) -> None:
 
 
 def test_every_option_is_one_of_duckdb(tmp_path: Path) -> None:
-    values: dict[str, Any] = {"text": "x", "switch": True, "whole": 1, "texts": "x"}
+    values: dict[str, Any] = {"text": "x", "switch": True, "whole": 1, "texts": "x", "types": {"a": "UUID"}}
     special = {"encoding": "utf-8", "decimal_separator": ",", "thousands": " ", "dateformat": "%Y", "quote": '"'}
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
     for name, setting in CSV_OPTIONS.items():
@@ -79,6 +86,14 @@ def test_every_option_is_one_of_duckdb(tmp_path: Path) -> None:
         except SourceError as error:  # the file does not go with every option
             message = str(error)
         assert "Invalid named parameter" not in message, name
+
+
+def test_uuids_of_a_csv_file_are_uuids_if_their_type_is_given(tmp_path: Path) -> None:
+    text = "id\n" + "".join(f"{uuid.UUID(int=row)}\n" for row in range(9))
+    asked = "{00000000-0000-0000-0000-000000000007}"  # as DuckDB reads it, not as it prints it
+    for options, hits in (({}, 0), ({"types": {"id": "UUID"}}, 1)):
+        table = Table.encode(opened(tmp_path / "rows.csv", text, **options))
+        assert count_codes(table, Compiler(table.schema).compile(f"id = '{asked}'").region) == hits
 
 
 def test_options_are_for_csv_files_only(tmp_path: Path, people: Path) -> None:

@@ -62,6 +62,8 @@ def csv_arguments(options: Mapping[str, Any]) -> str:
 
     >>> csv_arguments({"delim": "'", "header": True, "skip": 2, "nullstr": ["", "NA"]})
     ", delim = '''', header = true, skip = 2, nullstr = ['', 'NA']"
+    >>> csv_arguments({"types": {"id": "UUID"}})
+    ", types = {'id': 'UUID'}"
     """
     return "".join(f", {name} = {_literal(value)}" for name, value in options.items())
 
@@ -69,6 +71,8 @@ def csv_arguments(options: Mapping[str, Any]) -> str:
 def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_literal(name)}: {_literal(own)}' for name, own in value.items())}}}"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return str(value).lower()
