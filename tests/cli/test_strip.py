@@ -29,7 +29,11 @@ def test_what_is_left_out_is_listed(run: Run, fitted: Estimator, tmp_path: Path)
     told = " ".join(done.err.split())
     assert "left out: 400 evidence rows of the table" in told
     assert f"left out: the texts of {len(fitted.calibration.queries)} calibration questions" in told
-    assert "it still holds every distinct value" in told
+    grids = [column for column in fitted.schema.coded if column.grid is not None]
+    for column in grids:
+        assert f"of {column.name} {len(column.values)} of 400 values" in told
+    assert len(grids) == 2
+    assert "it still holds every distinct value of the fitted columns (of " in told
     assert "evidence" not in run("info", public).out
     assert load(public).info()["evidence"] is None
     assert public.stat().st_size < model.stat().st_size

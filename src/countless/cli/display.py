@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 
+from countless.data.columns.schema import Column
 from countless.data.columns.text import TextColumn
 from countless.estimator.answers.estimate import format_rows as rows
 from countless.human_format import duration, factor, plural, size
 
 NARROWEST = 120
+MOST_NAMED = 3  # columns with a grid
 WARNING = "yellow"  # the style of a warning
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "duration",
     "error_bars",
     "factor",
+    "known_values",
     "plural",
     "progress",
     "results",
@@ -131,6 +135,21 @@ def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     if cells is not None:
         return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
     return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def known_values(columns: Iterable[Column]) -> str:
+    """How many of the values of columns with a grid the file holds, where it holds most of them first.
+
+    >>> from countless.data.columns.grid import Grid
+    >>> grid = Grid(starts=(0,), shares=(0.0, 1.0), distinct=(3,))
+    >>> known_values([Column("price", "DOUBLE", ("0.5", "2.5"), False, radices=(1,), grid=grid)])
+    'of price 2 of 3 values'
+    """
+    grids = [column for column in columns if column.grid is not None]
+    grids.sort(key=lambda column: len(column.values) / column.distinct, reverse=True)
+    told = [f"of {column.name} {len(column.values):,} of {column.distinct:,} values" for column in grids[:MOST_NAMED]]
+    rest = grids[MOST_NAMED:]
+    return ", ".join([*told, *([f"of {plural(len(rest), 'more column')} a smaller share"] if rest else [])])
 
 
 def distinct(text: TextColumn) -> str:

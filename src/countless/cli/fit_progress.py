@@ -20,6 +20,7 @@ from countless.cli.display import (
     distinct,
     duration,
     error_bars,
+    known_values,
     plural,
     size,
     storage,
@@ -339,10 +340,9 @@ def _holds(estimator: Estimator) -> str:
     """What of the table's values the file tells."""
     schema, evidence = estimator.schema, estimator.info()["evidence"]
     holds = "it holds every distinct value of the fitted columns"
-    less = [("a grid only its knots", any(column.grid for column in schema.coded))]
-    less.append(("text only what its model learned", bool(schema.texts)))
-    rest = [f"of {what}" for what, so in less if so]
-    holds = f"{holds}, but {' and '.join(rest)}" if rest else holds
+    text = "of text only what its model learned" if schema.texts else ""
+    less = [part for part in (known_values(schema.coded), text) if part]
+    holds = f"{holds}, but {' and '.join(less)}" if less else holds
     if not evidence:
         return holds
     return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole, in {size(evidence['bytes'])}"

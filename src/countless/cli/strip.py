@@ -14,9 +14,8 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.stripping import left_out
 
 STAYS = (
-    "it still holds every distinct value of the fitted columns (of a grid its knots), counts of values and of pairs of "
-    "values, frequent pieces of text, and the model: leave columns out with countless fit --exclude, counts with "
-    "--no-summary"
+    "it still holds every distinct value of the fitted columns{grids}, counts of values and of pairs of values, "
+    "frequent pieces of text, and the model: leave columns out with countless fit --exclude, counts with --no-summary"
 )
 
 
@@ -37,5 +36,6 @@ def strip(model: Path, output: Path) -> None:
     console = show.progress()
     for what in without or ["nothing: there was nothing to leave out"]:
         console.print(f"left out: {what}", soft_wrap=True)
-    console.print(STAYS, soft_wrap=True)
+    grids = show.known_values(estimator.schema.coded)
+    console.print(STAYS.format(grids=f" ({grids})" if grids else ""), soft_wrap=True)
     console.print(f"wrote {output} ({show.size(output.stat().st_size)})", soft_wrap=True)

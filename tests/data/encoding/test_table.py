@@ -147,6 +147,9 @@ class TestLeavingOut:
         assert "excluded" in table.schema.left_out[0].reason
 
     def test_an_unknown_chosen_column(self) -> None:
+        every = r'exclude names unknown columns: "colour" \(did you mean "color"\?\), "xyz"; the columns are'
+        with pytest.raises(OptionError, match=every):
+            encode("SELECT 1 AS color", exclude=("colour", "xyz"))
         with pytest.raises(OptionError, match=r'exclude names an unknown column "colour": did you mean "color"\?'):
             encode("SELECT 1 AS color", exclude=("colour",))
 
@@ -200,7 +203,8 @@ class TestSources:
     @pytest.mark.parametrize(
         ("name", "content", "phrase"),
         [
-            ("missing.csv", None, "no such file"),
+            ("missing.csv", None, "no such file: .*missing.csv; give the path of a file, .* shop.duckdb::orders"),
+            ("there/missing.csv", None, "no such file: .*; there is no folder .*there"),
             ("missing*.csv", None, "no file matches"),
             ("table.xlsx", b"", "known endings are .*, and of databases .duckdb"),
             ("x.countless", b"PK", "x.countless is a Countless model, not a table"),
@@ -212,6 +216,19 @@ class TestSources:
             (tmp_path / name).write_bytes(content)
         with pytest.raises(SourceError, match=phrase):
             Table.encode(str(tmp_path / name))
+
+    def test_a_missing_file_that_has_nearly_the_same_name(self, tmp_path: Path) -> None:
+        for name in ("orders.csv", "shop.duckdb", "model.countless"):
+            (tmp_path / name).write_bytes(b"")
+        for asked, meant in (
+            ("oders.csv", "orders.csv"),
+            ("orders.parquet", "orders.csv"),
+            ("shp.duckdb", "shop.duckdb"),
+        ):
+            with pytest.raises(SourceError, match=rf"no such file: .*{asked}; did you mean .*{meant}\?"):
+                Table.encode(str(tmp_path / asked))
+        with pytest.raises(SourceError, match="give the path of a file"):
+            Table.encode(str(tmp_path / "model.csv"))
 
     def test_a_directory(self, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"is a directory: give a file, or a glob"):

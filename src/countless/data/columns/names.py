@@ -1,8 +1,10 @@
-"""Lists of column names in command-line options: separated by commas, quoted where necessary."""
+"""Lists of column names in options: separated by commas, quoted where necessary; names that no column has."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 
 NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|\Z)|([^,]*))(?:,|\Z)')
 
@@ -36,3 +38,21 @@ def exclude_option(name: str) -> str:
     """
     written = name if split_names(name) == (name,) else '"' + name.replace('"', '""') + '"'
     return "--exclude '" + written.replace("'", "'\"'\"'") + "'"
+
+
+def unknown_columns(names: Sequence[str], available: Sequence[str]) -> str:
+    """What to say of an option that ``names`` columns that are not ``available``.
+
+    >>> unknown_columns(["idd"], ["id", "score"])
+    'names an unknown column "idd": did you mean "id"?'
+    >>> unknown_columns(["idd", "x"], ["id", "score"])
+    'names unknown columns: "idd" (did you mean "id"?), "x"; the columns are id, score'
+    """
+    structs = dict.fromkeys(column.partition(".")[0] for column in available if "." in column)
+    meant = {name: difflib.get_close_matches(name, [*structs, *available], 1) for name in names}
+    listed = f"the columns are {', '.join(available)}"
+    if len(names) == 1:
+        hint = f'did you mean "{meant[names[0]][0]}"?' if meant[names[0]] else listed
+        return f'names an unknown column "{names[0]}": {hint}'
+    told = ", ".join(f'"{name}"' + (f' (did you mean "{close[0]}"?)' if close else "") for name, close in meant.items())
+    return f"names unknown columns: {told}" + ("" if all(meant.values()) else f"; {listed}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from countless.arrays import IntArray
 from countless.data.columns.digits import from_digits
 from countless.data.columns.discovery import Finder, Scans
 from countless.data.columns.grid_knots import CELLS
+from countless.data.columns.names import unknown_columns
 from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.data.columns.text import Strings, symbol_type
 from countless.data.columns.types import TEXT, sql_value, stored_type
@@ -351,16 +351,14 @@ def _forced(available: list[str], options: EncodeOptions) -> dict[str, bool]:
 def _resolve(names: Iterable[str], available: list[str], option: str) -> set[str]:
     """The columns that ``option`` names, as the table spells them; a struct's name stands for all of its fields."""
     folded = {name.casefold(): name for name in reversed(available)} | {name: name for name in available}
-    found = set()
+    found, unknown = set(), []
     for name in names:
         match = folded.get(name, folded.get(name.casefold()))
         matches = [match] if match is not None else _fields_of(name, available)
-        if not matches:
-            structs = dict.fromkeys(column.partition(".")[0] for column in available if "." in column)
-            close = difflib.get_close_matches(name, [*structs, *available], 1)
-            hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(available)}"
-            raise OptionError(f'{{{option}}} names an unknown column "{name}": {hint}')
+        unknown += [] if matches else [name]
         found.update(matches)
+    if unknown:
+        raise OptionError(f"{{{option}}} {unknown_columns(unknown, available)}")
     return found
 
 

@@ -9,7 +9,8 @@ import duckdb
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.connection import connect, first_line
 from countless.data.sources.file_formats import quote_path
-from countless.data.sources.location import Location, choose
+from countless.data.sources.location import DATABASES, Location, choose
+from countless.data.sources.missing_files import missing_file
 from countless.data.sources.regular_files import require_regular
 from countless.errors import SourceError
 
@@ -36,7 +37,7 @@ def open_database(location: Location, name: str) -> duckdb.DuckDBPyConnection:
     """A connection in which ``name`` is a view of what ``location`` says, in a file that is open for reading only."""
     path = Path(location.place)
     if not path.exists():
-        raise SourceError(f"no such file: {path}")
+        raise missing_file(path, DATABASES)
     if path.is_dir():
         raise SourceError(f"{path} is a directory: give a DuckDB database file")
     require_regular(path)

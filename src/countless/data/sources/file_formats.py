@@ -9,6 +9,7 @@ from typing import Any
 
 from countless.data.sources.csv_files import csv_arguments
 from countless.data.sources.location import DATABASES
+from countless.data.sources.missing_files import missing_file
 from countless.data.sources.regular_files import require_regular
 from countless.errors import OptionError, SourceError
 
@@ -27,6 +28,7 @@ COMPRESSED = (".gz", ".zst")  # what may follow the ending of a text format
 READERS = PLAIN | {
     ending + packed: reader for ending, reader in PLAIN.items() if reader != "read_parquet" for packed in COMPRESSED
 }
+TABLES = (*READERS, *DATABASES)  # endings of files that hold tables
 # One string per line, whatever is in it: neither quotes nor commas mean anything. An empty line is an empty string.
 LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'line': 'VARCHAR'}, auto_detect = false"
 
@@ -34,9 +36,9 @@ LINES = "header = false, delim = '\x01', quote = '', escape = '', columns = {'li
 def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
     """DuckDB's table function for the file or files at ``path``, of which ``csv`` are options for reading CSV."""
     if not glob.has_magic(path) and not Path(path).exists():
-        raise SourceError(f"no such file: {path}")
+        raise missing_file(path, TABLES)
     if glob.has_magic(path) and not Path(path).exists() and not glob.glob(path, recursive=True):
-        raise SourceError(f"no file matches {path}")
+        raise SourceError(f"no file matches {path}: give a glob such as 'logs/*.csv', in quotes")
     if Path(path).is_dir():
         raise SourceError(f"{path} is a directory: give a file, or a glob such as {path.rstrip('/')}/*.parquet")
     for file in [path] if Path(path).exists() else glob.glob(path, recursive=True):

@@ -27,8 +27,9 @@ from countless.data.sources.connection import first_line as first_line
 from countless.data.sources.connection import new_name as new_name
 from countless.data.sources.csv_files import CsvFile, csv_warnings
 from countless.data.sources.duckdb_file import open_database, open_query
-from countless.data.sources.file_formats import quote_path, scan_file
+from countless.data.sources.file_formats import TABLES, quote_path, scan_file
 from countless.data.sources.location import Location, locate, shown
+from countless.data.sources.missing_files import missing_file
 from countless.data.sources.postgres import Loading, load_table
 from countless.errors import OptionError, SourceError
 
@@ -335,7 +336,7 @@ def require_file(source: str | CsvFile) -> None:
 def _scanned(path: str, csv: Mapping[str, Any] | None) -> str:
     """DuckDB's table function for a file."""
     if re.fullmatch(r"[\w-]+", path) and not Path(path).exists():
-        raise SourceError(f"no such file: {path} (data sets that go by a name are {', '.join(data_set_names())})")
+        raise missing_file(path, TABLES, f" (data sets that go by a name are {', '.join(data_set_names())})")
     return scan_file(path, csv)
 
 
