@@ -8,14 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
+from pyarrow import ipc
 
 from countless.errors import DataError
 from countless_lab.cli.bench.fuzz import tables as command
 from countless_lab.fuzz import fitting
 from countless_lab.fuzz.child import ChildProcesses, Limits
 from countless_lab.fuzz.fitting import check_fit
+from countless_lab.fuzz.forms import FRAME_ROWS, given
 from countless_lab.fuzz.run import Case, Findings, fuzz_tables
-from countless_lab.fuzz.tables import draw_table, every_feature
+from countless_lab.fuzz.tables import ARROW, PANDAS, POLARS, RELATION, draw_table, every_feature
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
 
 # Chosen so that every type, form and kind of content occurs.
@@ -86,6 +88,16 @@ class TestChildren:
         _, ended = ChildProcesses(Limits(memory=2 * 1024**3)).run(bytearray, 3 * 1024**3)
         assert ended is not None
         assert "MemoryError" in ended
+
+
+def test_the_rows_of_frames_are_kept_in_a_file(tmp_path: Path) -> None:
+    frames = (table for seed in range(60) if (table := draw_table(seed)).form in (ARROW, PANDAS, POLARS, RELATION))
+    by_form = {table.form: table for table in frames}
+    assert len(by_form) == 4
+    for table in by_form.values():
+        given(table, tmp_path)
+        rows = ipc.open_file(tmp_path / FRAME_ROWS).read_all()
+        assert (rows.num_rows, rows.column_names) == (table.rows, list(table.names))
 
 
 class TestCommand:

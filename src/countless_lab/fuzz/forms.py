@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from pyarrow import ipc
 
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.connection import connect
 from countless.data.sources.file_formats import quote_path
 from countless_lab.fuzz.tables import ARROW, CSV, DUCKDB, JSON, PANDAS, PARQUET, POLARS, RELATION, RandomTable
 
+FRAME_ROWS = "made.arrow"
 FORMATS = {PARQUET: "parquet", CSV: "csv", JSON: "json"}
 BROKEN = (b"\xff\xfe", b"\x81\x8d", b"\xe9", b"\xed\xa0\x80")  # never valid, or not after a letter
 
 
 def given(table: RandomTable, folder: Path) -> Any:
-    """The table as :func:`countless.fit` takes it. Files are written to ``folder``."""
+    """The table as :func:`countless.fit` takes it. Files are written to ``folder``, of a frame its rows."""
     if table.form == DUCKDB:
         path = folder / "made.duckdb"
         with duckdb.connect(path) as database:
@@ -34,6 +36,7 @@ def given(table: RandomTable, folder: Path) -> Any:
         if table.form == CSV:
             _finish_csv(table, path)
         return str(path)
+    _write_arrow(table, made, folder / FRAME_ROWS)
     return _frame(table, made)
 
 
@@ -43,6 +46,13 @@ def _finish_csv(table: RandomTable, path: Path) -> None:
     if table.invalid_utf8:
         rows = rows.rstrip(b"\n") + BROKEN[table.seed % len(BROKEN)] + b"\n"
     path.write_bytes((",".join(map(quote_identifier, table.names)) + "\n").encode() + rows)
+
+
+def _write_arrow(table: RandomTable, made: duckdb.DuckDBPyRelation, path: Path) -> None:
+    """Write the rows of a frame as an Arrow file, so that a defect can be looked at without its seed."""
+    rows = made.to_arrow_table().rename_columns(list(table.names))
+    with ipc.new_file(path, rows.schema) as file:
+        file.write_table(rows)
 
 
 def _frame(table: RandomTable, made: duckdb.DuckDBPyRelation) -> Any:
