@@ -2,18 +2,15 @@
 
 This module is no part of the package, because Python loads the whole package before any module in it, and Ctrl-C may
 come meanwhile. Extension modules that are being loaded do not survive a KeyboardInterrupt: some abort the process. So
-Ctrl-C ends it at once, as long as there is nothing to tidy up.
+Ctrl-C ends it at once, as long as there is nothing to tidy up. For the same reason it imports at its top only what the
+interpreter has loaded anyway.
 """
 
 from __future__ import annotations
 
-import atexit
+import _signal  # type: ignore[import-not-found]  # signal takes milliseconds to load, for its enums
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 INTERRUPTED = 130
 
@@ -24,21 +21,23 @@ def leave_at_once(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
-@contextmanager
-def leaving_at_once() -> Iterator[None]:
-    """Within, Ctrl-C ends the process at once: for loading modules, and when all is done.
+class leaving_at_once:  # noqa: N801 - reads as a function where it is used
+    """Within, Ctrl-C ends the process at once: for loading modules, for reading only, and when all is done.
 
     Only the main thread hears signals; and who ignores Ctrl-C goes on to do so.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, leave_at_once)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+    def __enter__(self) -> None:
+        self._before = _signal.getsignal(_signal.SIGINT)
+        try:
+            if self._before != _signal.SIG_IGN:
+                _signal.signal(_signal.SIGINT, leave_at_once)
+        except ValueError:  # another thread
+            self._before = _signal.SIG_IGN
+
+    def __exit__(self, *_: object) -> None:
+        if self._before != _signal.SIG_IGN:
+            _signal.signal(_signal.SIGINT, self._before)
 
 
 def main() -> None:
@@ -52,8 +51,8 @@ def main() -> None:
         code = ended.code if isinstance(ended.code, int) else 1
     except KeyboardInterrupt:
         leave_at_once()
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, leave_at_once)  # while the interpreter ends
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, leave_at_once)  # while the interpreter ends
     if code == INTERRUPTED:
         _leave(code)
     sys.exit(code)
@@ -61,6 +60,8 @@ def main() -> None:
 
 def _leave(code: int) -> None:
     """End the process without waiting for threads: one that is at work in an extension would abort it."""
+    import atexit
+
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

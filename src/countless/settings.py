@@ -200,7 +200,7 @@ def types(name: str, value: Any) -> dict[str, str]:
     >>> types("types", {"price": " DECIMAL(9,2)"})
     {'price': 'DECIMAL(9,2)'}
     """
-    found = value if isinstance(value, Mapping) else {None: value}
+    found: Mapping[Any, Any] = value if isinstance(value, Mapping) else {"": value}
     if not all(isinstance(word, str) and word.strip() for pair in found.items() for word in pair):
         raise OptionError(
             f"{{{name}}} must name columns and their types, such as id:UUID or {{'id': 'UUID'}}, not {value!r}"

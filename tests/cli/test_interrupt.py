@@ -61,6 +61,28 @@ def test_while_the_package_is_loaded(module: str) -> None:
         assert interrupted_at(started, module) == (130, ["interrupted"])
 
 
+@pytest.mark.parametrize("module", ["_duckdb", "sqlglot", "countless.query.compile"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("estimate", "upper(city) = 'OSLO'"),
+        ("sample", "--where", "age > 3"),
+    ],
+)
+def test_while_the_parser_is_loaded(model: Path, arguments: tuple[str, ...], module: str) -> None:
+    name, *others = arguments
+    with command(name, model, *others) as started:
+        assert interrupted_at(started, module) == (130, ["interrupted"])
+
+
+def test_hardly_anything_is_loaded_before_interrupts_are_heard() -> None:
+    script = (
+        "import sys; before = set(sys.modules); import countless_command; print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT / "src", check=True)
+    assert done.stdout.split() == ["__future__", "countless_command"]
+
+
 @pytest.mark.parametrize(
     "module",
     ["countless.cli.options", "_duckdb", "sqlglot", "pydantic", "fastapi", "uvicorn", "countless.serve.server"],

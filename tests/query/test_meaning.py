@@ -279,7 +279,7 @@ def test_the_sign_of_a_zero_is_not_known(kind: str, whole: bool) -> None:
             compiler.compile(where)
         remedy = re.search(r"write (\(.*\)) for \"d\"", str(refusal.value))
         assert remedy is not None
-        mended = re.sub(r"\bd\b", lambda _, own=remedy[1]: own, where)
+        mended = re.sub(r"\bd\b", remedy[1], where)
         question = compiler.compile(mended)
         if where in refused:
             assert count_codes(table, question.region) == source.counts([mended])[0]

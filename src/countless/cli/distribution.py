@@ -12,6 +12,7 @@ from countless.cli.options import BinsOrEdges, json_option, model_argument, outp
 from countless.data.atomic_files import require_writable
 from countless.estimator.answers.distribution import SORTS, Distribution
 from countless.estimator.estimator import Estimator
+from countless_command import leaving_at_once
 
 
 @click.command(
@@ -48,7 +49,8 @@ def distribution(
     """
     if out is not None:
         require_writable(out)
-    found = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
+    with leaving_at_once():
+        found = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
     if out is not None:
         found.write(out)
         show.wrote(len(found), "line", out)

@@ -12,6 +12,7 @@ from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
 from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows
 from countless.estimator.estimator import Estimator
+from countless_command import leaving_at_once
 
 
 @click.command(
@@ -52,7 +53,20 @@ def estimate(
     """
     if (where is None) == (queries is None):
         raise click.UsageError("give either a WHERE clause or --file")
-    estimator = Estimator.load(model)
+    with leaving_at_once():
+        return _answered(Estimator.load(model), where, queries, as_json, method, particles, table_rows)
+
+
+def _answered(
+    estimator: Estimator,
+    where: str | None,
+    queries: Path | None,
+    as_json: bool,
+    method: str,
+    particles: int | None,
+    table_rows: int | None,
+) -> int:
+    """Print the answers; the exit code."""
     if where is not None:
         answer = estimator.estimate(where, method=method, particles=particles, table_rows=table_rows)
         click.echo(json.dumps(answer.to_json(), ensure_ascii=False) if as_json else _line(answer))

@@ -12,6 +12,7 @@ from countless.cli.longer_training import longer_training
 from countless.cli.options import json_option, method_options, model_argument
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
+from countless_command import leaving_at_once
 
 
 @click.command(epilog="\b\nExample:\n  countless explain people.countless \"age > 35 AND city IN ('Oslo', 'Rome')\"")
@@ -25,7 +26,8 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
     Shows the columns that are visited and those that are skipped, whether the model's answer is exact or sampled,
     literals that the table does not hold, and the time by stage.
     """
-    found = Estimator.load(model).explain(where, method=method, particles=particles)
+    with leaving_at_once():
+        found = Estimator.load(model).explain(where, method=method, particles=particles)
     if as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False))
         return

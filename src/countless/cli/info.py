@@ -15,6 +15,7 @@ from countless.cli.options import json_option, model_argument
 from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
 from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, substrings_of
+from countless_command import leaving_at_once
 
 
 @click.command(epilog="\b\nExample:\n  countless info people.countless")
@@ -22,7 +23,8 @@ from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, substr
 @json_option
 def info(model: Path, as_json: bool) -> None:
     """What does MODEL hold?"""
-    estimator = Estimator.load(model)
+    with leaving_at_once():
+        estimator = Estimator.load(model)
     facts = {**estimator.info(), "bytes": member_bytes(model)}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))

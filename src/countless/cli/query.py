@@ -14,6 +14,7 @@ from countless.cli import display as show
 from countless.cli.options import json_option, model_argument
 from countless.estimator.answers.result import QueryResult
 from countless.estimator.estimator import Estimator
+from countless_command import leaving_at_once
 
 WORTH_TELLING = 0.01  # by so much may the parts of an answer differ before it is said
 
@@ -38,7 +39,8 @@ def query(model: Path, sql: str, intervals: bool, as_json: bool, as_csv: bool) -
     """
     if as_json and as_csv:
         raise click.UsageError("give either --json or --csv")
-    found = Estimator.load(model).query(sql, intervals=intervals)
+    with leaving_at_once():
+        found = Estimator.load(model).query(sql, intervals=intervals)
     if as_json:
         click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str))
         return

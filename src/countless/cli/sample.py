@@ -12,6 +12,7 @@ from countless.cli import display as show
 from countless.cli.options import json_option, model_argument, output_option
 from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
+from countless_command import leaving_at_once
 
 WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told
 
@@ -37,7 +38,8 @@ def sample(model: Path, count: int, where: str | None, seed: int | None, out: Pa
     """
     if out is not None:
         require_writable(out)
-    found = Estimator.load(model).sample(count, where=where, seed=seed)
+    with leaving_at_once():
+        found = Estimator.load(model).sample(count, where=where, seed=seed)
     if len(found) < count:
         few = f"only {len(found):,} of {show.plural(count, 'row')} could be drawn"
         click.echo(f"note: {few}: the others failed the condition, again and again", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
 from countless.estimator.prepared import AnsweringModel, only_evidence
+from countless.query.answer_clock import answer_clock
 from countless.query.question import Question
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Batch:
 
     def estimates(self, method: str, table_rows: int | None) -> list[Estimate | CountlessError]:
         """The answer to each question, or its error. The time that all took is shared out."""
-        started, method = time.perf_counter(), self.model.method(method)
+        started, method = answer_clock(), self.model.method(method)
         if method == FUSED:
             fused = self._fused()
             ms = self._share(started)
@@ -79,7 +79,7 @@ class Batch:
 
     def _share(self, started: float) -> float:
         """Milliseconds of each question."""
-        return (time.perf_counter() - started) * 1e3 / max(1, len(self.asked))
+        return (answer_clock() - started) * 1e3 / max(1, len(self.asked))
 
 
 def listed(clauses: Iterable[Where]) -> list[Where]:

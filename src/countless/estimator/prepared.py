@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
+from countless.query.answer_clock import answer_clock, one_time_work
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
 from countless.query.searches import Searches
@@ -51,7 +51,8 @@ class AnsweringModel:
     @cached_property
     def compiler(self) -> Compiler:
         """The compiler of clauses; it brings the SQL parser and DuckDB, which plain questions do not need."""
-        from countless.query.compile import Compiler
+        with one_time_work():
+            from countless.query.compile import Compiler
 
         return Compiler(self.schema, self._rows, self.filters.search)
 
@@ -127,12 +128,12 @@ class PreparedQuestion:
     @classmethod
     def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
         """The question that ``where`` asks."""
-        return cls(model, where, time.perf_counter())
+        return cls(model, where, answer_clock())
 
     @classmethod
     def of_every_row(cls, model: AnsweringModel) -> PreparedQuestion:
         """The question without a condition."""
-        return cls(model, None, time.perf_counter())
+        return cls(model, None, answer_clock())
 
     @property
     def _read(self) -> Clause:
@@ -151,7 +152,7 @@ class PreparedQuestion:
             if values or named:
                 raise QueryTypeError(f"{self.where} has no parameters: write ? or $name in their places")
             return self
-        started = time.perf_counter()
+        started = answer_clock()
         return PreparedQuestion(self._model, self._read.bound(values, named), started)
 
     @property
@@ -195,7 +196,7 @@ class PreparedQuestion:
         if method != FUSED:
             density, ms = self._density(method, particles, summary)
             return density, self._estimate(density, ms, method, now)
-        started = time.perf_counter()
+        started = answer_clock()
         runtimes = self._runtimes if summary else self._bare()
         fusion, asked = self._model.fusion(runtimes, self.question), None
         if fusion.asks_model:
@@ -207,7 +208,7 @@ class PreparedQuestion:
         from countless.estimator.answers.explain import explanation
 
         method, question = self._model.method(method), self.question
-        started = time.perf_counter()
+        started = answer_clock()
         density, estimate = self._answered(method, particles, True, None)
         stages = {"parse": self._compile_ms, "answer": _since(started)}
         return explanation(self._model.schema, question, density, estimate, stages)
@@ -312,7 +313,7 @@ class PreparedQuestion:
         seed = self._model.seed
 
         def counted() -> tuple[Density, float]:
-            started = time.perf_counter()
+            started = answer_clock()
             (found,) = densities(self._runtimes if summary else self._bare(), [region], method, particles, seed)
             return found, _since(started)
 
@@ -327,7 +328,7 @@ class PreparedQuestion:
 
     def _started(self) -> float:
         """When the question would have begun, had it been compiled just now."""
-        return time.perf_counter() - self._compile_ms / 1e3
+        return answer_clock() - self._compile_ms / 1e3
 
 
 def only_evidence(question: Question) -> UnsupportedQueryError | None:
@@ -339,4 +340,4 @@ def only_evidence(question: Question) -> UnsupportedQueryError | None:
 
 def _since(started: float) -> float:
     """Milliseconds."""
-    return (time.perf_counter() - started) * 1e3
+    return (answer_clock() - started) * 1e3

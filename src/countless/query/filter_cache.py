@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from countless.arrays import BoolArray
 from countless.errors import QueryError
+from countless.query.answer_clock import one_time_work
 from countless.query.boxes import filter_of
 from countless.query.question import Question
 from countless.query.searches import Searches
@@ -171,7 +172,8 @@ class CachedCompiler:
         """The piece that simple filters on one column are."""
         found = self._searched(items)
         if found is None:
-            from countless.query.simple_expressions import clause_of
+            with one_time_work():
+                from countless.query.simple_expressions import clause_of
 
             return self._compiled(clause_of(text, items))
         return found

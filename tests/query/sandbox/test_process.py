@@ -18,6 +18,7 @@ from sqlglot import parse_one
 from countless.cancellation import ComputationCancelledError, cancellable
 from countless.data.columns.schema import Column, Schema
 from countless.errors import QueryTooLargeError, UnsupportedQueryError
+from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
 from countless.query.predicate import DIALECT, Predicate
 from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, check_functions
@@ -211,3 +212,10 @@ def test_a_function_of_the_list_is_still_on_it_when_it_is_written_anew(name: str
         except duckdb.Error:
             continue
         check_functions(parse_one(call, dialect=DIALECT).sql(dialect=DIALECT))
+
+
+def test_the_start_of_a_process_is_no_part_of_the_time_of_an_answer() -> None:
+    clock, real = answer_clock(), time.perf_counter()
+    Sandbox().close()
+    stood_still = (time.perf_counter() - real) - (answer_clock() - clock)
+    assert stood_still > 0

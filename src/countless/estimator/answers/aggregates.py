@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -24,6 +23,7 @@ from countless.estimator.answers.value_distributions import (
 )
 from countless.estimator.answers.values import Values
 from countless.estimator.calibration.conformal import Calibration, Shape
+from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
 from countless.query.grids.extent import cut_cells
 from countless.query.grids.scale import written
@@ -48,7 +48,7 @@ def answered(
     ``prepare`` gives the rows of a condition; None is every row. An expression can put a whole row into one value: of
     expressions only what at least ``least_hits`` evidence rows share is told.
     """
-    started = time.perf_counter()
+    started = answer_clock()
     selection = read_select(sql, compiler.schema, compiler.evidence is not None)
     header = outer.header(selection)
     with pointing(selection):
@@ -62,7 +62,7 @@ def answered(
         count=table.groups.total,
         disagreement=table.disagreement,
         left_out_rows=table.groups.left_out,
-        ms=(time.perf_counter() - started) * 1e3,
+        ms=(answer_clock() - started) * 1e3,
     )
 
 

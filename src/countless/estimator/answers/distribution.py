@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from countless.estimator.answers.joint import Joint
 from countless.estimator.answers.values import Values
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration, Shape, bars
+from countless.query.answer_clock import answer_clock
 
 NUMBERS = ("share", "rows", "low", "high")
 SORTS = ("rows", "value")
@@ -98,7 +98,7 @@ def distribution(
         found.disagreement,
         counted,
         not found.exact,
-        (time.perf_counter() - started) * 1e3,
+        (answer_clock() - started) * 1e3,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from countless.data.columns.schema import Schema
@@ -12,6 +11,7 @@ from countless.estimator.answers.distribution import BinsWanted, Distribution, d
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.joint import ObservedGroups, axes_of, joined
 from countless.estimator.calibration.conformal import Calibration
+from countless.query.answer_clock import answer_clock
 from countless.region import Region
 
 
@@ -31,7 +31,7 @@ def distributions(
     What was ``observed`` in evidence rows is joined with the model's answer.
     """
     wanted = wanted_bins([schema.coded[column] for column in columns], bins)
-    started = time.perf_counter()
+    started = answer_clock()
     axes = axes_of(schema, columns)
     if observed is not None and observed.decides:
         joints = [observed.counted(region, total, [axis]) for axis in axes]

@@ -27,6 +27,7 @@ import duckdb
 
 from countless.cancellation import check_cancelled
 from countless.errors import QueryTooLargeError
+from countless.query.answer_clock import one_time_work
 from countless.query.sandbox import job
 from countless.query.sandbox.functions import check_functions
 
@@ -61,17 +62,19 @@ class Sandbox:
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES) -> None:
         self._seconds = seconds
         self._tables: OrderedDict[str, int] = OrderedDict()  # by name, with their owners; the one last used comes last
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(job.__file__))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="ascii",
-            start_new_session=True,  # Ctrl-C is for this process alone
-        )
-        self._end = weakref.finalize(self, _end, self._process, os.getpid())
-        self._send({"path": sys.path, "bytes": most_bytes})
+        with one_time_work():
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(Path(job.__file__))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="ascii",
+                start_new_session=True,  # Ctrl-C is for this process alone
+            )
+            self._end = weakref.finalize(self, _end, self._process, os.getpid())
+            self._send({"path": sys.path, "bytes": most_bytes})
+            self.run("SELECT 1")  # until it has loaded DuckDB
 
     @property
     def usable(self) -> bool:
