@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from countless.arrays import IntArray
 from countless.data.summaries import counting
 from countless.data.summaries.counting import count_pairs
 from countless.engine.answer import Answer
+from countless.engine.columns.kernel import compiled
 from countless.engine.columns.particles import particles
 from countless.engine.density import densities
 from countless.engine.fusion.pair_bounds import TRUSTED, Counts, FilterDensity, Known
@@ -63,7 +65,15 @@ def test_no_box_leaves_its_bounds(case: tuple[IntArray, Box, Counts]) -> None:
 @given(cases())
 def test_each_two_filters(case: tuple[IntArray, Box, Counts]) -> None:
     rows, box, counts = case
-    found = Crossed(counts.pairs, Sums(counts.pairs), [(item.positions[0], item) for item in box.filters])
+    filters = [(item.positions[0], item) for item in box.filters]
+    found, twin = (Crossed(counts.pairs, Sums(counts.pairs, module), filters) for module in (compiled(), None))
+    assert np.array_equal(found.most, twin.most)
+    assert np.array_equal(found.least, twin.least)
+    for index, later in product(range(len(filters)), (range(len(filters)), range(1), range(2, len(filters)))):
+        others = [other for other in later if other != index]
+        ahead, expected = found.ahead(index, others), twin.ahead(index, others)
+        assert (ahead is None) == (expected is None)
+        assert ahead is None or ahead == pytest.approx(expected, rel=1e-12)
     whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
     nothing = found.most.min() == 0
     for one, first in enumerate(box.filters):

@@ -18,6 +18,7 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.data.summaries.pair_counts import Pairs
 from countless.engine.answer import Answer
+from countless.engine.columns.kernel import compiled
 from countless.engine.fusion.pair_filters import Crossed, Sums
 from countless.region import Box, Filter
 
@@ -79,7 +80,7 @@ class Counts:
 
     def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
         self.pairs = pairs
-        self._sums = Sums(pairs)
+        self._sums = Sums(pairs, compiled())
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
 

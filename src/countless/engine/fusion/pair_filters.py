@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,10 +20,12 @@ class Sums:
     """The tables of pairs as running sums, so that the rows of many neighbouring buckets are read at once.
 
     Buckets are numbered through all members, each member's from ``first`` on. ``before[i, j]`` has the rows that are
-    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``.
+    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``. With the
+    compiled ``module``, filters are read there.
     """
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: Pairs, module: ModuleType | None = None) -> None:
+        self.module = module
         members = len(pairs.members)
         self.first = np.cumsum([0, *map(len, pairs.starts)])
         self.widths = [  # codes of each member's buckets
@@ -39,6 +42,12 @@ class Sums:
             inside[self._own(one), self._own(two)] = table
             inside[self._own(two), self._own(one)] = table.T
         np.cumsum(inside, axis=1, out=inside)
+        alone = (-1, np.zeros(1, dtype=np.int64), 0)
+        self.columns = [  # of each: its place among the members, the starts of its buckets and the number of the first
+            alone if place is None else (place, pairs.starts[place], int(self.first[place]))
+            for place in map(pairs.place.get, range(len(pairs.counts)))
+        ]
+        self.pairs_known: list[list[bool]] = self.known.tolist()
 
     def _own(self, place: int) -> slice:
         return slice(int(self.first[place]), int(self.first[place + 1]))
@@ -104,17 +113,40 @@ class Crossed:
     The diagonal is of the filters alone. Of two that are no pair that was counted, only these are known.
     """
 
+    most: IntArray
+    least: IntArray
+
     def __init__(self, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> None:
-        touches = [sums.touch(pairs, column, item) for column, item in filters]
         self.rows = pairs.rows
-        self.columns = [touch.column for touch in touches]
+        self.columns = [column for column, _ in filters]
+        self._sums = sums
+        self._own = [sums.columns[column] for column in self.columns]
+        self._sizes = [len(pairs.counts[column]) for column in self.columns]
+        self._shares = np.empty(sum(len(starts) for place, starts, _ in self._own if place >= 0) * len(filters))
+        if sums.module is None:
+            self._by_numpy(pairs, filters)
+        else:
+            self._compiled(sums.module, pairs, filters)
+
+    def _compiled(self, module: ModuleType, pairs: Pairs, filters: Sequence[tuple[int, Filter]]) -> None:
+        """What :meth:`_by_numpy` finds."""
+        count = len(filters)
+        self.most, self.least = np.empty((count, count), dtype=np.int64), np.empty((count, count), dtype=np.int64)
+        asked = [
+            (place, _weights(item), pairs.counts[column], starts, first)
+            for (column, item), (place, starts, first) in zip(filters, self._own, strict=True)
+        ]
+        known = self._sums.known
+        module.cross(self._sums.before, known, len(known), self.rows, asked, self.most, self.least, self._shares)
+
+    def _by_numpy(self, pairs: Pairs, filters: Sequence[tuple[int, Filter]]) -> None:
+        touches = [self._sums.touch(pairs, column, item) for column, item in filters]
         most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))
-        self.most: IntArray = np.minimum.outer(most, most)
-        self.least: IntArray = np.maximum(np.add.outer(least, least) - self.rows, 0)
+        self.most = np.minimum.outer(most, most)
+        self.least = np.maximum(np.add.outer(least, least) - self.rows, 0)
         inside = [index for index, touch in enumerate(touches) if touch.place is not None]
-        self._inside: list[int] = []
         if len(inside) > 1 and most.min() > 0:
-            self._cross(sums, inside, [touches[index] for index in inside])
+            self._cross(self._sums, inside, [touches[index] for index in inside])
         np.fill_diagonal(self.most, most)
         np.fill_diagonal(self.least, least)
 
@@ -126,15 +158,26 @@ class Crossed:
         )
         cuts = np.cumsum([0, *(len(touch.buckets) for touch in touches[:-1])])
         touched = sums.together(buckets, [touch.buckets for touch in touches])
-        self._inside, self._touches, self._touched, self._cuts = inside, touches, touched, [*cuts, len(buckets)]
         most = np.add.reduceat(np.minimum(touched, may[:, None]), cuts, axis=0)
         surely = sums.together(buckets, [touch.whole for touch in touches])
         least = np.add.reduceat(np.maximum(surely - drop[:, None], 0), cuts, axis=0)
         places = np.array([touch.place for touch in touches])
         both, known = np.ix_(inside, inside), sums.known[places[:, None], places]
-        self._known = known
         self.most[both] = np.where(known, np.minimum(most, most.T), self.most[both])
         self.least[both] = np.where(known, np.maximum(least, least.T), self.least[both])
+        for index, touch, rows in zip(inside, touches, np.split(touched, cuts[1:]), strict=True):
+            shares = self._table(index)
+            shares[:] = 0.0
+            shares[touch.inside[:, None], inside] = rows / touch.rows[:, None]
+
+    def _from(self, index: int) -> int:
+        """Where the shares of a filter begin: a row for each bucket of its column, and a column for each filter."""
+        own = self._own[:index]
+        return sum(len(starts) for place, starts, _ in own if place >= 0) * len(self._own)
+
+    def _table(self, index: int) -> FloatArray:
+        begin, count = self._from(index), len(self._own)
+        return self._shares[begin : begin + len(self._own[index][1]) * count].reshape(-1, count)
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
@@ -142,17 +185,19 @@ class Crossed:
         That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
         the product's square root. None if nothing is known of any.
         """
-        if index not in self._inside:
+        place, starts, _ = self._own[index]
+        if place < 0 or self.most.min() == 0:
             return None
-        own = self._inside.index(index)
-        others = [place for place, other in enumerate(self._inside) if other in later and self._known[own, place]]
+        known = self._sums.pairs_known[place]
+        others = tuple(other for other in later if self._own[other][0] >= 0 and known[self._own[other][0]])
         if not others:
             return None
-        touch = self._touches[own]
-        shares = self._touched[self._cuts[own] : self._cuts[own + 1], others] / touch.rows[:, None]  # (buckets, others)
-        whole = np.zeros(len(touch.widths))
-        whole[touch.inside] = np.sqrt(shares.prod(axis=1))
-        return np.repeat(whole, touch.widths)
+        if self._sums.module is None:
+            roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
+            return np.repeat(roots, self._sums.widths[place])
+        found = np.empty(self._sizes[index])
+        self._sums.module.ahead(self._shares, self._from(index), len(self._own), others, starts, found)
+        return found
 
     @cached_property
     def least_of_all(self) -> int:
@@ -161,3 +206,8 @@ class Crossed:
         others = dropped.sum() - np.add.outer(dropped, dropped)
         np.fill_diagonal(others, dropped.sum() - dropped)
         return max(0, int((self.least - others).max()))
+
+
+def _weights(item: Filter) -> NDArray[Any]:
+    weights = item.constraint.weights
+    return np.ascontiguousarray(weights, dtype=None if weights.dtype == np.bool_ else np.float64)

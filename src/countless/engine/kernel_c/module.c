@@ -6,6 +6,7 @@
 #include "views.h"
 
 #include "evidence.h"
+#include "pairs.h"
 #include "text_module.h"
 #include "trace.h"
 #include "walk.h"
@@ -338,6 +339,8 @@ static PyMethodDef METHODS[] = {
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
+    {"cross", pairs_cross, METH_VARARGS, "cross(before, known, members, rows, filters, most, least, shares)"},
+    {"ahead", pairs_ahead, METH_VARARGS, "ahead(shares, from, columns, others, starts, out)"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
     {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shifts, starts) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},
