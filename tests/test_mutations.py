@@ -189,7 +189,7 @@ def repeated(arrays: Any) -> None:
     [
         lambda d: d.pop("codes-0"),
         lambda d: d.pop("values-1"),
-        lambda d: d.pop("lengths-2"),
+        lambda d: d.pop("shared-2"),
         lambda d: d.update({"codes-0": np.full((1, 30), 7, np.uint8)}),
         lambda d: d.update({"codes-0": np.full((4, 30), 255, np.uint8)}),
         lambda d: d.update({"codes-1": np.full((1, 30), 255, np.uint8)}),
@@ -199,11 +199,15 @@ def repeated(arrays: Any) -> None:
         lambda d: d.update({"codes-0": np.zeros(30, np.uint8)}),
         lambda d: d.update({"codes-0": np.zeros((), np.uint8)}),
         lambda d: d.update({"codes-0": np.zeros((1, 0), np.uint8)}),
-        lambda d: d.update({"lengths-2": d["lengths-2"].astype(np.int64)}),
-        lambda d: d.update({"lengths-2": d["lengths-2"] + 1}),
-        lambda d: d.update({"lengths-2": np.zeros((), np.uint32)}),
-        lambda d: d.update({"values-2": np.full_like(d["values-2"], 0xFF)}),  # no UTF-8
-        lambda d: d.update({"values-1": np.full_like(d["values-1"], ord("x"))}),  # no numbers
+        lambda d: d.update({"shared-2": d["shared-2"].astype(np.int64)}),
+        lambda d: d.update({"shared-2": d["shared-2"] + 1}),
+        lambda d: d.update({"shared-2": np.zeros((), np.uint32)}),
+        lambda d: d.update({"values-2": np.full_like(d["values-2"], 0xFF)}),
+        lambda d: d.update({"values-1": np.full_like(d["values-1"], ord("x"))}),  # without an end
+        lambda d: d.update(
+            {"values-1": np.where(d["values-1"] == 0xFF, 0xFF, ord("x")).astype(np.uint8)}
+        ),  # no numbers
+        lambda d: d.update({"values-2": np.where(d["values-2"] == 0xFF, 0xFF, 0x80).astype(np.uint8)}),  # no UTF-8
         lambda d: d.update({"values-1": d["values-1"].reshape(1, -1)}),
         lambda d: [d.pop(name) for name in list(d)],
         cut,

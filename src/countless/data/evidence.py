@@ -6,7 +6,7 @@ grid's column, or one of text, has codes of the values that the sample itself ho
 
 from __future__ import annotations
 
-import itertools
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from countless.arrays import BoolArray, IntArray
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT, quote_identifier, sql_texts
+from countless.data.front_coding import front_coded, front_decoded
 from countless.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ROWS = 100_000  # as many as the sample that one would keep instead of a model; a smaller table is kept whole
 DEVIATIONS = 5.0  # by which the number of old rows in a larger sample may be above its mean, and all be there
+WORTH_SORTING = 0.95  # of the bytes of rows in one order: another one must save the rest
 MOST_HYPERGEOMETRIC = 10**9  # rows of which NumPy can draw so
 EVIDENCE_STREAM = 23  # keeps the random numbers of the rows apart from others of the seed
 
@@ -78,14 +80,15 @@ class EvidenceRows:
 
     @classmethod
     def of(cls, schema: Schema, codes: list[NDArray[Any]]) -> EvidenceRows:
-        """Rows in an order in which they pack well: by the columns of few values first."""
-        by_size = sorted(range(len(codes)), key=lambda index: -schema.coded[index].size)
-        order = np.lexsort([codes[index] for index in by_size])
-        packed = (
-            own[order].astype(np.min_scalar_type(column.size - 1))
-            for own, column in zip(codes, schema.coded, strict=True)
-        )
-        return cls(schema, tuple(packed))
+        """Rows in an order in which they pack well: by the columns of few values first, or by those of many values."""
+        narrow = [
+            own.astype(np.min_scalar_type(column.size - 1)) for own, column in zip(codes, schema.coded, strict=True)
+        ]
+        by_size = sorted(range(len(narrow)), key=lambda index: -schema.coded[index].size)
+        orders = [np.lexsort([narrow[index] for index in keys]) for keys in (by_size, by_size[::-1])]
+        packed = [sum(len(zlib.compress(_planes(own[order]).tobytes(), 1)) for own in narrow) for order in orders]
+        order = orders[packed[1] < WORTH_SORTING * packed[0]]
+        return cls(schema, tuple(own[order] for own in narrow))
 
     def source(self) -> Source:
         """The rows as a table in a DuckDB of its own, with the table's names, types and values, in this order."""
@@ -136,12 +139,9 @@ class EvidenceRows:
         """The rows as arrays by name, for the model file of a ``table``."""
         found: dict[str, NDArray[Any]] = {}
         for index, (own, column) in enumerate(zip(self.codes, self.schema.coded, strict=True)):
-            # All low bytes together, then the next ones: they pack better.
-            found[f"codes-{index}"] = own.view(np.uint8).reshape(len(own), -1).T
+            found[f"codes-{index}"] = _planes(own)
             if not has_codes(table.columns[index]):
-                texts = [text.encode() for text in column.values]
-                found[f"values-{index}"] = np.frombuffer(b"".join(texts), dtype=np.uint8)
-                found[f"lengths-{index}"] = np.array([len(text) for text in texts], dtype=np.uint32)
+                found[f"values-{index}"], found[f"shared-{index}"] = front_coded(column.values)
         return found
 
     @classmethod
@@ -152,7 +152,7 @@ class EvidenceRows:
             try:
                 own = _codes(arrays[f"codes-{index}"])
                 if not has_codes(column):
-                    values = _values(arrays[f"values-{index}"], arrays[f"lengths-{index}"])
+                    values = front_decoded(arrays[f"values-{index}"], arrays[f"shared-{index}"])
                     column = Column(column.name, column.type, values, bool(own.max(initial=0) == len(values)))
                     if not are_printed(column.type, values):
                         raise ValueError("these are no values of that type")
@@ -267,21 +267,17 @@ def _merged(
     return merged, every
 
 
+def _planes(codes: NDArray[Any]) -> NDArray[np.uint8]:
+    """The bytes of codes: all low bytes together, then the next ones. They pack better."""
+    planes: NDArray[np.uint8] = codes.view(np.uint8).reshape(len(codes), -1).T
+    return planes
+
+
 def _codes(planes: NDArray[Any]) -> NDArray[Any]:
     """The codes whose bytes are in ``planes``."""
     if planes.dtype != np.uint8 or planes.ndim != 2 or len(planes) not in (1, 2, 4):
         raise ValueError("these are no codes")
     return np.ascontiguousarray(planes.T).view(f"<u{len(planes)}")[:, 0]
-
-
-def _values(characters: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:
-    if characters.dtype != np.uint8 or lengths.dtype != np.uint32 or {characters.ndim, lengths.ndim} != {1}:
-        raise ValueError("these are no values")
-    if int(lengths.sum()) != len(characters):
-        raise ValueError("these are not all values")
-    ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    data = characters.tobytes()
-    return tuple(data[start:end].decode() for start, end in itertools.pairwise([0, *ends]))
 
 
 def _damaged(name: str) -> ModelFileError:
