@@ -29,7 +29,16 @@ def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_mode
     done = run("demo", "--model", adult_model)
     assert done.code == 0, done.err
     assert f"using {adult_model} from an earlier run" in " ".join(done.err.split())
-    for phrase in ("truth", "estimate", "90% interval", "q-error", "ms", "independence", "1% sample"):
+    for phrase in (
+        "truth",
+        "estimate",
+        "90% interval",
+        "q-error",
+        "ms",
+        "model alone",
+        "evidence alone",
+        "independence",
+    ):
         assert phrase in done.out
     clause = done.out.splitlines().index(QUERIES[0])
     (truth,) = Source.open(adult()).counts([QUERIES[0]])
@@ -37,6 +46,7 @@ def test_a_dozen_queries_beside_the_truth_and_the_baselines(run: Run, adult_mode
     clause = done.out.splitlines().index(PATTERNS[0])
     (truth,) = Source.open(npm_urls()).counts([PATTERNS[0]])
     assert done.out.splitlines()[clause + 1].split()[0] == f"{truth:,}"
+    assert "every answer would be exact" in " ".join(done.out.split())
     assert f"q-error over {RANDOM_QUERIES} random queries" in done.out
 
 
