@@ -12,7 +12,14 @@ from countless.cluster.rows import _have_columns
 from countless.data.columns.derived import Derived
 from countless.data.columns.schema import Schema
 from countless.data.sources.source import Source, connect
-from countless.errors import ColumnLeftOutError, DataError, ModelFileError, OptionError, UnknownColumnError
+from countless.errors import (
+    ColumnLeftOutError,
+    DataError,
+    ModelFileError,
+    OptionError,
+    QueryTooLargeError,
+    UnknownColumnError,
+)
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.loading import schema_of
@@ -181,3 +188,47 @@ def test_other_expressions_are_left_alone(fitted: Estimator) -> None:
     assert fitted.estimate("upper(city) = 'OSLO'").rows == truth("upper(city) = 'OSLO'")
     with pytest.raises(UnknownColumnError):
         fitted.estimate("lower(town) = 'oslo'")
+
+
+def test_groups_and_distributions(fitted: Estimator) -> None:
+    shown = dict(fitted.query("SELECT city_lower, count(*) FROM t GROUP BY 1").rows)
+    expected = {name: truth(f"city_lower = '{name}'") for name in ("oslo", "rome", "bonn")}
+    assert shown == pytest.approx(expected | {None: truth("city IS NULL")})
+    rows = {row["decade"]: row["rows"] for row in fitted.distribution("decade", "city_lower = 'oslo'").to_dicts()}
+    assert rows == pytest.approx({decade: truth(f"decade = {decade} AND city_lower = 'oslo'") for decade in range(4)})
+
+
+def test_drawn_rows_agree_with_themselves(fitted: Estimator) -> None:
+    for where in (None, "decade = 2", "city_lower = 'oslo' AND age > 10", "even_zip OR decade > 2"):
+        rows = fitted.sample(40, where=where, seed=1).to_dicts()
+        assert rows
+        for row in rows:
+            assert row["city_lower"] == (None if row["city"] is None else row["city"].lower())
+            assert row["decade"] == row["age"] // 10
+            assert row["even_zip"] == (row["address.zip"] % 2 == 0)
+        assert where != "decade = 2" or {row["age"] // 10 for row in rows} == {2}
+
+
+def test_derived_columns_are_not_completed(fitted: Estimator) -> None:
+    completed = fitted.complete([{"age": 25}])
+    assert set(completed.cells.columns[1]) == {"city", "address.zip"}
+    with pytest.raises(DataError, match='"decade" follows from age: fill these in'):
+        fitted.complete([{"city": "Oslo"}], columns=["decade"])
+
+
+def test_sql_of_a_model_file_meets_the_limits_of_the_sandbox(table: Path, fitted: Estimator) -> None:
+    """Functions that read files or make lists are refused with the file; what nests allowed ones is tried first."""
+    for sql in ("len(range(age * 1000000000000))", "(SELECT content FROM read_text('/etc/passwd')) || city"):
+        hostile = replace(fitted.schema, derived=(Derived("decade", sql, ("age",)),))
+        with pytest.raises(ModelFileError, match='the derived column "decade"'):
+            schema_of(hostile.to_json())
+    sql = "city"
+    for _ in range(9):
+        sql = f"REPLACE({sql}, 'o', '{'o' * 60}')"
+    nested = replace(
+        fitted.schema, derived=(Derived("city_lower", f"LENGTH({sql})", ("city",)), *fitted.schema.derived[1:])
+    )
+    hostile_model = Estimator(schema_of(nested.to_json()), fitted._sections)
+    for use in (lambda: hostile_model.check(table, queries=20), lambda: hostile_model.update(table, epochs=1)):
+        with pytest.raises(QueryTooLargeError, match='the derived column "city_lower" takes too much time or memory'):
+            use()

@@ -259,6 +259,7 @@ class PreparedQuestion:
     def _drawing(self, seed: int) -> SampleSource:
         """What rows are drawn of."""
         from countless.estimator.rows.sampling import WIDER, SampleSource
+        from countless.query.derived import without_derived
         from countless.query.row_check import RowCheck
 
         if self._where is None:
@@ -271,7 +272,8 @@ class PreparedQuestion:
         if len(found.region.boxes) > 1:
             (density,) = densities(self._runtimes, [found.region], MODEL_METHOD, None, seed)
             masses = [answer.density for answer in density.answers]
-        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, clause.condition))
+        condition = without_derived(clause.condition, model.schema)
+        return SampleSource(found.region, masses, found.cells, RowCheck(model.schema, condition))
 
     def __repr__(self) -> str:
         return f"<PreparedQuestion {self.where}>"

@@ -33,6 +33,17 @@ def with_derived(condition: exp.Expr, schema: Schema, clause: str) -> exp.Expr:
     return found if used else condition
 
 
+def without_derived(condition: exp.Expr, schema: Schema) -> exp.Expr:
+    """``condition`` with expressions in place of the derived columns that follow from other columns of the model."""
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        index = schema.find(node.name) if isinstance(node, exp.Column) else None
+        item = None if index is None else schema.following.get(index)
+        return node if item is None else exp.paren(read_condition(item.sql, item.sql))
+
+    return condition.transform(replaced) if schema.following else condition
+
+
 def _replaced(
     condition: exp.Expr, schema: Schema, clause: str, kept: Collection[Derived]
 ) -> tuple[exp.Expr, set[Derived]]:

@@ -18,6 +18,7 @@ from countless.data.sources.regular_files import require_regular
 from countless.data.sources.source import Source
 from countless.errors import SourceError
 from countless.query.compile import Compiler
+from countless.query.derivation import derive
 from countless.query.parse import parse
 from countless.query.sql import written
 from countless.query.uuids import with_canonical_uuids
@@ -36,7 +37,7 @@ class CheckedTable:
         if path in EMBEDDED and not Path(path).is_file():
             path = str(EMBEDDED[path]())
         place = str(Path(path).absolute()) if locate(path) is None else path
-        self._source = Source.open(place).with_derived(schema.derived)
+        self._source = derive(Source.open(place), schema.derived)
         known = {name.casefold() for name, _ in self._source.columns()}
         missing = [name for name in schema.names if name.casefold() not in known]
         if missing:

@@ -175,6 +175,16 @@ class Schema:
         index = self.find(derived.columns[0]) if len(derived.columns) == 1 else None
         return index if index is not None and index < len(self.coded) and self.coded[index].grid is None else None
 
+    @cached_property
+    def following(self) -> dict[int, Derived]:
+        """The derived columns, by their index, that follow from other columns of the model."""
+        found = {self.find(item.name): item for item in self.derived}
+        return {
+            index: item
+            for index, item in found.items()
+            if index is not None and all(self.find(name) is not None for name in item.columns)
+        }
+
     def are_apart(self, spans: Iterable[tuple[int, ...]]) -> bool:
         """Whether columns with these positions can be filtered each on its own.
 

@@ -62,7 +62,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
     """What :meth:`Source.open` takes, or one row or several as dictionaries, in which structs are dictionaries too.
 
     These must have the same keys, of the columns that the model holds, unless ``holes`` are welcome: then a key that
-    some lack is NULL there. Without ``holes`` derived columns are computed if they are not there.
+    some lack is NULL there.
     """
     if isinstance(rows, Mapping):
         rows = [rows]
@@ -71,12 +71,12 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
         rows = [dict(_flat_items(row, fields)) for row in rows]
         if not holes:
             _check_keys(rows, schema)
-        return _records(rows, schema).with_derived(() if holes else schema.derived)
+        return _records(rows, schema)
     kind = type(rows).__name__
     if kind == "Series":
         raise DataError("a Series has no names of columns: give a dictionary (of a row, series.to_dict()) or a table")
     try:
-        return Source.open(rows).with_derived(() if holes else schema.derived)
+        return Source.open(rows)
     except SourceError:
         if isinstance(rows, str | os.PathLike):
             raise

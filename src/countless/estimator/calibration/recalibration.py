@@ -13,13 +13,14 @@ from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, without_missing
 from countless.estimator.fitting.time_budget import TimePlan
+from countless.query.derivation import derive
 
 
 def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener | None) -> Estimator:
     """The estimator with error bars from random questions about ``table``: :meth:`countless.Estimator.calibrate`."""
     listener = listener or LoggingListener()
     listener.stage("reading the table")
-    source = Source.open(table, loading=listener.loading).with_derived(estimator.schema.derived)
+    source = derive(Source.open(table, loading=listener.loading), estimator.schema.derived)
     require_columns(source, estimator.columns)
     rows = source.count()
     if rows == 0:

@@ -44,7 +44,7 @@ from countless.options import (
     TextNetwork,
     TrainingOptions,
 )
-from countless.query.derivation import read_derived
+from countless.query.derivation import derive, read_derived
 from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
@@ -244,7 +244,7 @@ def _opened(
     check_derived(derived, [name for name, _ in source.columns()] if derived else ())
     for item in derived:
         try:
-            source = source.with_derived([item])
+            source = derive(source, [item])
         except SourceError as error:
             reason = str(error).removeprefix(UNREADABLE)
             raise OptionError(f"{{derive}} {item.sql} AS {item.name}: {reason}") from None

@@ -19,6 +19,7 @@ from countless.estimator.answers.values import Values
 from countless.estimator.rows.completion import MIDDLE, typical
 from countless.estimator.rows.likelihood import Likelihoods, Watch, likelihoods, symbols_of
 from countless.estimator.rows.text_evidence import completions_of
+from countless.query.derivation import derive
 
 NAMES = ("row", "log_probability", "column", "value", "probability", "expected", "expected_probability")
 TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "DOUBLE")
@@ -59,7 +60,7 @@ class _Blame:
 
 def anomalies(schema: Schema, runtimes: Runtimes, rows: Any, top: int, watch: Watch | None = None) -> Frame:
     """The ``top`` rows of least probability, the least likely first."""
-    with Recoded(opened(rows, schema), schema) as recoded:
+    with Recoded(derive(opened(rows, schema), schema.derived), schema) as recoded:
         suspects = _least(schema, runtimes, recoded, top, watch)
         blames = _blames(schema, runtimes, suspects)
         values = _values(recoded, suspects, blames)

@@ -32,8 +32,9 @@ MIDDLE = 0.5  # of a cell's values the one in the middle stands for all
 class CompletionOptions:
     """What to fill in, and how.
 
-    ``columns`` are those to fill in (None is all that the model has codes for). With ``draws`` values are drawn by
-    their probabilities, each given those drawn before in its row; otherwise each is the most likely one.
+    ``columns`` are those to fill in: None is all that the model has codes for, but for derived ones, which follow from
+    others. With ``draws`` values are drawn by their probabilities, each given those drawn before in its row; otherwise
+    each is the most likely one.
     """
 
     columns: tuple[str, ...] | None = None
@@ -153,7 +154,8 @@ def typical(found: Completions, column: Column) -> IntArray:
 def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
     """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
     if options.columns is None:
-        return list(range(len(schema.columns if options.draws else schema.coded)))
+        fillable = schema.columns if options.draws else schema.coded
+        return [index for index in range(len(fillable)) if index not in schema.following]
     found = []
     for name in options.columns:
         index = schema.find(name)
@@ -161,6 +163,9 @@ def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
             close = difflib.get_close_matches(name, schema.names, 1)
             hint = f'did you mean "{close[0]}"?' if close else f"the columns are {', '.join(schema.names)}"
             raise DataError(f'the model holds no column "{name}" to fill in: {hint}')
+        if index in schema.following:
+            item = schema.following[index]
+            raise DataError(f'"{name}" follows from {", ".join(item.columns)}: fill these in, and compute {item.sql}')
         if schema.columns[index].is_text and not options.draws:
             raise DataError(f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out')
         found.append(index)

@@ -17,6 +17,7 @@ from countless.data.encoding.recoding import UNSEEN, Recoded, RecodedRows, opene
 from countless.engine.distributions.likelihood import row_log_probabilities
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities as text_log_probabilities
+from countless.query.derivation import derive
 
 Watch = Callable[[int, int], None]  # is told how many rows are done, and how many there are
 
@@ -45,7 +46,7 @@ class Likelihoods:
 
 def log_prob(schema: Schema, runtimes: Runtimes, rows: Any) -> FloatArray:
     """The natural logarithm of each row's probability."""
-    with Recoded(opened(rows, schema), schema) as recoded:
+    with Recoded(derive(opened(rows, schema), schema.derived), schema) as recoded:
         found = [some.log_probabilities for some in likelihoods(schema, runtimes, recoded)]
     return np.concatenate([np.zeros(0), *found])
 

@@ -20,6 +20,7 @@ from countless.engine.text.sampling import Drawn, sample, sample_each
 from countless.errors import NoRowsError
 from countless.estimator.answers.joint import axes_of
 from countless.estimator.rows.cell_draws import CellDraws
+from countless.query.derivation import recompute
 from countless.query.grids.survey import CellParts
 from countless.query.row_check import RowCheck
 from countless.region import Box, Region
@@ -140,8 +141,11 @@ def _drawn(
         allowed = cells.settle(drawing.check, columns, cut, rng)
     kept = np.flatnonzero(allowed)[:most].tolist()
     log_probs = np.concatenate([part.log_probs for part in parts])[order]
+    rows = [[column[row] for row in kept] for column in columns]
+    if schema.following and kept:
+        recompute(schema, rows)
     return _Kept(
-        [[column[row] for row in kept] for column in columns],
+        rows,
         [tuple(text.name for text, own in zip(schema.texts, texts, strict=True) if own[row].cut) for row in kept],
         log_probs[kept],
         sum(part.effective for part in parts) * len(kept) / size,

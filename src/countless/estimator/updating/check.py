@@ -20,6 +20,7 @@ from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
 from countless.estimator.updating.drift import Drift, Parted, column_drift, evidence_drift, parted, text_drift
+from countless.query.derivation import derive
 from countless.workload import mixed_clauses
 
 SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
@@ -134,7 +135,7 @@ def check(
 ) -> Check:
     """The estimator beside the rows of ``table``: :meth:`countless.Estimator.check`."""
     schema = estimator.schema
-    source = Source.open(table).with_derived(schema.derived)
+    source = derive(Source.open(table), schema.derived)
     require_columns(source, schema.names)
     total = source.count()
     if total == 0:

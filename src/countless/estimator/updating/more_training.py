@@ -35,6 +35,7 @@ from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
 from countless.options import MoreTrainingOptions, ReadingOptions
+from countless.query.derivation import derive
 from countless.settings import names
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, TEXT, Sections, StoredNetwork
@@ -77,7 +78,7 @@ def more_training(
     schema, report = estimator.schema, estimator.report
     digest = table_digest(table)
     listener.stage("reading the table")
-    source = Source.open(table, loading=listener.loading).with_derived(schema.derived)
+    source = derive(Source.open(table, loading=listener.loading), schema.derived)
     require_columns(source, estimator.columns)
     _require_rows(source.count(), schema.rows)
     preflight(source, schema)

@@ -20,6 +20,7 @@ from countless.data.sources.source import Source
 from countless.engine.distributions.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import Drawn, sample_each
+from countless.query.derivation import derive
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
@@ -83,7 +84,7 @@ def joined(parts: Sequence[Old]) -> Old:
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
     """Rows of the old table, which is at hand: at most ``count`` of them."""
-    source = Source.open(table).with_derived(growth.schema.derived)
+    source = derive(Source.open(table), growth.schema.derived)
     if source.count() > count:
         source = source.sampled(count, seed)
     return rows_of(encoded(conformed(source, growth.schema), growth.schema))

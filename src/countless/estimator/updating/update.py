@@ -23,6 +23,7 @@ from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
 from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
+from countless.query.derivation import derive
 from countless.settings import rows_to_keep
 from countless.spec import RESMADE, ModelSpec
 from countless.store import COLUMNS, EVIDENCE, Sections, StoredRows
@@ -49,7 +50,7 @@ def update(
     schema = estimator.schema
     listener.stage("reading the new rows")
     given = table_digest(rows)
-    source = conformed(opened(rows, schema), schema)
+    source = conformed(derive(opened(rows, schema), schema.derived), schema)
     digest = digest_of(source.fingerprint())
     if message := _learned_before(estimator.report, digest, given):
         listener.notice(message)

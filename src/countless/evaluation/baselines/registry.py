@@ -19,6 +19,7 @@ from countless.evaluation.baselines.row_sample import RowSample
 from countless.evaluation.baselines.sample_scan import SampleScan
 from countless.evaluation.baselines.scan import Scan
 from countless.options import EncodeOptions
+from countless.query.derivation import derive
 
 if TYPE_CHECKING:
     from countless.evaluation.baselines.postgres.planner import LoadedTable
@@ -37,7 +38,7 @@ class Material:
 
     def __post_init__(self) -> None:
         if self.schema.derived:
-            self.table = Source.open(self.table).with_derived(self.schema.derived)
+            self.table = derive(Source.open(self.table), self.schema.derived)
 
     @cached_property
     def encoded(self) -> Table:

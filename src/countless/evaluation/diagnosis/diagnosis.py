@@ -18,6 +18,7 @@ from countless.evaluation.diagnosis.groups import Group, by_direction, by_filter
 from countless.evaluation.diagnosis.questions import given_questions, random_questions
 from countless.evaluation.diagnosis.settling import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
+from countless.query.derivation import derive
 from countless.workload import Query
 
 WORST = 20
@@ -124,7 +125,7 @@ def diagnose(
     under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
     """
     schema, effort = estimator.schema, effort or ConvergenceLimits()
-    source = Source.open(table).with_derived(schema.derived)
+    source = derive(Source.open(table), schema.derived)
     if not schema.coded:
         raise DataError(
             "the model is of text alone, and only columns are diagnosed: "

@@ -13,6 +13,7 @@ from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.arguments import require_columns
 from countless.evaluation.rules.cases import Case, Drawing
+from countless.query.derivation import derive
 
 SAME = 1e-9  # relative; below it, two numbers differ by rounding
 NO_MORE = 0.01  # rows by which a narrower question may exceed a wider one
@@ -80,7 +81,7 @@ def measure(
     ``fresh`` is the same estimator, loaded once more. A rule that needs ranges has no cases on a table without columns
     of at least three values.
     """
-    source = Source.open(table).with_derived(schema.derived)
+    source = derive(Source.open(table), schema.derived)
     require_columns(source, schema.names)
     drawing = Drawing(schema, source, count, seed)
     drawn = [(name, judge, list(draw(drawing))) for name, draw, judge in RULES]
