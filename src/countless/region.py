@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -93,7 +93,19 @@ class ValueSet:
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
         """How the position is read."""
-        return (Transitions.of(self.weights[None, :], FREE),)
+        size = len(self.weights)
+        weights = np.zeros((2, size + 1))
+        weights[START, :size] = self.weights
+        weights[FREE, size] = 1.0
+        return (Transitions(weights, _all_free(size)),)
+
+
+@lru_cache(maxsize=1024)
+def _all_free(size: int) -> IntArray:
+    """The states after each symbol of a column's only position."""
+    after = np.zeros((2, size + 1), dtype=np.int64)
+    after.setflags(write=False)
+    return after
 
 
 class DigitSet:

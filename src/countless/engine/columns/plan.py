@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Step:
 
 def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
     """The steps of ``box`` by rank. Filters that ask nothing are skipped, as their columns are."""
-    ranks = {position: rank for rank, position in enumerate(order)}
+    ranks = _ranks(order)
     steps = [
         Step(position, index, transitions)
         for index, item in enumerate(box.filters)
@@ -32,6 +33,11 @@ def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
         for position, transitions in zip(item.positions, item.constraint.transitions, strict=True)
     ]
     return sorted(steps, key=lambda step: ranks[step.position])
+
+
+@lru_cache(maxsize=64)
+def _ranks(order: tuple[int, ...]) -> dict[int, int]:
+    return {position: rank for rank, position in enumerate(order)}
 
 
 def hint_of(box: Box, steps: Sequence[Step], place: int) -> FloatArray | None:
@@ -52,7 +58,9 @@ def hint_of(box: Box, steps: Sequence[Step], place: int) -> FloatArray | None:
         codes = np.zeros(size * -(-len(ahead) // size))
         codes[: len(ahead)] = ahead
         ahead = codes.reshape(size, -1).max(axis=1)
-    return np.append(np.maximum(ahead, LEAST_HINT), 1.0)
+    hint = np.ones(size + 1)  # 1 for MASK
+    np.maximum(ahead, LEAST_HINT, out=hint[:size])
+    return hint
 
 
 class States:

@@ -17,7 +17,7 @@ from countless.engine.density import Density, densities
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.calibration.conformal import Calibration, Shape, is_refuted
+from countless.estimator.calibration.conformal import Calibration, Shape, is_refuted, sorted_quantiles
 from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
 from countless.region import Region
@@ -69,17 +69,18 @@ class Fusion:
         answer = density.value * total
         errors = self.calibration.errors(answer, self._shape_of(density))
         if self.question.among is not None:  # the model knows of other filters only
-            most = max(answer, 1.0) * math.exp(float(np.quantile(errors, 1.0 - self.calibration.tail)))
+            (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
+            most = max(answer, 1.0) * math.exp(high)
             return posterior(hits, None, None, 0.0, most)
         least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
-        low, high = np.exp(np.quantile(errors, (self.calibration.tail, 1.0 - self.calibration.tail)))
-        if is_refuted(max(answer * density.excess, 1.0), (float(low), float(high)), least, most):
+        low, high = sorted_quantiles(np.sort(errors), (self.calibration.tail, 1.0 - self.calibration.tail))
+        if is_refuted(max(answer * density.excess, 1.0), (math.exp(low), math.exp(high)), least, most):
             return posterior(hits, None, None, least, most)
         return posterior(hits, answer, errors, least, most)
 
     def _shape_of(self, density: Density) -> Shape:
         """The shape, with the steps that it took to find the density."""
-        return replace(self.shape, steps=density.steps)
+        return replace(self.shape, steps=density.steps) if density.steps else self.shape
 
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
         """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""

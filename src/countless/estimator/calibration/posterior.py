@@ -21,6 +21,7 @@ LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overru
 DOUBT = 0.05  # of the prior: that the model's errors tell nothing about this question
 AROUND, REACH = 61, 6.0  # counts where the hits alone say, and how many standard deviations they reach
 BETWEEN = 121  # counts between bounds that leave few of the others
+EVENLY = np.linspace(0.0, 1.0, AROUND)
 LEAST_COUNT = 0.5  # rows: below, counts are alike
 # With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from so many times 1 / s**2
 # hits on, the model makes an answer better by less than a tenth.
@@ -190,14 +191,15 @@ def _around(hits: SampleCount) -> tuple[FloatArray, FloatArray]:
     deviation = math.sqrt(max(many * (1.0 - hits.share) * (1.0 - hits.count / hits.rows), 0.25))
     high = math.log((many + REACH * deviation + 4.0 * (hits.count < 10)) / hits.share)
     low = math.log(max(many - REACH * deviation, LEAST_COUNT * hits.share) / hits.share)
-    logs = np.linspace(max(low, math.log(LEAST_COUNT)), min(high, math.log(hits.total)), AROUND)
-    return logs, np.full(AROUND, (logs[-1] - logs[0]) / AROUND)
+    low, high = max(low, math.log(LEAST_COUNT)), min(high, math.log(hits.total))
+    return low + (high - low) * EVENLY, np.full(AROUND, (high - low) / AROUND)
 
 
 def _width(errors: FloatArray) -> float:
     """How far each error is smoothed: Silverman's rule, for a distribution with tails."""
     low, high = sorted_quantiles(np.sort(errors), (0.25, 0.75))
-    spread = min(float(errors.std()), (high - low) / 1.34)
+    away = errors - np.add.reduce(errors) / len(errors)
+    spread = min(math.sqrt(float(away @ away) / len(errors)), (high - low) / 1.34)
     return float(max(LEAST_WIDTH, 0.9 * spread * len(errors) ** -0.2))
 
 
