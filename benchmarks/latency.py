@@ -1,18 +1,24 @@
 """How long does a question take, and how good is its answer? Two installations side by side, on the same questions.
 
-.venv/bin/python benchmarks/latency.py MODEL.countless QUESTIONS.jsonl [OTHER/.venv/bin/python] [--prepared]
+.venv/bin/python benchmarks/latency.py MODEL.countless QUESTIONS.jsonl [OTHER/.venv/bin/python] [--prepared] [--table T]
+.venv/bin/python benchmarks/latency.py MODEL.countless QUESTIONS.jsonl --many
 
 QUESTIONS are the lines of ``countless evaluate --save``. Each installation answers in a process of its own, with one
-thread. They take turns, a block of questions each, so that a busy machine slows both alike. Times are processor time;
-each question is asked once. With ``--prepared``, each question is compiled before its clock starts.
+thread. They take turns, a block of questions each, so that a busy machine slows both alike. Times are processor time,
+that of the sandbox in which DuckDB evaluates expressions included; each question is asked once. With ``--prepared``,
+each question is compiled before its clock starts. With ``--table``, a Parquet file, DuckDB counts the same questions in
+memory, in turn with the others. ``--many`` measures ``estimate_many`` with two threads: questions a second of
+processor time and of the clock, from text, prepared, and the parts that a query optimizer asks for.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +26,23 @@ import numpy as np
 
 BLOCK = 20  # questions in turn
 WARM = 30  # questions that are asked first and not counted
+MOST_TOGETHER = 3  # filters of a part that an optimizer asks for
 
-WORKER = """
-import json, sys, time
+CLOCK = """
+import json, os, sys, time
+from pathlib import Path
+def children():
+    total = 0
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            for each in Path(f"/proc/{pid}/task").iterdir():
+                total += int((each / "schedstat").read_text().split()[0])
+    return total
+"""
+
+WORKER = (
+    CLOCK
+    + """
 from countless import load
 from countless.errors import CountlessError
 est, prepared = load(sys.argv[1]), sys.argv[2] == "1"
@@ -32,23 +52,39 @@ for line in sys.stdin:
     for where in json.loads(line):
         try:
             ask = est.prepare(where).estimate if prepared else None
-            start = time.process_time_ns()
+            before, start = children(), time.process_time_ns()
             answer = ask() if prepared else est.estimate(where)
             ns = time.process_time_ns() - start
+            ns += children() - before
             found.append([answer.rows, answer.low, answer.high, ns / 1e6, answer.forward_rows])
         except CountlessError:
             found.append(None)
     print(json.dumps(found), flush=True)
 """
+)
+
+EXACT = """
+import json, sys, time, duckdb
+connection = duckdb.connect(config={"threads": 1})
+connection.execute(f"CREATE TABLE t AS SELECT * FROM '{sys.argv[1]}'")
+print("ready", flush=True)
+for line in sys.stdin:
+    found = []
+    for where in json.loads(line):
+        start = time.process_time_ns()
+        (rows,) = connection.execute(f"SELECT count(*) FROM t WHERE {where}").fetchone()
+        found.append([rows, rows, rows, (time.process_time_ns() - start) / 1e6, 0])
+    print(json.dumps(found), flush=True)
+"""
 
 
 class Installation:
-    """A process that answers questions with the Countless that ``python`` finds."""
+    """A process that answers questions, with the Countless that ``python`` finds or with DuckDB."""
 
-    def __init__(self, python: str, model: str, prepared: bool) -> None:
+    def __init__(self, python: str, program: str, *arguments: str) -> None:
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         self._process = subprocess.Popen(
-            [python, "-c", WORKER, model, str(int(prepared))],
+            [python, "-c", program, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -69,22 +105,23 @@ class Installation:
         return list(json.loads(self._read()))
 
 
-def main(model: str, questions: str, pythons: list[str], prepared: bool) -> None:
+def main(model: str, questions: str, pythons: list[str], prepared: bool, table: str | None) -> None:
     """Ask, and print what was found."""
     queries = [json.loads(line) for line in Path(questions).read_text(encoding="utf-8").splitlines()]
     clauses = [query["where"] for query in queries]
-    installations = [Installation(python, model, prepared) for python in pythons]
-    for each in installations:
+    names = [*pythons, *(["DuckDB"] if table else [])]
+    asking = [Installation(python, WORKER, model, str(int(prepared))) for python in pythons]
+    asking += [Installation(sys.executable, EXACT, table)] if table else []
+    for each in asking:
         each.ask(clauses[:WARM])
-    asked = range(WARM, len(clauses), BLOCK)
-    for first in asked:
-        for each in installations:
+    for first in range(WARM, len(clauses), BLOCK):
+        for each in asking:
             each.answers += each.ask(clauses[first : first + BLOCK])
     truths = [query["rows"] for query in queries[WARM:]]
-    kept = [place for place in range(len(truths)) if all(each.answers[place] for each in installations)]
+    kept = [place for place in range(len(truths)) if all(each.answers[place] for each in asking)]
     truth = np.array([truths[place] for place in kept], dtype=float)
     times = []
-    for python, each in zip(pythons, installations, strict=True):
+    for name, each in zip(names, asking, strict=True):
         rows, low, high, ms, forward = np.array([each.answers[place] for place in kept], dtype=float).T
         errors = np.maximum(rows, 1) / np.maximum(truth, 1)
         errors = np.maximum(errors, 1 / errors)
@@ -99,10 +136,36 @@ def main(model: str, questions: str, pythons: list[str], prepared: bool) -> None
             "forward rows p50/p99": _shown(forward, (50, 99)),
             "questions": len(kept),
         }
-        sys.stdout.write(f"{python}\n  " + ", ".join(f"{name} {value}" for name, value in found.items()) + "\n")
-    if len(times) == 2:
-        old, new = (np.array([np.median(ms), ms.mean(), np.percentile(ms, 99)]) for ms in (times[1], times[0]))
-        sys.stdout.write("times faster by median, mean and p99: " + " / ".join(f"{x:.2f}" for x in old / new) + "\n")
+        sys.stdout.write(f"{name}\n  " + ", ".join(f"{key} {value}" for key, value in found.items()) + "\n")
+    for name, other in zip(names[1:], times[1:], strict=True):
+        old, new = (np.array([np.median(ms), ms.mean(), np.percentile(ms, 99)]) for ms in (other, times[0]))
+        shown = " / ".join(f"{x:.2f}" for x in old / new)
+        sys.stdout.write(f"times faster than {name} by median, mean and p99: {shown}\n")
+
+
+def many(model: str, questions: str) -> None:
+    """Measure ``estimate_many``."""
+    import time
+
+    from countless import load
+
+    lines = Path(questions).read_text(encoding="utf-8").splitlines()
+    clauses = [json.loads(line)["where"] for line in lines]
+    parts = [" AND ".join(some) for clause in clauses for some in _parts(clause.split(" AND "))]
+    for name, asked in (("from text", clauses), ("prepared", clauses), ("parts of a query", parts)):
+        est = load(model)
+        est.estimate_many(clauses[:WARM])
+        given: list[Any] = [est.prepare(clause) for clause in asked] if name == "prepared" else asked
+        clock, processor = time.perf_counter(), time.process_time()
+        found = [each.estimate() for each in given] if name == "prepared" else est.estimate_many(given, threads=2)
+        clock, processor = time.perf_counter() - clock, time.process_time() - processor
+        rates = f"{len(found) / clock:,.0f} a second of the clock, {len(found) / processor:,.0f} of a processor"
+        sys.stdout.write(f"{name}: {len(found)} questions, {rates}\n")
+
+
+def _parts(filters: list[str]) -> list[tuple[str, ...]]:
+    """What a query optimizer asks of a conjunction: every filter, and every few of them."""
+    return [some for size in range(1, MOST_TOGETHER + 1) for some in combinations(filters, size)]
 
 
 def _shown(values: Any, shares: tuple[int, ...]) -> str:
@@ -110,5 +173,15 @@ def _shown(values: Any, shares: tuple[int, ...]) -> str:
 
 
 if __name__ == "__main__":
-    given = [word for word in sys.argv[1:] if word != "--prepared"]
-    main(given[0], given[1], [sys.executable, *given[2:]], "--prepared" in sys.argv)
+    reader = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    reader.add_argument("model")
+    reader.add_argument("questions")
+    reader.add_argument("others", nargs="*", help="interpreters of other installations")
+    reader.add_argument("--prepared", action="store_true")
+    reader.add_argument("--table", help="a Parquet file that DuckDB counts in")
+    reader.add_argument("--many", action="store_true")
+    given = reader.parse_args()
+    if given.many:
+        many(given.model, given.questions)
+    else:
+        main(given.model, given.questions, [sys.executable, *given.others], given.prepared, given.table)

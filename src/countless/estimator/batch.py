@@ -63,9 +63,7 @@ class Batch:
 
         def walk(questions: list[Question]) -> list[Fused]:
             fusions = [self.model.fusion(self._runtimes, question) for question in questions]
-            regions = [each.question.region for each in fusions if each.asks_model]
-            found = iter(prior_densities(self._runtimes, regions, self.particles, self._seed))
-            return [Fused(each, next(found) if each.asks_model else None) for each in fusions]
+            return list(map(Fused, fusions, prior_densities(self._runtimes, fusions, self.particles, self._seed)))
 
         return answers(self.model.filters, walk, self.asked, self.threads)
 

@@ -198,9 +198,8 @@ class PreparedQuestion:
             return density, self._estimate(density, ms, method, now)
         started = answer_clock()
         runtimes = self._runtimes if summary else self._bare()
-        fusion, asked = self._model.fusion(runtimes, self.question), None
-        if fusion.asks_model:
-            (asked,) = prior_densities(runtimes, [self.question.region], particles, self._model.seed)
+        fusion = self._model.fusion(runtimes, self.question)
+        (asked,) = prior_densities(runtimes, [fusion], particles, self._model.seed)
         return asked, fusion.estimate(asked, method, self._compile_ms + _since(started), now)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:

@@ -20,13 +20,14 @@ from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration, Shape, is_refuted, sorted_quantiles
 from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
-from countless.region import Region
 
 FUSED = "fused"
 MODEL_METHOD = "particles"  # of the model, if nothing else is said
 # Of the model's walk, unless others are asked for. The hits correct the prior, whose calibrated error is larger than
 # what sampling adds: more particles, or a pilot that chooses their number, change no q-error (docs/speed.md).
 PRIOR_PARTICLES = 64
+# The larger the sample, the less is left to the prior: from this share of the table on, so few change no q-error.
+LARGE_SAMPLE, FEW_PARTICLES = 0.1, 16
 ROUNDING = 1e-6  # of logarithms
 
 
@@ -60,6 +61,13 @@ class Fusion:
         if self.question.among is not None:  # then it tells at most how many rows there are
             return hits.count == 0 and any(box.filters or box.texts for box in self.question.region.boxes)
         return not is_enough(hits, self.shape, self.calibration)
+
+    @property
+    def prior_particles(self) -> int | None:
+        """How many particles the model's walk takes; None if it chooses by itself."""
+        if any(box.texts for box in self.question.region.boxes):
+            return None
+        return FEW_PARTICLES if self.hits.share >= LARGE_SAMPLE else PRIOR_PARTICLES
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
@@ -125,17 +133,23 @@ class Fusion:
         )
 
 
-def prior_densities(runtimes: Runtimes, regions: Sequence[Region], particles: int | None, seed: int) -> list[Density]:
-    """What the model says of each region, by no more particles than a prior needs; text columns choose their own."""
-    found: dict[int, Density] = {}
-    on_text = [any(box.texts for box in region.boxes) for region in regions]
-    for budget, text in ((PRIOR_PARTICLES, False), (None, True)):
-        places = [place for place, asks in enumerate(on_text) if asks == text]
-        if places:
-            some = [regions[place] for place in places]
-            budget = budget if particles is None else particles
-            found.update(zip(places, densities(runtimes, some, MODEL_METHOD, budget, seed), strict=True))
-    return [found[place] for place in range(len(regions))]
+def prior_densities(
+    runtimes: Runtimes, fusions: Sequence[Fusion], particles: int | None, seed: int
+) -> list[Density | None]:
+    """What the model says of each question that asks it, by no more particles than a prior needs.
+
+    Text columns choose their own number.
+    """
+    places: dict[int | None, list[int]] = {}
+    for place, each in enumerate(fusions):
+        if each.asks_model:
+            places.setdefault(each.prior_particles if particles is None else particles, []).append(place)
+    found: list[Density | None] = [None] * len(fusions)
+    for budget, some in places.items():
+        regions = [fusions[place].question.region for place in some]
+        for place, density in zip(some, densities(runtimes, regions, MODEL_METHOD, budget, seed), strict=True):
+            found[place] = density
+    return found
 
 
 @dataclass(frozen=True, eq=False)
