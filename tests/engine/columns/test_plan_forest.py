@@ -38,7 +38,7 @@ def test_equal_beginnings_are_shared_whichever_objects_they_are() -> None:
 
 
 def test_siblings_stand_by_rank() -> None:
-    found = forest([box_of({2: [1], p: [0]}, SIZES) for p in (1, 3, 0)], ORDER)
+    found = forest([box_of({2: [1], p: [0]}, SIZES) for p in (1, 3, 0, 1)], ORDER)
     assert [node.step.position for node in found.nodes] == [2, 0, 3, 1]
 
 

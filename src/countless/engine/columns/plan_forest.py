@@ -9,6 +9,8 @@ from countless.arrays import FloatArray
 from countless.engine.columns.plan import Step, hint_of, walk
 from countless.region import Box, Transitions
 
+FEW = 3  # boxes, of which to compare the tables would cost more than it saves
+
 
 @dataclass(eq=False)
 class Node:
@@ -41,7 +43,7 @@ class Forest:
 
 def forest(boxes: Sequence[Box], order: tuple[int, ...], hinted: bool = False) -> Forest:
     """The steps of all ``boxes``, each way down once; if ``hinted``, every box has a way of its own, with its hints."""
-    names = _Names()
+    names = _Names(by_content=len(boxes) > FEW)
     paths = [(walk(box, order), index) for index, box in enumerate(boxes)]
     alone = hinted or len(boxes) == 1
     named = [([], *path) if alone else (names.of(path[0], order), *path) for path in paths]
@@ -76,9 +78,13 @@ def _node(box: Box, step: Step, depth: int, way: list[Node]) -> Node:
 
 
 class _Names:
-    """Names for paths: equal beginnings have equal names, and equal tables the same number."""
+    """Names for paths: equal beginnings have equal names, and equal tables the same number.
 
-    def __init__(self) -> None:
+    Unless they are compared ``by_content``, only a table itself is equal to it.
+    """
+
+    def __init__(self, by_content: bool) -> None:
+        self._reads = by_content
         self._by_content: dict[tuple[bytes, bytes], int] = {}
         self._by_identity: dict[int, tuple[int, Transitions]] = {}  # holds on to them, so that no identity is re-used
 
@@ -89,7 +95,10 @@ class _Names:
     def _number(self, transitions: Transitions) -> int:
         known = self._by_identity.get(id(transitions))
         if known is None:
-            content = (transitions.weights.tobytes(), transitions.next.tobytes())
-            known = self._by_content.setdefault(content, len(self._by_content)), transitions
+            number = len(self._by_identity)
+            if self._reads:
+                content = (transitions.weights.tobytes(), transitions.next.tobytes())
+                number = self._by_content.setdefault(content, number)
+            known = number, transitions
             self._by_identity[id(transitions)] = known
         return known[0]

@@ -122,7 +122,11 @@ class Crossed:
         self._sums = sums
         self._own = [sums.columns[column] for column in self.columns]
         self._sizes = [len(pairs.counts[column]) for column in self.columns]
-        self._shares = np.empty(sum(len(starts) for place, starts, _ in self._own if place >= 0) * len(filters))
+        # A row for each bucket of a filter's column, and a column for each filter: where the rows of each filter begin.
+        self._from = [0]
+        for place, starts, _ in self._own:
+            self._from.append(self._from[-1] + (len(starts) * len(filters) if place >= 0 else 0))
+        self._shares = np.empty(self._from[-1])
         if sums.module is None:
             self._by_numpy(pairs, filters)
         else:
@@ -170,14 +174,8 @@ class Crossed:
             shares[:] = 0.0
             shares[touch.inside[:, None], inside] = rows / touch.rows[:, None]
 
-    def _from(self, index: int) -> int:
-        """Where the shares of a filter begin: a row for each bucket of its column, and a column for each filter."""
-        own = self._own[:index]
-        return sum(len(starts) for place, starts, _ in own if place >= 0) * len(self._own)
-
     def _table(self, index: int) -> FloatArray:
-        begin, count = self._from(index), len(self._own)
-        return self._shares[begin : begin + len(self._own[index][1]) * count].reshape(-1, count)
+        return self._shares[self._from[index] : self._from[index + 1]].reshape(-1, len(self._own))
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
@@ -196,7 +194,7 @@ class Crossed:
             roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
             return np.repeat(roots, self._sums.widths[place])
         found = np.empty(self._sizes[index])
-        self._sums.module.ahead(self._shares, self._from(index), len(self._own), others, starts, found)
+        self._sums.module.ahead(self._shares, self._from[index], len(self._own), others, starts, found)
         return found
 
     @cached_property
