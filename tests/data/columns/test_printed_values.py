@@ -40,6 +40,16 @@ def test_what_duckdb_prints(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_many_texts_pass_if_each_does(kind: str) -> None:
+    texts = [text for each in EXTREMES.values() for text in each] + ["", "1\n2", "2020-02-30", "-1", "256", "1e400"]
+    alone = [are_printed(kind, [text]) for text in texts]
+    good = [text for text, passes in zip(texts, alone, strict=True) if passes]
+    assert are_printed(kind, good)
+    for text, passes in zip(texts, alone, strict=True):
+        assert are_printed(kind, [*good, text, *good]) == passes
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(alphabet="0123456789-+.:e infaty()BCtrueUTZ/", max_size=20))
 @settings(deadline=None, max_examples=30)
 def test_what_passes_can_be_read_again(kind: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES
 
@@ -27,7 +28,28 @@ def are_printed(kind: str, texts: Sequence[str]) -> bool:
     >>> are_printed("TINYINT", ["-3", "127"]), are_printed("TINYINT", ["128"]), are_printed("DATE", ["2020-02-30"])
     (True, False, False)
     """
+    plain = _plain(kind)
+    if plain is not None:
+        lines = "\n".join(texts) + "\n"
+        if lines.count("\n") == len(texts):
+            texts = plain.sub("", lines).split("\n")[:-1]
     return all(map(_test(kind), texts))
+
+
+@cache
+def _plain(kind: str) -> re.Pattern[str] | None:
+    """Lines that are surely values of a type: they are found all at once, and only the others are looked at."""
+    if kind in INTEGERS:
+        least, most = _range(kind)
+        form = rf"{'-?' if least < 0 else ''}\d{{1,{len(str(most)) - 1}}}"
+    elif kind in FLOATS:
+        form = r"-?\d{1,15}(?:\.\d{1,20})?"
+    elif kind in TIMES and kind != "TIME":
+        clock = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?"
+        form = rf"\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])(?: {clock})?"  # any month has so many days
+    else:
+        return None
+    return re.compile(rf"^{form}\n", re.ASCII | re.MULTILINE)
 
 
 def is_type(kind: str) -> bool:
