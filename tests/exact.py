@@ -79,5 +79,5 @@ class ExactRows:
     def total(self) -> Estimate:
         return self.table.estimate(self.question)
 
-    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
-        return self.table.joint(columns, self.question)
+    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
+        return self.table.joint([self.table.schema.names[place] for place in places], self.question)

@@ -96,3 +96,33 @@ def test_a_check_and_more_training_find_the_parts_in_the_table(estimator: Estima
     trained = estimator.train(table, epochs=1)
     assert trained.schema.calendar == estimator.schema.calendar
     assert trained.estimate("hour(ts) = 3").rows == estimator.estimate("hour(ts) = 3").rows
+
+
+@pytest.mark.parametrize("spelled", ["hour(ts)", "extract(hour FROM TS)", "date_part('hour', t.ts)"])
+def test_groups_by_a_part_are_those_of_the_hidden_column(estimator: Estimator, table: Path, spelled: str) -> None:
+    """Without a condition they are counted; under one, the model and 300 evidence rows tell them, and they add up."""
+    connection = connect()
+    truths = dict(connection.execute(f"SELECT hour(ts), count(*) FROM '{table}' GROUP BY 1").fetchall())
+    assert dict(estimator.query(f"SELECT {spelled} AS h, count(*) FROM t GROUP BY 1 ORDER BY h").rows) == truths
+    where = "load < 900 AND state = 'idle'"
+    found = estimator.query(f"SELECT {spelled}, count(*), avg(load) FROM t WHERE {where} GROUP BY {spelled}")
+    asked = f"SELECT hour(ts), count(*), avg(load) FROM '{table}' WHERE {where} GROUP BY 1"
+    expected = {hour: (count, mean) for hour, count, mean in connection.execute(asked).fetchall()}
+    assert sum(row[1] for row in found.rows) == pytest.approx(found.count.rows, rel=0.02)
+    near = [abs(count - expected.get(hour, (0, 0))[0]) for hour, count, _ in found.rows]
+    assert sum(near) < 0.5 * found.count.rows
+    assert all(mean is None or mean < 900 for _, _, mean in found.rows)
+
+
+def test_groups_by_two_parts_by_an_expression_and_without_evidence_rows(estimator: Estimator, table: Path) -> None:
+    for groups in ("year(ts), month(ts)", "dayofweek(ts), state"):
+        sql = f"SELECT {groups}, count(*) FROM {{}} GROUP BY ALL ORDER BY ALL"
+        truths = connect().execute(sql.format(f"'{table}'")).fetchall()
+        found = estimator.query(sql.format("t")).rows
+        assert [row[:2] for row in found] == [row[:2] for row in truths if row[2]]
+    both = estimator.query("SELECT hour(ts), date_trunc('year', ts), count(*) FROM t GROUP BY 1, 2").rows
+    assert sum(row[2] for row in both) == pytest.approx(estimator.rows, rel=0.02)
+    bare = estimator.stripped()
+    truths = connect().execute(f"SELECT hour(ts), count(*) FROM '{table}' GROUP BY 1 HAVING hour(ts) < 5").fetchall()
+    having = bare.query("SELECT hour(ts), count(*) FROM t GROUP BY hour(ts) HAVING hour(ts) < 5").rows
+    assert sorted(having) == sorted(truths)

@@ -214,12 +214,15 @@ class PreparedQuestion:
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
         """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
-        from countless.estimator.answers.joint import joint
-
         places = self._places(columns)
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
-        groups = len(places) if groups is None else groups
+        return self.joint_of(places, len(places) if groups is None else groups)
+
+    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
+        """The same of the columns at ``places`` in the schema, which may be hidden."""
+        from countless.estimator.answers.joint import joint
+
         schema, seed, region = self._model.schema, self._model.seed, self.question.region
         return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
 

@@ -73,6 +73,16 @@ def without_hidden(condition: exp.Expr, schema: Schema) -> exp.Expr:
     return condition.transform(spelled) if schema.calendar else condition
 
 
+def hidden_part(node: exp.Expr, schema: Schema) -> int | None:
+    """The index of the hidden column that ``node`` asks for, such as ``hour(ts)``, if it is nothing more."""
+    columns = list(node.find_all(exp.Column)) if schema.calendar and isinstance(node, exp.Func) else ()
+    of = schema.find(columns[0].name) if len(columns) == 1 else None
+    spelled = None if of is None else _spellings().get(_shape(node))
+    if of is None or spelled is None or not isinstance(spelled[1], exp.Column):
+        return None
+    return schema.calendar_of(of).get(spelled[0])
+
+
 def _calls(condition: exp.Expr, schema: Schema, owners: set[int]) -> Iterator[tuple[exp.Expr, int]]:
     """The functions and casts of a column that has calendar parts, and the column."""
     for column in condition.find_all(exp.Column):

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.data.columns.schema import Schema
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregate_intervals import Bars, Ends
 from countless.estimator.answers.groups import LEAST, CountedRows, DerivedColumns, Groups
@@ -200,7 +199,7 @@ class GroupAggregates:
             joint, owner = groups.joint, np.arange(count)
             codes, rows = groups.codes[:, groups.places.index(column)], groups.rows
         else:
-            joint = self.rows.joint(_names(self.schema, (*groups.places, column)), groups=len(groups.places))
+            joint = self.rows.joint_of((*groups.places, column), len(groups.places))
             self._joints.append(joint)
             owner, kept = groups.owners_of(joint.codes)
             codes = joint.codes[kept, -1]
@@ -250,7 +249,3 @@ def _texts(kind: str, numbers: FloatArray, enough: BoolArray) -> Texts:
 
 def _text(kind: str, number: float) -> str:
     return repr(number) if kind == "DOUBLE" else written(kind, number)
-
-
-def _names(schema: Schema, places: Sequence[int]) -> list[str]:
-    return [schema.coded[place].name for place in places]

@@ -18,6 +18,13 @@ from countless.query.grids.scale import Key
 A = TypeVar("A")
 
 
+def part_codes(schema: Schema, hits: Hits, index: int) -> IntArray:
+    """The code of each hit in the hidden column at ``index``, which follows from the timestamp."""
+    part = schema.calendar[index - len(schema.columns)]
+    codes = _kept(hits.rows, ("part", index), lambda: part.codes(hits.rows.schema.coded[part.of].values))
+    return codes[hits.codes(part.of)]
+
+
 class EvidenceValues:
     """The values of a condition's ``hits``, beside the ``schema`` of the model's table."""
 
@@ -35,7 +42,9 @@ class EvidenceValues:
         return self.hits.rows.schema.coded[index]
 
     def codes(self, index: int) -> IntArray:
-        """The model's code of each hit in a column; of a grid, the cell."""
+        """The model's code of each hit in a column, which may be hidden; of a grid, the cell."""
+        if index >= len(self.schema.columns):
+            return part_codes(self.schema, self.hits, index)
         own = self.hits.codes(index)
         column = self.schema.coded[index]
         if column.grid is None:

@@ -14,7 +14,7 @@ from countless.data.evidence import Hits
 from countless.engine.memo import Memo
 from countless.estimator.answers.aggregate_intervals import Ends
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.evidence_values import tally
+from countless.estimator.answers.evidence_values import part_codes, tally
 from countless.estimator.answers.group_fusion import counts_of_hits
 from countless.estimator.answers.joint import Joint
 from countless.query.compile import Compiler
@@ -43,8 +43,8 @@ class CountedRows(Protocol):
         """The evidence rows among them; None if the model has none."""
         ...
 
-    def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
-        """How they are spread over the values of ``columns``, the first ``groups`` of which are grouped by."""
+    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
+        """How they are spread over the columns at ``places``, the first ``groups`` of which are grouped by."""
         ...
 
 
@@ -58,6 +58,9 @@ class DerivedColumns:
     def column(self, column: int | RowExpression) -> tuple[Column, IntArray]:
         """A column with all values of the evidence, and the code of each hit."""
         if isinstance(column, int):
+            schema = self._compiler.schema
+            if column >= len(schema.columns):
+                return schema.coded_column(column), part_codes(schema, self.hits, column)
             return self.hits.rows.schema.coded[column], self.hits.codes(column)
         tables = self._compiler.evidence
         assert tables is not None
@@ -105,11 +108,11 @@ class Groups:
         if not places:
             assert derived is not None
             return cls._of_hits(groups, total, derived, least_hits)
-        joint = rows.joint([schema.names[place] for place in places], groups=len(places))
+        joint = rows.joint_of(places, len(places))
         kept = joint.rows >= LEAST
         bars, left_out = joint.bars, float(joint.rows[~kept].sum())
         ends = None if bars is None else (bars.low[kept], bars.high[kept])
-        columns = tuple(schema.coded[place] for place in places)
+        columns = tuple(schema.coded_column(place) for place in places)
         return cls(groups, columns, joint.codes[kept], joint.rows[kept], joint.total, joint, left_out, ends)
 
     @classmethod

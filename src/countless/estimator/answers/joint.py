@@ -83,7 +83,7 @@ class ObservedGroups:
         if found.counted and not self.vague:
             return found
         evidence, shape = self.evidence, replace(found.shape, vague=self.vague)
-        sizes = [evidence.schema.coded[column].size for column in found.columns]
+        sizes = [evidence.schema.coded_column(column).size for column in found.columns]
         counts = tally([evidence.codes(column) for column in found.columns], sizes)
         codes, prior, seen = merged(found.codes, found.rows, *counts, sizes)
         bars = self.fused(prior, seen, found.total, shape)
@@ -143,8 +143,8 @@ def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: JointDi
 def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
     """What the engine wants to know of columns that rows are told apart by."""
     return [
-        Axis(column, schema.positions(column), schema.coded[column].radices, schema.coded[column].size)
-        for column in columns
+        Axis(index, schema.positions(index), column.radices, column.size)
+        for index, column in ((index, schema.coded_column(index)) for index in columns)
     ]
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
+from countless.query.calendar import hidden_part
 from countless.query.fields import merge_struct_fields
 from countless.query.grids.scale import is_number
 from countless.query.names import resolve
@@ -35,7 +36,7 @@ from countless.query.select.selection import (
     aggregate_name,
     group_name,
 )
-from countless.query.sql import read_statement, written
+from countless.query.sql import read_condition, read_statement, written
 
 MOST_GROUPS = 3  # columns
 MOST_NODES = 10_000  # of a statement in which every name is written out
@@ -189,6 +190,8 @@ class _Reading:
             found = self.aliases[found.name.casefold()].unnest()
         if isinstance(found, exp.GroupingSets | exp.Rollup | exp.Cube):
             raise self._error("GROUP BY takes columns: ROLLUP, CUBE and GROUPING SETS are several questions", node)
+        if (part := hidden_part(found, self.schema)) is not None:
+            return part
         if not isinstance(found, exp.Column) or isinstance(found.this, exp.Star):
             return self._expression(found, "GROUP BY takes columns, not expressions: group by the column itself", found)
         index = resolve(self.schema, found, self.sql)
@@ -217,6 +220,9 @@ class _Reading:
         return RowExpression(self._canonical(node), tuple(sorted(columns)))
 
     def _of_column(self, index: int) -> RowExpression:
+        if index >= len(self.schema.columns):
+            part = self.schema.calendar[index - len(self.schema.columns)]
+            return RowExpression(self._canonical(read_condition(part.sql, part.sql)), (part.of,))
         return RowExpression(quote_identifier(self.schema.names[index]), (index,))
 
     def _canonical(self, node: exp.Expr) -> str:
@@ -229,7 +235,12 @@ class _Reading:
         return written(node.transform(named))
 
     def _grouped_expression(self, node: exp.Expr) -> int | None:
-        """Which of the expressions that are grouped by ``node`` is."""
+        """Which of the groups ``node`` is, if it is an expression, or a calendar part of a column."""
+        part = hidden_part(node, self.schema)
+        if part is not None and part in self.groups:
+            return self.groups.index(part)
+        if part is not None and self.expressions:
+            node = read_condition(self._of_column(part).sql, self.sql)
         if not self.expressions or not isinstance(node, exp.Condition) or not node.find(exp.Column):
             return None
         sql = self._canonical(node)
@@ -341,8 +352,8 @@ class _Reading:
     def _source(self, pieces: Pieces) -> str:
         source = self.statement.args.get("from_")
         name = (source.this.alias_or_name if source is not None else "") or TABLE
-        grouped = ", ".join(quote_identifier(self.schema.coded[index].name) for index in self.groups)
-        if self.expressions:
+        grouped = ", ".join(quote_identifier(self.schema.coded_column(index).name) for index in self.groups)
+        if self.expressions or any(index >= len(self.schema.columns) for index in self.groups):
             grouped = pieces.grouped((self.statement.args["group"],))  # DuckDB finds them in what is selected
         by = f" GROUP BY {grouped}" if grouped else ""
         return f"{TABLE} AS {quote_identifier(name)}{by}"
