@@ -2,6 +2,9 @@
 #ifndef COUNTLESS_VIEWS_H
 #define COUNTLESS_VIEWS_H
 
+#include <stdlib.h>
+#include <string.h>
+
 typedef struct {
     Py_buffer *view;
     int count, room;
