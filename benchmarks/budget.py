@@ -1,4 +1,4 @@
-"""How many particles? Fixed numbers and pilots with other bounds and targets, on the same random queries of one table.
+"""How many particles? Fixed numbers, and numbers chosen between bounds by a target, on the same queries of one table.
 
 .venv/bin/python benchmarks/budget.py TABLE.parquet MODEL.countless [QUERIES] > results.json
 
@@ -28,7 +28,14 @@ from countless.workload import Query
 
 REFERENCE = 8_000
 FIXED = (64, 256, 512)
-PILOTS = ((64, 512, 0.02), (64, 512, 0.05), (128, 512, 0.1), (128, 1024, 0.1), (256, 1024, 0.1))  # least, most, target
+CHOSEN = (
+    (64, 512, 0.05),
+    (64, 512, 0.1),
+    (64, 512, 0.2),
+    (64, 512, 0.4),
+    (64, 1024, 0.2),
+    (32, 512, 0.2),
+)  # least, most, target
 SEED = 7
 
 
@@ -44,10 +51,10 @@ def main() -> None:
     for count in FIXED:
         walk = partial(_fixed, runtime, count)
         results[str(count)] = measured(walk, pairs, reference, estimator.rows)
-    for least, most, target in PILOTS:
+    for least, most, target in CHOSEN:
         budget.LEAST, budget.MOST, budget.TARGET = least, most, target
         adaptive = measured(lambda box: budget.adaptive(runtime, [box], SEED)[0], pairs, reference, estimator.rows)
-        results[f"pilot, {least} to {most}, target {target:.0%}"] = adaptive
+        results[f"{least} to {most}, target {target:.0%}"] = adaptive
     json.dump({"queries": len(queries), "budgets": results}, sys.stdout, indent=1)
     sys.stdout.write("\n")
 

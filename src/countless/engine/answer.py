@@ -18,10 +18,10 @@ class Answer:
 
     ``exact`` says that it is the model's own density, with no sampling error. ``particles`` is the largest number
     of particles (or samples) held at once, 0 if counts alone gave the answer; ``forward_rows`` the rows of logits
-    computed in all. ``sampling_error`` is the relative standard error that sampling adds, where independent replicates
-    have told it. ``texts`` are the text columns that were asked, in ``contexts`` rows of the others. ``counted`` says
-    that the density is the table's own, from rows that were counted. ``steps`` is how many counts of substrings were
-    chained to estimate that of a text.
+    computed in all. ``sampling_error`` is the relative standard error that sampling adds, where it is known. ``texts``
+    are the text columns that were asked, in ``contexts`` rows of the others. ``counted`` says that the density is the
+    table's own, from rows that were counted. ``steps`` is how many counts of substrings were chained to estimate that
+    of a text.
 
     By counts beside the model, the table's own density is between ``least`` and ``most``. The model's answer was
     multiplied by ``factor``, because of the columns ``corrected``, and is no larger than the rows of the columns

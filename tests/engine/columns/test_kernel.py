@@ -79,6 +79,8 @@ def test_thinned_walks_take_the_same_random_numbers(runtime: ResMadeRuntime) -> 
         twin = particles(runtime, box, 4, offsets(seed, 0, len(runtime.sizes)))
         assert found.exact == twin.exact
         agree.append(found.density == pytest.approx(twin.density, rel=1e-4, abs=1e-12))
+        if agree[-1] and not twin.exact:
+            assert found.sampling_error == pytest.approx(twin.sampling_error, rel=1e-2, abs=1e-4)
     assert np.mean(agree) >= 0.95
 
 
@@ -228,8 +230,8 @@ class TestTheModule:
         return module.walk(runtime.kernel._model, budget, 0.75, np.zeros(numbers), list(steps))
 
     def test_a_good_step(self) -> None:
-        ((density, exact, most, rows),) = self.walk(self.step())
-        assert (round(density, 5), exact, most, rows) == (1.0, True, 1, 1.0)
+        ((density, exact, most, rows, variance),) = self.walk(self.step())
+        assert (round(density, 5), exact, most, rows, variance) == (1.0, True, 1, 1.0, 0.0)
 
     @pytest.mark.parametrize(
         "changed",

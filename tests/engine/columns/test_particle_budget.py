@@ -19,7 +19,7 @@ WIDE = (20, 20, 20, 6)
 @pytest.fixture(autouse=True)
 def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested is how a budget is chosen, whatever the bounds."""
-    for name, value in {"LEAST": 32, "MOST": 256, "TARGET": 0.02, "PILOT": 16, "REPLICATES": 4}.items():
+    for name, value in {"LEAST": 32, "MOST": 256, "TARGET": 0.3}.items():
         monkeypatch.setattr(budget, name, value)
 
 
@@ -33,6 +33,15 @@ def broad_box(runtime: JointRuntime) -> Box:
     return box_of({position: list(range(0, WIDE[position], 2)) for position in range(4)}, runtime.sizes)
 
 
+def hard() -> tuple[JointRuntime, Box]:
+    """Few of many equal symbols lead on, and thinning does not know which."""
+    joint = np.ones((1_001, 2))
+    joint[:, 1] = 1e-4
+    joint[::100, 1] = 0.5
+    runtime = JointRuntime(joint)
+    return runtime, box_of({0: list(range(1_000)), 1: [1]}, runtime.sizes)
+
+
 def test_a_box_with_few_combinations_is_exact_at_once() -> None:
     runtime = wide()
     box = box_of({0: [1, 2], 2: [3]}, runtime.sizes)
@@ -44,8 +53,8 @@ def test_a_box_with_few_combinations_is_exact_at_once() -> None:
 
 
 def test_a_hard_box_gets_more_particles_than_an_easy_one() -> None:
-    easy, hard = wide(concentration=50.0), wide(concentration=0.02)
-    (smooth,), (rough,) = (adaptive(runtime, [broad_box(runtime)], 0) for runtime in (easy, hard))
+    easy, (runtime, box) = wide(concentration=50.0), hard()
+    (smooth,), (rough,) = adaptive(easy, [broad_box(easy)], 0), adaptive(runtime, [box], 0)
     assert not smooth.exact
     assert not rough.exact
     assert smooth.particles <= budget.LEAST + 1
@@ -62,17 +71,14 @@ def test_an_easy_box_keeps_the_first_walks_answer() -> None:
 
 
 def test_a_hard_box_is_answered_by_a_fresh_walk() -> None:
-    """Not by the pilot's populations, nor by the first walk: the one that answers has not chosen its own size."""
-    runtime = wide(concentration=0.02)
-    box = broad_box(runtime)
+    """Not by the first walk: the one that answers has not chosen its own size."""
+    runtime, box = hard()
     (answer,) = adaptive(runtime, [box], 0)
-    sizes = [fixed(runtime, [box], 2**power, 0, budget.REPLICATES + 1)[0].density for power in (6, 7, 8)]
-    assert answer.density in sizes
+    assert answer.density in [fixed(runtime, [box], 2**power, 0, stream=1)[0].density for power in (6, 7, 8)]
 
 
-def test_the_work_of_pilot_and_walks_is_counted() -> None:
-    runtime = wide(concentration=0.02)
-    box = broad_box(runtime)
+def test_the_work_of_both_walks_is_counted() -> None:
+    runtime, box = hard()
     (answer,) = adaptive(runtime, [box], 0)
     first = fixed(runtime, [box], budget.LEAST, 0)[0]
     assert answer.forward_rows > first.forward_rows * 2
@@ -98,8 +104,25 @@ def test_adaptive_answers_are_unbiased() -> None:
     assert abs(np.mean(found) - truth) < 4.5 * np.std(found, ddof=1) / np.sqrt(len(found)) + 1e-9
 
 
+@pytest.mark.parametrize("concentration", [0.2, 0.1, 0.05])
+def test_a_walk_tells_its_sampling_error(concentration: float) -> None:
+    """As far apart as answers from many seeds lie; a walk says so by itself. Where all is smooth they are nearer."""
+    runtime = wide(concentration=concentration)
+    walks = [fixed(runtime, [broad_box(runtime)], 64, seed)[0] for seed in range(60)]
+    told = np.mean([walk.sampling_error for walk in walks])
+    densities = [walk.density for walk in walks]
+    assert 0.4 < told / (np.std(densities, ddof=1) / np.mean(densities)) < 3.0
+
+
+def test_a_walk_that_lives_on_few_lucky_particles_says_so() -> None:
+    runtime, box = hard()
+    lucky = [answer for seed in range(20) if (answer := fixed(runtime, [box], 32, seed)[0]).density > 1e-3]
+    assert lucky
+    assert all(answer.sampling_error is not None and answer.sampling_error > 0.5 for answer in lucky)
+
+
 def test_particles_for() -> None:
-    errors = [0.0, 0.01, 0.03, 0.05, 0.08, 0.2, math.inf]
+    errors = [0.0, 0.1, 0.3, 0.5, 0.7, 2.0, math.inf]
     chosen = [particles_for(error) for error in errors]
     assert chosen == sorted(chosen)
     assert (chosen[0], chosen[-1]) == (budget.LEAST, budget.MOST)

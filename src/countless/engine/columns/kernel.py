@@ -6,6 +6,7 @@ comes to the same answers but for rounding. Without the compiled module everythi
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from types import ModuleType
@@ -112,8 +113,9 @@ class CompiledBoxes:
         for node in self._trees.nodes:
             way[node.depth :] = [node.step.position]
             if node.ends:
-                density, exact, most, rows = next(found)
-                answer = Answer(density, exact, most, tuple(way), int(rows))
+                density, exact, most, rows, variance = next(found)
+                error = None if exact else math.sqrt(variance)
+                answer = Answer(density, exact, most, tuple(way), int(rows), error)
                 answers.update(dict.fromkeys(node.ends, answer))
         return [answers[index] for index in range(self._count)]
 

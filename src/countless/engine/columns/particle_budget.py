@@ -1,10 +1,9 @@
 """The particle budget of a box: as many particles as bring its sampling error down to the target.
 
-A first walk with a few particles answers most boxes exactly, because nothing needed thinning. For the others, a pilot
-of a few small independent populations tells how far apart their answers lie, and from that how many particles bring
-the sampling error down to the target. If the first walk had that many, it is the answer; if not, a fresh walk is. No
-walk judges itself: one that missed the mass looks confident. The first walk is shared by boxes that begin alike. Where
-a box has hints, they guide the pilot and the fresh walk, which is then the answer in any case.
+A first walk with a few particles answers many boxes exactly, because nothing needed thinning. For the others it tells
+its own sampling error: thinning knows with which chance it kept each particle, and the walk sees how much hangs on
+those that it kept by luck. If that is too much, a fresh walk with more particles is the answer. Boxes that begin alike
+share their walk; where a box has hints, they guide it.
 
 Everything follows from the seed, so the same box always gets the same answer.
 """
@@ -27,33 +26,22 @@ from countless.engine.columns.runtime import Runtime
 from countless.engine.columns.thinning import THINNING_POWER
 from countless.region import Box
 
-LEAST, MOST = 128, 512  # particles; between them the number doubles
-TARGET = 0.1  # the relative standard error that sampling may add: less than a good model's own (docs/sampler.md)
-PILOT, REPLICATES = 16, 3  # particles of a pilot's population, and how many populations
+LEAST, MOST = 64, 512  # particles; between them the number doubles
+TARGET = 0.2  # the relative standard error that sampling may add: less than a good model's own (docs/sampler.md)
 
 
 def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
     """The answer of every box, each with the particles it needs."""
-    answers = Population(runtime, boxes, seed).walk(LEAST)
-    sampled = [index for index, answer in enumerate(answers) if not answer.exact]
-    if not sampled:
-        return answers
-    population = Population(runtime, [boxes[index] for index in sampled], seed, hinted=True)
-    pilots = [population.walk(PILOT, stream) for stream in range(1, REPLICATES + 1)]
+    answers = fixed(runtime, boxes, LEAST, seed, hinted=True)
     wanted: dict[int, list[int]] = {}
-    for index, replicates in zip(sampled, zip(*pilots, strict=True), strict=True):
-        spread = relative_error([answer.density for answer in replicates])
-        budget = particles_for(spread)
-        spent = answers[index].forward_rows + sum(answer.forward_rows for answer in replicates)
-        answers[index] = replace(answers[index], forward_rows=spent, sampling_error=spread * math.sqrt(PILOT / budget))
-        if budget > LEAST or boxes[index].hints is not None:
+    for index, answer in enumerate(answers):
+        budget = particles_for(answer.sampling_error or 0.0)
+        if budget > LEAST:
             wanted.setdefault(budget, []).append(index)
     for budget, indices in wanted.items():
-        fresh = Population(runtime, [boxes[index] for index in indices], seed, hinted=True).walk(budget, REPLICATES + 1)
+        fresh = fixed(runtime, [boxes[index] for index in indices], budget, seed, stream=1, hinted=True)
         for index, answer in zip(indices, fresh, strict=True):
-            spent = answers[index].forward_rows + answer.forward_rows
-            error = None if answer.exact else answers[index].sampling_error
-            answers[index] = replace(answer, forward_rows=spent, sampling_error=error)
+            answers[index] = replace(answer, forward_rows=answers[index].forward_rows + answer.forward_rows)
     return answers
 
 
@@ -93,23 +81,13 @@ def offsets(seed: int, stream: int, count: int) -> FloatArray:
     return np.random.default_rng([seed, stream]).random(count)
 
 
-def relative_error(densities: Sequence[float]) -> float:
-    """The standard error of one of these independent answers, relative to their mean.
-
-    >>> relative_error([1.0, 1.0]), relative_error([0.0, 0.0]), round(relative_error([1.0, 3.0]), 2)
-    (0.0, inf, 0.71)
-    """
-    mean = float(np.mean(densities))
-    return float(np.std(densities, ddof=1)) / mean if mean > 0 else math.inf
-
-
 def particles_for(error: float) -> int:
-    """How many particles bring a pilot's relative ``error`` down to the target: a power of two between the bounds.
+    """How many particles bring the first walk's relative ``error`` down to the target: a power of two.
 
-    >>> particles_for(0.0), particles_for(0.4), particles_for(math.inf)
-    (128, 256, 512)
+    >>> particles_for(0.0), particles_for(0.3), particles_for(math.inf)
+    (64, 256, 512)
     """
     budget = LEAST
-    while budget < MOST and error * math.sqrt(PILOT / budget) > TARGET:
+    while budget < MOST and error * math.sqrt(LEAST / budget) > TARGET:
         budget *= 2
     return budget

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from countless.arrays import FloatArray
@@ -26,9 +28,13 @@ def particles(
     is exact under the model; past it they are thinned without bias. The last position is summed, never sampled.
     ``offsets`` holds the one random number in [0, 1) that thinning at each step takes. If ``hinted``, the box's hints
     tell which prefixes later filters favour.
+
+    The relative variance of the answer is the sum of what each thinning adds, judged by the step after it: a particle
+    that was kept with the chance ``pi`` adds ``1 - pi`` times the square of what its children add up to.
     """
     state = runtime.start()
-    mass = np.ones(1)
+    mass = chances = np.ones(1)
+    variance = 0.0
     states = States(box)
     steps = walk(box, runtime.order)
     thinned = False
@@ -40,18 +46,28 @@ def particles(
         weights = states.weights(step, size)  # (K, size + 1)
         children = mass[:, None] * weights
         children[:, :size] *= softmax(runtime.logits(state, step.position))
+        variance += _relative_variance(children.sum(axis=1), chances)
         if step is steps[-1]:
             mass = children.ravel()
             break
         flat = children.ravel()
         alive = np.flatnonzero(flat)
         if len(alive) == 0:
-            return Answer(0.0, not thinned, most, tuple(s.position for s in steps), forward_rows)
+            mass = flat
+            break
         hint = hint_of(box, steps, place) if hinted and len(alive) > budget else None
         chosen, mass = thin(flat[alive], budget, offset, power, None if hint is None else hint[alive % (size + 1)])
         thinned |= len(chosen) < len(alive)
         most = max(most, len(chosen))
+        chances = np.minimum(flat[alive[chosen]] / mass, 1.0)
         parents, symbols = np.divmod(alive[chosen], size + 1)
         state = runtime.advance(state, parents, step.position, symbols)
         states = states.advance(parents, step, symbols, size)
-    return Answer(float(mass.sum()), not thinned, most, tuple(s.position for s in steps), forward_rows)
+    error = math.sqrt(variance) if thinned else None
+    return Answer(float(mass.sum()), not thinned, most, tuple(s.position for s in steps), forward_rows, error)
+
+
+def _relative_variance(sums: FloatArray, chances: FloatArray) -> float:
+    """What thinning added to the variance of the total of ``sums``, relative to its square."""
+    total = float(sums.sum())
+    return float((1.0 - chances) @ sums**2) / total**2 if total > 0 else math.inf

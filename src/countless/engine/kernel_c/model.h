@@ -58,6 +58,8 @@ typedef struct {
     Buffer symbol;           /* (count) int32 */
     Buffer state;            /* (count, slots) int64 */
     Buffer mass;             /* (count) double */
+    Buffer chance;           /* (count) double: how likely thinning was to keep each */
+    double variance;         /* relative, of the sum of masses: what thinning on the way has added */
     int labels;              /* how many different labels there are; 0 before any position that gives them was read */
     Buffer label;            /* (count) int32, ascending */
 } Level;
@@ -67,7 +69,7 @@ typedef struct Workspace {
     Level *level;
     int levels;
     Buffer sums[2], stream, logits, chances, shares, allowed;
-    Buffer child_mass, child_parent, child_symbol, child_size, child_label;
+    Buffer child_mass, child_parent, child_symbol, child_size, child_chance, child_label;
     Buffer strata, marks, moved[3];
 } Workspace;
 
@@ -85,14 +87,14 @@ static size_t workspace_buffers(Workspace *space, int release) {
     size_t bytes = 0;
     for (int d = 0; d < space->levels; d++) {
         Level *level = &space->level[d];
-        Buffer *own[] = {&level->units, &level->parent, &level->symbol, &level->state, &level->mass, &level->label};
+        Buffer *own[] = {&level->units, &level->parent, &level->symbol, &level->state, &level->mass, &level->chance, &level->label};
         bytes += buffers_bytes(own, sizeof own / sizeof *own, release);
     }
     Buffer *rest[] = {&space->sums[0],    &space->sums[1],      &space->stream,       &space->logits,
                       &space->chances,    &space->child_mass,   &space->child_parent, &space->child_symbol,
                       &space->child_size, &space->child_label,  &space->strata,       &space->moved[0],
                       &space->moved[1],   &space->moved[2],     &space->marks,        &space->shares,
-                      &space->allowed};
+                      &space->allowed,    &space->child_chance};
     return bytes + buffers_bytes(rest, sizeof rest / sizeof *rest, release);
 }
 
@@ -127,7 +129,7 @@ typedef struct {
 } Node;
 
 typedef struct {
-    double density, rows;
+    double density, rows, variance;
     int exact, most;
 } Result;
 

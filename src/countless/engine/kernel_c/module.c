@@ -158,7 +158,7 @@ static PyObject *answers_of(const Node *nodes, const Result *results, int count)
     for (int n = 0; answers && n < count; n++) {
         if (!nodes[n].ends) continue;
         const Result *r = &results[n];
-        PyObject *answer = Py_BuildValue("dOid", r->density, r->exact ? Py_True : Py_False, r->most, r->rows);
+        PyObject *answer = Py_BuildValue("dOidd", r->density, r->exact ? Py_True : Py_False, r->most, r->rows, r->variance);
         if (!answer || PyList_Append(answers, answer) < 0) Py_CLEAR(answers);
         Py_XDECREF(answer);
     }
@@ -335,7 +335,7 @@ static PyObject *kernel_trace(PyObject *self, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
-    {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows)]"},
+    {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},

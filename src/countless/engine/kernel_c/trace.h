@@ -60,12 +60,12 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
         Level *level = &space->level[n];
         int last = n + 1 == count, grow = !last || expand, children = 0, labels = level->labels, status;
         int64_t allowed = 0;
-        double sum = 0;
+        double sum = 0, variance = 0;
         double *sums = grow ? NULL : reserve(each, (size_t)(level->count + 1) * sizeof(double));
         if (!grow && !sums) return NO_MEMORY;
         if (level->count > 0) {
             if (!extend(model, space, n, model->position[node->position].cut)) return NO_MEMORY;
-            if ((status = spread(model, space, node, slots, grow, &sum, &allowed, sums)) != DONE) return status;
+            if ((status = spread(model, space, node, slots, grow, &sum, &variance, &allowed, sums)) != DONE) return status;
         }
         if (!grow) break;
         if (allowed && (children = list_children(model, space, node, slots, allowed)) < 0) return NO_MEMORY;
@@ -78,7 +78,7 @@ static int trace(const Model *model, Workspace *space, const Node *nodes, int co
             if (scatter && !marks) return NO_MEMORY;
             kept = thin(space, children, budget, power, offsets[n], node->hint, labels, marks);
         }
-        if (kept < 0 || descend(model, space, node, slots, kept, kept < children) != DONE) return NO_MEMORY;
+        if (kept < 0 || descend(model, space, node, slots, kept, kept < children, 0) != DONE) return NO_MEMORY;
         Level *below = &space->level[n + 1];
         below->labels = labels;
         int32_t *label = reserve(&below->label, (size_t)(kept + 1) * sizeof(int32_t));

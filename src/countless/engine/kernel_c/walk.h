@@ -106,13 +106,14 @@ enum { DONE, NO_MEMORY, BAD_STATE };
 /* The chance of every symbol at a node's position, for every particle of its level, a row each: exponentials of the
  * logits, and for each particle its `shares`, its mass over their sum. A particle of which nothing more is asked takes
  * MASK, with its whole mass. `sum` is what all allowed symbols have, and `each`, unless it is NULL, what each particle's
- * have; `children` is how many there are. If no step follows (`grow` is 0), only one row is kept. */
+ * have; `children` is how many there are. `variance` is that of the sum, by the chances that thinning has kept these
+ * particles with. If no step follows (`grow` is 0), only one row is kept. */
 static int spread(const Model *model, Workspace *space, const Node *node, int slots, int grow, double *sum,
-                  int64_t *children, double *each) {
+                  double *variance, int64_t *children, double *each) {
     const Level *level = &space->level[node->depth];
     const Position *position = &model->position[node->position];
     int size = position->size, width = padded(size), stride = padded(size + 1), count = level->count;
-    const double *mass = level->mass.data;
+    const double *mass = level->mass.data, *chance = level->chance.data;
     float *rows = ancestral_product(model, space, node->depth, position->cut, model->layers,
                                     position->direct ? size : model->features, position->out,
                                     padded(position->direct ? size : model->features), position->out_bias);
@@ -122,7 +123,7 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
     int64_t *allowed = reserve(&space->allowed, (size_t)node->states * sizeof(int64_t));
     if (!rows || !chances || !shares || !allowed || (!position->direct && !logits)) return NO_MEMORY;
     for (int64_t state = 0; state < node->states; state++) allowed[state] = -1; /* not counted yet */
-    *sum = 0;
+    *sum = *variance = 0;
     *children = 0;
     int ready = 0, first_ready = 0; /* logits are made for up to TILE particles at a time */
     for (int k = 0; k < count; k++) {
@@ -134,6 +135,7 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
             own[size] = 1.0f;
             shares[k] = mass[k];
             *sum += mass[k];
+            *variance += (1.0 - chance[k]) * mass[k] * mass[k];
             if (each) each[k] = mass[k];
             *children += 1;
             continue;
@@ -157,6 +159,7 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
         *children += allowed[state];
         double total = shares[k] * weighted_sum(size, weights, own);
         *sum += total;
+        *variance += (1.0 - chance[k]) * total * total;
         if (each) each[k] = total;
     }
     return DONE;
@@ -164,12 +167,15 @@ static int spread(const Model *model, Workspace *space, const Node *node, int sl
 
 static int make_room(Workspace *space, int64_t count) {
     return reserve(&space->child_mass, (size_t)(count + 1) * sizeof(double)) &&
+           reserve(&space->child_chance, (size_t)(count + 1) * sizeof(double)) &&
            reserve(&space->child_parent, (size_t)(count + 1) * sizeof(int32_t)) &&
            reserve(&space->child_symbol, (size_t)(count + 1) * sizeof(int32_t));
 }
 
-static int add_child(Workspace *space, int held, double mass, int parent, int symbol) {
-    ((double *)space->child_mass.data)[held] = mass;
+/* A child of which thinning keeps one with this chance: it stands for those that are not kept. */
+static int add_child(Workspace *space, int held, double mass, double chance, int parent, int symbol) {
+    ((double *)space->child_mass.data)[held] = mass / chance;
+    ((double *)space->child_chance.data)[held] = chance;
     ((int32_t *)space->child_parent.data)[held] = parent;
     ((int32_t *)space->child_symbol.data)[held] = symbol;
     return held + (mass > 0);
@@ -186,7 +192,7 @@ static int list_children(const Model *model, Workspace *space, const Node *node,
         const float *own = (const float *)space->chances.data + (size_t)k * stride;
         const double *weights = node->weights + state * (size + 1);
         for (int v = state ? 0 : size; v <= size - (state != 0); v++)
-            if (weights[v] > 0) held = add_child(space, held, shares[k] * weights[v] * own[v], k, v);
+            if (weights[v] > 0) held = add_child(space, held, shares[k] * weights[v] * own[v], 1.0, k, v);
     }
     return held;
 }
@@ -229,7 +235,8 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
                 double inclusion = row[v] * scale < 1.0f ? row[v] * scale : 1.0;
                 edge += inclusion;
                 if (edge < next) continue; /* no point falls into this child */
-                if (held < 2 * keep + 2) held = add_child(space, held, shares[k] * weights[v] * own[v] / inclusion, k, v);
+                if (held < 2 * keep + 2)
+                    held = add_child(space, held, shares[k] * weights[v] * own[v], inclusion, k, v);
                 next += 1.0;
             }
             edge = end;
@@ -238,8 +245,9 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
     return held;
 }
 
-/* The chosen children become the particles of the level below. */
-static int descend(const Model *model, Workspace *space, const Node *node, int slots, int count, int thinned) {
+/* The chosen children become the particles of the level below; `variance` is the relative one of their parents' sum. */
+static int descend(const Model *model, Workspace *space, const Node *node, int slots, int count, int thinned,
+                   double variance) {
     const Level *level = &space->level[node->depth];
     Level *below = &space->level[node->depth + 1];
     below->count = count;
@@ -247,6 +255,7 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     below->position = node->position;
     below->width = padded(node->reach > below->low ? node->reach - below->low : 0) + LANES;
     below->thinned = level->thinned | thinned;
+    below->variance = variance;
     below->most = level->most > count ? level->most : count;
     below->rows = level->rows + level->count;
     below->labels = 0;
@@ -255,8 +264,10 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     int32_t *parent = reserve(&below->parent, count * sizeof(int32_t));
     int32_t *symbol = reserve(&below->symbol, count * sizeof(int32_t));
     double *mass = reserve(&below->mass, count * sizeof(double));
+    double *chance = reserve(&below->chance, count * sizeof(double));
     int64_t *state = reserve(&below->state, (size_t)count * (slots ? slots : 1) * sizeof(int64_t));
-    if (!room || !parent || !symbol || !mass || !state) return NO_MEMORY;
+    if (!room || !parent || !symbol || !mass || !chance || !state) return NO_MEMORY;
+    memcpy(chance, space->child_chance.data, count * sizeof(double));
     memcpy(parent, space->child_parent.data, count * sizeof(int32_t));
     memcpy(symbol, space->child_symbol.data, count * sizeof(int32_t));
     memcpy(mass, space->child_mass.data, count * sizeof(double));
@@ -278,11 +289,12 @@ static int plant_root(const Model *model, Workspace *space, int slots) {
     root->done = model->hidden;
     root->width = model->row;
     root->thinned = root->labels = 0;
-    root->rows = 0;
+    root->rows = root->variance = 0;
     double *mass = reserve(&root->mass, sizeof(double));
+    double *chance = reserve(&root->chance, sizeof(double));
     int64_t *state = reserve(&root->state, (slots ? slots : 1) * sizeof(int64_t));
-    if (!mass || !state) return NO_MEMORY;
-    mass[0] = 1.0;
+    if (!mass || !chance || !state) return NO_MEMORY;
+    mass[0] = chance[0] = 1.0;
     memset(state, 0, slots * sizeof(int64_t));
     return DONE;
 }
@@ -295,18 +307,20 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
         Level *level = &space->level[node->depth];
         int grow = n + 1 < count && nodes[n + 1].depth > node->depth, status;
         int64_t children = 0;
-        double sum = 0;
+        double sum = 0, variance = 0;
         if (level->count > 0) {
             if (!extend(model, space, node->depth, model->position[node->position].cut)) return NO_MEMORY;
-            if ((status = spread(model, space, node, slots, grow, &sum, &children, NULL)) != DONE) return status;
+            if ((status = spread(model, space, node, slots, grow, &sum, &variance, &children, NULL)) != DONE) return status;
         }
+        variance = level->variance + (sum > 0 ? variance / (sum * sum) : INFINITY); /* relative to the sum */
         if (node->ends)
-            results[n] = (Result){sum, level->rows + level->count, !level->thinned, level->most};
+            results[n] = (Result){sum, level->rows + level->count, variance, !level->thinned, level->most};
         if (grow) {
             int many = children > budget, kept = 0;
             if (many && sum > 0) kept = choose(model, space, node, slots, budget, power, offsets[node->depth]);
             else if (children) kept = list_children(model, space, node, slots, children);
-            if (kept < 0 || descend(model, space, node, slots, kept, many && sum > 0) != DONE) return NO_MEMORY;
+            if (kept < 0 || descend(model, space, node, slots, kept, many && sum > 0, variance) != DONE)
+                return NO_MEMORY;
         }
     }
     return DONE;

@@ -13,22 +13,29 @@ from functools import cached_property
 
 import numpy as np
 
+from countless.arrays import FloatArray
 from countless.engine.density import Density, densities
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.calibration.conformal import Calibration, Shape, is_refuted, sorted_quantiles
-from countless.estimator.calibration.posterior import Posterior, SampleCount, is_enough, posterior
+from countless.estimator.calibration.conformal import (
+    UNKNOWN_ERRORS,
+    UNKNOWN_SPREAD,
+    Calibration,
+    Shape,
+    is_refuted,
+    sorted_quantiles,
+)
+from countless.estimator.calibration.posterior import ENOUGH, Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
 
 FUSED = "fused"
 MODEL_METHOD = "particles"  # of the model, if nothing else is said
-# Of the model's walk, unless others are asked for. The hits correct the prior, whose calibrated error is larger than
-# what sampling adds: more particles, or a pilot that chooses their number, change no q-error (docs/speed.md).
-PRIOR_PARTICLES = 64
-# The larger the sample, the less is left to the prior: from this share of the table on, so few change no q-error.
-LARGE_SAMPLE, FEW_PARTICLES = 0.1, 16
 ROUNDING = 1e-6  # of logarithms
+# The larger the sample, the less is left to the prior: from this share of the table on, a walk of so few particles
+# changes no q-error (docs/speed.md). Beside a smaller one the walk chooses their number.
+LARGE_SAMPLE, FEW_PARTICLES = 0.1, 16
+ODDS = 10  # guesses at the odds of filters that the model does not know
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +65,16 @@ class Fusion:
             return not hits.are_all
         if self.estimated:  # for the bounds, at least
             return True
-        if self.question.among is not None:  # then it tells at most how many rows there are
-            return hits.count == 0 and any(box.filters or box.texts for box in self.question.region.boxes)
+        if self.question.among is not None:  # it knows of the other filters only
+            few = hits.count * UNKNOWN_SPREAD**2 < ENOUGH
+            return few and any(box.filters or box.texts for box in self.question.region.boxes)
         return not is_enough(hits, self.shape, self.calibration)
 
     @property
     def prior_particles(self) -> int | None:
         """How many particles the model's walk takes; None if it chooses by itself."""
-        if any(box.texts for box in self.question.region.boxes):
-            return None
-        return FEW_PARTICLES if self.hits.share >= LARGE_SAMPLE else PRIOR_PARTICLES
+        on_text = any(box.texts for box in self.question.region.boxes)
+        return FEW_PARTICLES if self.hits.share >= LARGE_SAMPLE and not on_text else None
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
@@ -76,10 +83,12 @@ class Fusion:
             return posterior(hits, None, None, 0.0, total)
         answer = density.value * total
         errors = self.calibration.errors(answer, self._shape_of(density))
-        if self.question.among is not None:  # the model knows of other filters only
-            (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
-            most = max(answer, 1.0) * math.exp(high)
-            return posterior(hits, None, None, 0.0, most)
+        if self.question.among is not None:
+            if self._log_shares is None:
+                (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
+                most = max(answer, 1.0) * math.exp(high)
+                return posterior(hits, None, None, 0.0, most)
+            return posterior(hits, answer, np.add.outer(errors, self._log_shares).ravel(), 0.0, total)
         least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
         low, high = sorted_quantiles(np.sort(errors), (self.calibration.tail, 1.0 - self.calibration.tail))
         if is_refuted(max(answer * density.excess, 1.0), (math.exp(low), math.exp(high)), least, most):
@@ -90,6 +99,28 @@ class Fusion:
         """The shape, with the steps that it took to find the density."""
         return replace(self.shape, steps=density.steps) if density.steps else self.shape
 
+    @cached_property
+    def _log_shares(self) -> FloatArray | None:
+        """Logarithms of how large a part of the model's rows may satisfy the filters that it does not know.
+
+        Of the evidence rows that part is known. Of the model's rows its odds may be others, by a factor that nothing
+        tells. None if no evidence row satisfies them: then nothing is known but that they are rare.
+        """
+        among = self.question.among
+        if among is None or not among.any():
+            return None
+        share = (float(among.sum()) + 0.5) / (len(among) + 1.0)
+        odds = math.log(share / (1.0 - share)) + UNKNOWN_ERRORS[:: len(UNKNOWN_ERRORS) // ODDS]
+        found: FloatArray = -np.logaddexp(0.0, -odds)
+        return found
+
+    def _model_rows(self, density: Density) -> float | None:
+        """How many rows the model expects, as far as it knows the filters."""
+        rows = density.value * self.hits.total
+        if self.question.among is None:
+            return rows
+        return None if self._log_shares is None else rows * float(np.exp(self._log_shares).mean())
+
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
         """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""
         hits, total = self.hits, self.hits.total
@@ -97,15 +128,14 @@ class Fusion:
             told = estimate_of(self.question, density, self.calibration, total, method, ms, table_rows)
             return replace(told, hits=hits.count, evidence_rows=hits.rows)
         now = total if table_rows is None else table_rows
-        model = None if density is None else density.value * total
+        model = None if density is None else self._model_rows(density)
         if hits.are_all:
             rows = low = high = float(hits.count)
         else:
             found = self.posterior(density)
             tail = self.calibration.tail
             rows, low, high = found.quantiles((0.5, tail, 1.0 - tail))
-            alone = model is None or self.question.among is not None
-            if hits.count in (0, hits.rows) and alone:  # nothing tells of the rows that the sample missed
+            if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
                 rows = float(hits.count and total)
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)

@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
 PER_ROWS = 10  # rows, but no more than look at
-COUNTED_ROWS = 1_000_000_000  # rows in all, which takes some seconds
+COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
@@ -255,7 +255,7 @@ def calibration_queries(rows: int, texts: bool = False) -> int:
     """How many random queries calibrate a model of a table of ``rows`` rows; those about text take their time.
 
     >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
-    [400, 1000, 2000, 1000, 400]
+    [400, 1000, 2000, 2000, 400]
     >>> calibration_queries(300_000, texts=True)
     400
     """
