@@ -89,7 +89,17 @@ class UnsupportedQueryError(QueryError):
 
 
 class QueryTooLargeError(QueryError):
-    """The clause needs more disjoint boxes, or more enumerated combinations, than the limit."""
+    """The clause needs more disjoint boxes, enumerated combinations, time or memory than the limit.
+
+    ``is_final`` says that time or memory was spent on it: another way to answer it is not tried.
+    """
+
+    is_final = False
+
+
+def is_final(error: QueryError) -> bool:
+    """Whether it is too late to try another way."""
+    return isinstance(error, QueryTooLargeError) and error.is_final
 
 
 class NoRowsError(QueryError):

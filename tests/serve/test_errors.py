@@ -174,6 +174,15 @@ def test_functions_that_make_much_out_of_little(client: Client, where: str) -> N
     assert bad["error"] == reply.error
 
 
+@pytest.mark.parametrize(("value", "letter"), [("city", "o"), ("upper(city)", "O")])
+def test_replacements_that_grow(client: Client, value: str, letter: str) -> None:
+    for _ in range(20):
+        value = f"replace({value}, '{letter}', '{letter * 64}')"
+    reply = client.ask("estimate", where=f"age > 3 AND {value} = 'x'")
+    assert (reply.status, reply.error["kind"]) == (422, "QueryTooLargeError")
+    assert "rows" in client.ask("estimate", where="age > 30 AND upper(city) = 'OSLO'").json["estimates"][0]
+
+
 @pytest.mark.parametrize(
     "where",
     [

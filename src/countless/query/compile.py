@@ -13,7 +13,7 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import NAMELESS, TextColumn
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
-from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
+from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError, is_final
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
 from countless.query.calendar import with_calendar, without_hidden
 from countless.query.comparisons import plain_comparison
@@ -74,8 +74,8 @@ class Compiler:
             descent.survey(condition)
             try:
                 region = descent.region(descent.formula(condition, Want.TRUE))
-            except (UnsupportedQueryError, QueryTooLargeError):
-                if self.evidence is None:
+            except (UnsupportedQueryError, QueryTooLargeError) as error:
+                if self.evidence is None or is_final(error):
                     raise
                 return self._in_part(clause, condition)
             self._check(clause)
@@ -187,7 +187,9 @@ class _Descent:
             try:
                 formula = self.formula(part, Want.TRUE)
                 disjoint(cover(all_of([*formulas, formula])))
-            except (UnsupportedQueryError, QueryTooLargeError):
+            except (UnsupportedQueryError, QueryTooLargeError) as error:
+                if is_final(error):
+                    raise
                 beyond.append(part)
             else:
                 formulas.append(formula)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from countless.arrays import BoolArray
-from countless.errors import QueryError
+from countless.errors import QueryError, is_final
 from countless.query.answer_clock import one_time_work
 from countless.query.boxes import filter_of
 from countless.query.question import Question
@@ -225,7 +225,9 @@ class CachedCompiler:
         """A piece that is one box, or none at all; None for any other, and for one with an error in it."""
         try:
             question = self._compiler().compile(clause)
-        except QueryError:
+        except QueryError as error:
+            if is_final(error):
+                raise
             return None  # the whole clause has the same error, and shows where
         boxes = question.region.boxes
         if len(boxes) > 1:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,9 +18,13 @@ from sqlglot import parse_one
 
 from countless.cancellation import ComputationCancelledError, cancellable
 from countless.data.columns.schema import Column, Schema
+from countless.data.encoding.table import Table
+from countless.data.evidence import EvidenceRows
+from countless.data.sources.source import Source
 from countless.errors import QueryTooLargeError, UnsupportedQueryError
 from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
+from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import DIALECT, Predicate
 from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, check_functions
 from countless.query.sandbox.process import MOST_TABLES, Sandbox, borrowed, owner
@@ -212,6 +217,38 @@ def test_a_function_of_the_list_is_still_on_it_when_it_is_written_anew(name: str
         except duckdb.Error:
             continue
         check_functions(parse_one(call, dialect=DIALECT).sql(dialect=DIALECT))
+
+
+@pytest.mark.parametrize(("depth", "times"), [(20, 8), (20, 64), (3, 2_000)])
+def test_replacements_that_grow(depth: int, times: int) -> None:
+    value = "'a'"
+    for _ in range(depth):
+        value = f"replace({value}, 'a', '{'a' * times}')"
+    sandbox = Sandbox(seconds=0.5)
+    with pytest.raises(QueryTooLargeError, match="more than 10 s, or more memory than it may use"):
+        sandbox.ask(f"SELECT {value} = 'x'")
+    assert not sandbox.usable
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_took_too_long_is_not_tried_in_another_way(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    relation = duckdb.sql("SELECT range AS n, range::VARCHAR AS s FROM range(9)")
+    schema = Table.encode(relation).schema
+    compiler = Compiler(schema, EvidenceRows.drawn(Source.open(relation), schema, 9, 0) if whole else None)
+    real, statements = Sandbox.run, []
+
+    def run(sandbox: Sandbox, sql: str, parameters: Any = None) -> list[Any]:
+        if "replace" in sql.lower():
+            statements.append(sql)
+            sandbox._process.kill()
+        return real(sandbox, sql, parameters)
+
+    monkeypatch.setattr(Sandbox, "run", run)
+    for clause in ("replace(s, '1', '22') = 'x'", "n > 3 AND replace('a', 'a', 'aa') = 'x'"):
+        statements.clear()
+        with pytest.raises(QueryTooLargeError, match="more than 10 s"):
+            CachedCompiler.of(compiler).compile(clause)
+        assert len(statements) == 1, clause
 
 
 def test_the_start_of_a_process_is_no_part_of_the_time_of_an_answer() -> None:

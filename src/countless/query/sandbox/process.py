@@ -104,7 +104,7 @@ class Sandbox:
         kind: Any = getattr(duckdb, reply["error"], None)
         if kind is duckdb.OutOfMemoryException:
             self.close()  # what it still holds is unknown
-            raise QueryTooLargeError(TOO_MUCH)
+            raise _too_much()
         if "max_expression_depth" in reply["message"]:
             raise QueryTooLargeError(TOO_DEEP)
         is_error = isinstance(kind, type) and issubclass(kind, duckdb.Error)
@@ -138,7 +138,7 @@ class Sandbox:
                 check_cancelled()
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
-            raise QueryTooLargeError(TOO_MUCH)
+            raise _too_much()
         reply: dict[str, Any] = json.loads(line, object_hook=_decoded)
         return reply
 
@@ -188,6 +188,12 @@ def borrowed() -> AbstractContextManager[Sandbox]:
     if _pool.pid != os.getpid():  # after a fork the processes belong to the parent
         _pool = _Pool()
     return _pool.borrowed()
+
+
+def _too_much() -> QueryTooLargeError:
+    error = QueryTooLargeError(TOO_MUCH)
+    error.is_final = True
+    return error
 
 
 def _decoded(found: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from countless.automata.language import Letters
 from countless.automata.string_table import StringTable, like_pattern
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
-from countless.errors import QueryError
+from countless.errors import QueryError, is_final
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.predicates import NUMBERS
 from countless.query.text.regex_automata import matching
@@ -43,7 +43,9 @@ class StringSearch:
             self._judges[index] = ListJudge(self._facts, column)
         try:
             return self._judges[index].truth(predicate)
-        except QueryError:  # DuckDB says whether it is one
+        except QueryError as error:  # DuckDB says whether it is one
+            if is_final(error):
+                raise
             return None
 
 
