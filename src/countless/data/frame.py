@@ -94,11 +94,16 @@ class Frame:
 
 
 def aligned(names: Sequence[str], types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
-    """Rows for people: texts to the left, numbers to the right, and an ellipsis for what is in the middle of many."""
+    r"""Rows for people: texts to the left, numbers to the right, and an ellipsis for what is in the middle of many.
+
+    >>> print(aligned(["two\nlines"], ["VARCHAR"], [("a\tb",)]))
+    two\nlines
+    a\tb
+    """
     shown = list(rows)
     if len(shown) > MOST_PRINTED:
         shown = [*shown[: MOST_PRINTED // 2], *shown[-(MOST_PRINTED // 2) :]]
-    texts = [tuple(map(str, names)), *(tuple(map(_shown, row)) for row in shown)]
+    texts = [tuple(map(_on_one_line, names)), *(tuple(map(_shown, row)) for row in shown)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = [
         "  ".join(
@@ -116,12 +121,17 @@ def _utc(value: Any) -> Any:
     return value.replace(tzinfo=datetime.UTC) if isinstance(value, datetime.datetime) else value
 
 
+def _on_one_line(text: str) -> str:
+    """The text, with what would break a line or a column escaped."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1_000 else f"{value:,.0f}"
-    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(value))
+    text = _on_one_line(str(value))
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 

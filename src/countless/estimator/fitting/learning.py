@@ -284,7 +284,7 @@ def late(plan: TimePlan) -> str:
     """What to tell if reading a table left too little time to train."""
     spent, budget, left = (round(seconds or 0.0) for seconds in (plan.spent, plan.budget, plan.left))
     return (
-        f"reading the table took {spent} seconds of the {budget} that the fit has: it goes on for {left} seconds more, "
+        f"reading the table took {spent} s of the {budget} s that the fit has: it goes on for {left} s more, "
         f"to train; for a better model give it more time, such as --budget {max(1, math.ceil(plan.spent / 20))}m"
     )
 
