@@ -84,6 +84,10 @@ CLAUSES = [
     "wide IN (1.0, 2.0) OR wide IS NULL",
     "dayofweek(moment) = 0 AND wide BETWEEN 1000 AND 2000 AND page LIKE 'https%7/page'",
     "small IN (1, 2, 3) AND NOT hour(moment) = 5",
+    "extract(minute FROM moment) IN (5, 6, -1) AND small % 7 <> 3",
+    "day(moment) NOT BETWEEN 3 AND 20 AND 3 > abs(small - 20)",
+    "nullif(day(moment), 7) <> 5 AND NOT (small // 3 = 5)",
+    "length(letter) = 1 AND wide // 10 >= 30",
 ]
 ROW_WISE = [
     "small > wide",

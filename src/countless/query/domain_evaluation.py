@@ -5,15 +5,17 @@ Of a column with a grid it has the knots only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from countless.arrays import BoolArray, IntArray
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.types import TEXT, quote_identifier, sql_literal
+from countless.data.columns.types import INTEGERS, TEXT, quote_identifier, sql_literal
 from countless.data.sources.source import first_line
 from countless.errors import (
     QueryError,
@@ -21,7 +23,10 @@ from countless.errors import (
     QueryTooLargeError,
     QueryTypeError,
     UnsupportedQueryError,
+    is_final,
 )
+from countless.query.comparisons import plain_comparison
+from countless.query.plain_comparison import BETWEEN, IN, NUMBER
 from countless.query.sandbox.as_written import columns_of
 from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
 from countless.query.sql import written
@@ -31,6 +36,20 @@ ZERO = "0.0"
 SIGNED = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
 TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
 
+MOST_EXPRESSIONS = 32  # of which values are kept
+SMALL_INTEGERS = INTEGERS - {"HUGEINT", "UHUGEINT", "UBIGINT"}
+WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+COMPARED: dict[str, Callable[[IntArray, list[int]], BoolArray]] = {
+    "=": lambda values, numbers: values == numbers[0],
+    "<>": lambda values, numbers: values != numbers[0],
+    "<": lambda values, numbers: values < numbers[0],
+    "<=": lambda values, numbers: values <= numbers[0],
+    ">": lambda values, numbers: values > numbers[0],
+    ">=": lambda values, numbers: values >= numbers[0],
+    BETWEEN: lambda values, numbers: (values >= numbers[0]) & (values <= numbers[1]),
+    IN: lambda values, numbers: np.isin(values, numbers),
+}
+
 
 class DomainTables:
     """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
@@ -38,6 +57,7 @@ class DomainTables:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._number = owner()
+        self._values: dict[tuple[int, str], tuple[IntArray, BoolArray] | None] = {}  # of expressions
 
     def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
         """Where ``predicate``, which names no column but the column at ``index``, is true and where it is false.
@@ -45,7 +65,9 @@ class DomainTables:
         Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
         it is told at these values of a grid's column instead of at its knots.
         """
-        renamed = predicate.transform(lambda node: exp.column("value") if isinstance(node, exp.Column) else node)
+        if index is not None and probes is None and (known := self._by_values(index, predicate)) is not None:
+            return known
+        renamed = _renamed(predicate)
         try:
             with borrowed() as sandbox:
                 source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index, probes)
@@ -60,6 +82,41 @@ class DomainTables:
             assert index is not None
             raise sign_error([self.schema.names[index]])
         return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE))
+
+    def _by_values(self, index: int, predicate: exp.Expr) -> Truth | None:
+        """The same of whole numbers that an expression is compared with: its values are computed once and kept."""
+        compared = _compared_expression(predicate)
+        if compared is None or self.schema.coded_column(index).name in self.schema.signed:
+            return None
+        expression, operator, numbers = compared
+        key = (index, written(expression))
+        if key not in self._values:
+            while len(self._values) >= MOST_EXPRESSIONS:
+                self._values.pop(next(iter(self._values)), None)
+            self._values[key] = self._integers(index, expression)
+        found = self._values.get(key)
+        if found is None:
+            return None
+        values, known = found
+        true = COMPARED[operator](values, numbers) & known
+        return Truth(true, ~true & known)
+
+    def _integers(self, index: int, expression: exp.Expr) -> tuple[IntArray, BoolArray] | None:
+        """The value of an ``expression`` for each code, and where it is not NULL; None if it is no whole number."""
+        sql = f"({written(_renamed(expression))})"
+        try:
+            with borrowed() as sandbox:
+                table = self._table(sandbox, index, None)
+                listed = f"list({sql} ORDER BY code)"
+                ((kind, values),) = sandbox.ask(f"SELECT typeof(first({sql})), {listed} FROM {table}", sql)
+        except (duckdb.Error, QueryError) as error:  # the predicate has the same error
+            if isinstance(error, QueryError) and is_final(error):
+                raise
+            return None
+        if kind not in SMALL_INTEGERS or len(values) != len(values_of(self.schema.coded_column(index))):
+            return None
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        return np.array([value or 0 for value in values], dtype=np.int64), known
 
     def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
         """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
@@ -134,6 +191,30 @@ class DomainTables:
         if column.name not in self.schema.signed:
             return []
         return [text for text in SIGNED if text in column.values or (text == ZERO and column.grid is not None)]
+
+
+def _renamed(node: exp.Expr) -> exp.Expr:
+    return node.transform(lambda each: exp.column("value") if isinstance(each, exp.Column) else each)
+
+
+def _compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
+    """An expression of a column that ``predicate`` compares with whole numbers, how, and these; None if it does not."""
+    swapped = predicate.copy()
+    inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
+    if inner is None or isinstance(inner, exp.Column):
+        return None
+    expression = inner.copy()
+    inner.replace(exp.column("value"))
+    comparison = plain_comparison(swapped)
+    if comparison is None or not comparison.constants:
+        return None
+    if not all(each.kind == NUMBER and WHOLE_NUMBER.fullmatch(each.text) for each in comparison.constants):
+        return None
+    return expression, comparison.operator, [int(each.text) for each in comparison.constants]
+
+
+def _is_of_column(side: object) -> bool:
+    return isinstance(side, exp.Expr) and side.find(exp.Column) is not None
 
 
 def sign_error(names: Sequence[str]) -> UnsupportedQueryError:

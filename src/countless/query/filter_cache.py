@@ -209,9 +209,14 @@ class CachedCompiler:
 
     def _kept(self, text: str, made: Callable[[], _Piece | None]) -> _Piece | None:
         try:
-            return self._pieces[text]
+            piece = self._pieces[text]
         except KeyError:
             piece = made()
+        else:
+            if piece is not None and piece.among is not None:  # it took DuckDB long to find: it is the last to go
+                with self._lock:
+                    self._pieces[text] = self._pieces.pop(text, piece)
+            return piece
         with self._lock:
             if text not in self._pieces:
                 self._bytes += _bytes_of(text, piece)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from countless.arrays import BoolArray, FloatArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.grid import Grid
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
@@ -94,6 +94,11 @@ class Line:
     def probe_places(self) -> dict[Cut, tuple[int, float]]:
         """The cut before what every probe speaks for, and its place."""
         return {(key, 0): self.place((key, 0)) for key in self.probes}
+
+    @cached_property
+    def knot_atoms(self) -> Atoms:
+        """The line cut at its knots and nowhere else."""
+        return Atoms(self, (), with_knots=True)
 
     def place(self, cut: Cut) -> tuple[int, float]:
         """The cell that ``cut`` is in, and the share of the cell's rows before it.
@@ -200,13 +205,16 @@ class Atoms:
 
         If the line was cut at its probes, it is known at these.
         """
-        keys = [key for key, _ in self.cuts]
-        owners = np.array([0, *(max(0, bisect_right(self._points, key) - 1) for key in keys)])
-        known = len(self._points)
+        owners, known = self._owners, len(self._points)
         return Truth(
             self._with_null(truth.true[owners], bool(truth.true[known:].any())),
             self._with_null(truth.false[owners], bool(truth.false[known:].any())),
         )
+
+    @cached_property
+    def _owners(self) -> IntArray:
+        """The point that speaks for each atom."""
+        return np.array([0, *(max(0, bisect_right(self._points, key) - 1) for key, _ in self.cuts)])
 
     def null(self) -> Truth:
         """IS NULL."""

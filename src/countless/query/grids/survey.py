@@ -102,7 +102,8 @@ class Survey:
             line = lines.line(index)
             assert line is not None
             cuts = {cut for ranges in found if ranges is not None for cut in ranges.cuts()}
-            self._atoms[index] = Atoms(line, cuts, None in found, probing)
+            alone = None in found and not cuts and not probing
+            self._atoms[index] = line.knot_atoms if alone else Atoms(line, cuts, None in found, probing)
 
     def judge(self, index: int, predicate: exp.Expr, at_knots: Truth | None) -> Judgement:
         """The predicate on the atoms; ``at_knots`` is its truth at the knots, needed if it :meth:`is_of_knots`."""
