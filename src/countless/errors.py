@@ -13,6 +13,7 @@
     │   ├── ColumnLeftOutError        the column exists but the model does not hold it
     │   ├── QueryTypeError            a literal or a function that does not fit the column's type
     │   ├── UnsupportedQueryError     SQL that no model of one table's rows can answer
+    │   │   └── NoTextModelError          it needs a network of text, which the model file does not have
     │   ├── QueryTooLargeError        too many disjoint boxes, or too large to enumerate
     │   └── NoRowsError               rows are to be drawn where none matches
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
@@ -86,6 +87,13 @@ class QueryTypeError(QueryError):
 
 class UnsupportedQueryError(QueryError):
     """SQL that a model of one table's rows cannot answer, such as a subquery or an aggregate."""
+
+
+class NoTextModelError(UnsupportedQueryError):
+    """Something needs a network of text, and the model file has none."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(f"the model has no network of text, which {purpose}: fit it again with --text-model")
 
 
 class QueryTooLargeError(QueryError):

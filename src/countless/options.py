@@ -136,6 +136,12 @@ class Network(Options):
         "[default: natural; random if there are several]",
     )
     orders: int = setting(1, "whole", "Learn so many random orders at once, and answer by their mean.", least=1)
+    text_model: bool = setting(
+        False,
+        "switch",
+        "Train a Transformer on text: for samples, completion, anomalies, the paper's methods. Without evidence rows "
+        "it is trained anyway.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -253,7 +259,7 @@ class TrainingOptions(Options):
 
 @dataclass(frozen=True)
 class UpdateOptions(Options):
-    """How long to learn new rows; what is not given follows from how the model was fitted."""
+    """How long to learn new rows; what is not given follows from the fit."""
 
     heading: ClassVar[str] = "Training"
 
@@ -386,6 +392,7 @@ class FitKeywords(TypedDict, total=False):
     units: str
     order: str | Sequence[str] | None
     orders: int
+    text_model: bool
     epochs: int | None
     budget: Seconds | None
     batch: int | None
@@ -433,8 +440,9 @@ class FitOptions:
     @classmethod
     def of(cls, keywords: Mapping[str, Any], **parts: Options | str | None) -> FitOptions:
         """The options of these parts, or the default ones, with some fields changed by ``keywords``."""
-        if isinstance(parts.get("text_network"), str):
-            parts["text_network"] = TextNetwork.preset(str(parts["text_network"]))
+        if (text := parts.get("text_network")) is not None:
+            keywords = {"text_model": True, **keywords}
+            parts["text_network"] = TextNetwork.preset(text) if isinstance(text, str) else text
         left, made = dict(keywords), {}
         for field in fields(cls):
             default: Any = field.default
@@ -448,6 +456,11 @@ class FitOptions:
             hint = f": did you mean {close[0]!r}?" if close else ""
             raise TypeError(f"fit() got an unexpected keyword argument {next(iter(left))!r}{hint}")
         return cls(**made)
+
+    @property
+    def trains_text(self) -> bool:
+        """Whether a network learns text: if asked, or if no strings are kept."""
+        return self.network.text_model or self.storage.evidence == "none"
 
     def to_json(self) -> dict[str, Any]:
         """Every option by its keyword; those of the text network together."""

@@ -78,7 +78,7 @@ def test_ctrl_c_after_training(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("countless.estimator.fitting.fit.mixed_clauses", stop)
+        patch.setattr("countless.estimator.fitting.calibrating.mixed_clauses", stop)
         done = run("fit", people, "-o", model, "--exclude", "id", *memory, *FAST)
     assert done.code == 130
     told = done.err.splitlines()[-1]

@@ -35,7 +35,7 @@ def write_lines(path: Path, rows: int = 400) -> Path:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that take no time."""
-    monkeypatch.setattr("countless.estimator.fitting.fit.CALIBRATION_QUERIES", (22, 22))
+    monkeypatch.setattr("countless.estimator.fitting.calibrating.CALIBRATION_QUERIES", (22, 22))
     monkeypatch.setitem(TEXT_PRESETS, "default", SMALL)
 
 
@@ -55,7 +55,19 @@ class TestFit:
     def test_says_what_of_the_text_is_modelled(self, run: Run, lines: Path, tmp_path: Path) -> None:
         model = tmp_path / "m.countless"
         done = run(
-            "fit", lines, "-o", model, "--text", "line", "--max-length", 14, "--epochs", 1, "--text-counts", "9kB"
+            "fit",
+            lines,
+            "-o",
+            model,
+            "--text",
+            "line",
+            "--max-length",
+            14,
+            "--epochs",
+            1,
+            "--text-counts",
+            "9kB",
+            "--text-model",
         )
         assert done.code == 0, done.err
         (column,) = Estimator.load(model).schema.texts
@@ -78,7 +90,7 @@ class TestFit:
 
     def test_the_last_progress_and_the_summary_say_the_same(self, run: Run, tmp_path: Path) -> None:
         table = write_lines(tmp_path / "lines.txt", 2400)
-        options = ("--text", "line", "--max-length", 6, "--epochs", 1)
+        options = ("--text", "line", "--max-length", 6, "--epochs", 1, "--text-model")
         done = run("fit", table, "-o", tmp_path / "m", *options)
         assert done.code == 0, done.err
         told = re.findall(r"validation: [0-9.]+ bits/character with text masked, [0-9.]+ without", done.err)
@@ -143,7 +155,7 @@ class TestFit:
         self, run: Run, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         model = tmp_path / "m.countless"
-        command = ("fit", lines, "-o", model, "--text", "line", "--batch", 100, "--epochs", 4)
+        command = ("fit", lines, "-o", model, "--text", "line", "--text-model", "--batch", 100, "--epochs", 4)
         signals = iter([signal.SIGINT])  # a second one would end the fit without a model
 
         def training(view: FitView, progress: Progress) -> None:

@@ -66,7 +66,9 @@ def test_every_question_is_about_the_stored_type(made: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize("text", [False, True])
 def test_uuids_are_fitted_and_asked(text: bool, tmp_path: Path) -> None:
     how: dict[str, Any] = {"text": ["the key"]} if text else {"no_text": ["the key"]}
-    model = fit(parquet(tmp_path), epochs=1, max_distinct=100, network=Network(hidden=16, blocks=1), **how)
+    model = fit(
+        parquet(tmp_path), epochs=1, max_distinct=100, network=Network(hidden=16, blocks=1), **how, text_model=text
+    )
     assert model.calibration.queries
     source = Source.open(tmp_path / "t.parquet")
     for clause, estimate in zip(CLAUSES, model.estimate_many(CLAUSES), strict=True):

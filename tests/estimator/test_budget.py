@@ -9,8 +9,8 @@ import pytest
 
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
+from countless.estimator.fitting import calibrating, learning
 from countless.estimator.fitting import fit as fitting
-from countless.estimator.fitting import learning
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
@@ -73,14 +73,14 @@ def test_what_is_counted_comes_before_training_which_gets_the_time_that_is_left(
     assert heard.stages[-3:] == ["counting pairs of columns", "training", "calibrating"]
 
 
-@pytest.mark.parametrize(("left", "queries"), [(-1.0, fitting.LEAST_QUERIES), (1e6, 400)])
+@pytest.mark.parametrize(("left", "queries"), [(-1.0, calibrating.LEAST_QUERIES), (1e6, 400)])
 def test_calibration_stops_asking_when_its_time_is_over(
     estimator: Estimator, people: Path, left: float, queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "CALIBRATION_QUERIES", (400, 400))
+    monkeypatch.setattr(calibrating, "CALIBRATION_QUERIES", (400, 400))
     heard = Heard()
     plan = TimePlan(100.0 if left < 0 else 100.0 + left, spent=100.0 if left < 0 else 0.0)
-    found = fitting.calibrated(Source.open(people), estimator, 0, heard, plan)
+    found = calibrating.calibrated(Source.open(people), estimator, 0, heard, plan)
     facts = found.info()["interval"]
     assert 0 < facts["queries"] <= queries  # what the counts tell for certain calibrates nothing
     assert facts["coverage"] > 0.5

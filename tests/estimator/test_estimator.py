@@ -154,7 +154,7 @@ def test_evaluation(estimator: Estimator, people: Path) -> None:
 
 
 def test_evaluation_by_groups(estimator: Estimator, people: Path) -> None:
-    queries = random_workload(estimator.schema, people, 180, seed=9, kinds=True)
+    queries = random_workload(estimator.schema, people, 200, seed=9, kinds=True)
     found = evaluate(or_refused(estimator.estimate), queries, "particles")
     by_kind = found.to_json()["by_class"]
     assert {"equality", "range", "IN", "OR", "NOT and NULL", "function", "calendar"} <= set(by_kind)

@@ -69,7 +69,7 @@ def quick(source: Any, **options: Any) -> Estimator:
     }
     chosen |= options
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("countless.estimator.fitting.fit.CALIBRATION_QUERIES", (22, 22))
+        patch.setattr("countless.estimator.fitting.calibrating.CALIBRATION_QUERIES", (22, 22))
         return fit(source, **chosen)
 
 
@@ -433,7 +433,6 @@ def numbered(place: int, value: int) -> Callable[[Any], Any]:
 
 
 DAMAGE: dict[str, tuple[Callable[[Contents], Contents], str]] = {
-    "no text model": (with_network("text", lambda network: None), "it lacks the network 'text'"),
     "no model of columns": (with_network("columns", lambda network: None), "it lacks the network 'columns'"),
     "another kind": (with_spec(kind="resmade"), "unknown kind of model 'resmade'"),
     "another alphabet": (with_spec(alphabets=[list(range(14))]), "do not belong together"),

@@ -101,6 +101,23 @@ class Automaton:
         full: BoolArray = distance(self._merged, ~self.accepts) == len(self.accepts)
         return full
 
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether it has so many strings as can be listed: on no way to one of them a state comes twice."""
+        alive = set(np.flatnonzero(~self.dead).tolist())
+        following = {state: set(self._merged[state].tolist()) & alive for state in alive}
+        entered = dict.fromkeys(alive, 0)
+        for others in following.values():
+            for other in others:
+                entered[other] += 1
+        todo = [state for state, count in entered.items() if not count]
+        for state in todo:
+            for other in following[state]:
+                entered[other] -= 1
+                if not entered[other]:
+                    todo.append(other)
+        return len(todo) == len(alive)
+
     def any(self) -> bool:
         """Whether it has a string at all."""
         return not self.dead[0]

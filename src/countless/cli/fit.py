@@ -71,9 +71,7 @@ from countless.store import is_model, read
     cls=GroupedOption,
     group=TextNetwork.heading,
     type=click.Choice([*TEXT_PRESETS]),
-    default="default",
-    show_default=True,
-    help="The Transformer for text: the default trains in minutes; the paper's is deeper.",
+    help="Train this Transformer on text: the default trains in minutes; the paper's is deeper.",
 )
 @options_from(TextNetwork, TrainingOptions, ResourceOptions, StorageOptions)
 @click.option(
@@ -87,7 +85,7 @@ from countless.store import is_model, read
 def fit(
     source: str | None,
     output: Path,
-    text_preset: str,
+    text_preset: str | None,
     keep_training: bool | None,
     quiet: bool,
     as_json: bool,
@@ -135,7 +133,7 @@ def fit(
     beside = _beside(output, options.resources.shared)
     require_writable(output)
     hold("fit", output, beside)
-    run = Run.of(beside, source, options, text_preset)
+    run = Run.of(beside, source, options, text_preset or "default")
     longer = f"to train it longer: {longer_training(output, words, options.training.workload)}"
     message = _how_it_starts(run, output, resume, longer)
     if message is None:
@@ -171,13 +169,14 @@ def _beside(output: Path, shared: Path | None) -> Path:
     return output if shared is None else shared / output.name
 
 
-def _options(output: Path, text_preset: str, given: Mapping[str, Any]) -> FitOptions:
+def _options(output: Path, text_preset: str | None, given: Mapping[str, Any]) -> FitOptions:
     """The options that the command was given."""
     beside = _beside(output, given["shared"])
+    asked = given["text_model"] or text_preset is not None or given["text_masking"] != TextNetwork().masking
     return FitOptions(
         made_from(ReadingOptions, given),
-        made_from(Network, given),
-        replace(TEXT_PRESETS[text_preset], masking=given["text_masking"]),
+        replace(made_from(Network, given), text_model=asked),
+        replace(TEXT_PRESETS[text_preset or "default"], masking=given["text_masking"]),
         made_from(TrainingOptions, given),
         made_from(ResourceOptions, given, checkpoint=checkpoint_of(beside), codes=codes_of(beside)),
         made_from(StorageOptions, given),

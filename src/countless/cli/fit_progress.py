@@ -201,11 +201,12 @@ def fit_and_save(
     codes = codes_of(beside)
     remove_spills(codes)
     view = FitView(console, on_training)
+    parts = {part.name: getattr(options, part.name) for part in fields(options)}
+    if not options.trains_text:
+        del parts["text_network"]  # which asks for one
     try:
         with view:
-            estimator = fit(
-                source, **{part.name: getattr(options, part.name) for part in fields(options)}, listener=view
-            )
+            estimator = fit(source, **parts, listener=view)
     except KeyboardInterrupt:
         told = _stopped(view, beside)
         if told is None:

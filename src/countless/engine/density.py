@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
 from countless.engine.fusion.text_in_context import with_texts
 from countless.engine.methods import METHODS, for_columns, for_text
@@ -85,19 +86,24 @@ def counts_answer(runtimes: Runtimes, region: Region) -> bool:
 
 def counts_estimate(runtimes: Runtimes, region: Region) -> bool:
     """Whether counts of substrings alone give an estimate and bounds, so that asking for the density costs little."""
-    summaries = runtimes.summaries
-    for box in region.boxes:
-        if box.filters or not box.texts:
+    plain = all(box.texts and not box.filters for box in region.boxes)
+    return plain and bool(region.boxes) and texts_are_estimated(runtimes.summaries, region)
+
+
+def texts_are_estimated(summaries: Sequence[Substrings | None], region: Region) -> bool:
+    """Whether counts of substrings alone tell what is asked of text, exactly or not."""
+    for item in (item for box in (*region.boxes, *region.cover) for item in box.texts):
+        summary = summaries[item.column]
+        if summary is None or item.language.lengths is not None or not are_estimated(item.language.pattern, summary):
             return False
-        for item in box.texts:
-            summary = summaries[item.column]
-            if (
-                summary is None
-                or item.language.lengths is not None
-                or not are_estimated(item.language.pattern, summary)
-            ):
-                return False
-    return bool(region.boxes)
+    return True
+
+
+def lacks_network(runtimes: Runtimes, region: Region, method: str) -> bool:
+    """Whether ``method`` cannot answer, since there is no network of text and no count that tells."""
+    if runtimes.texts or not any(box.texts for box in (*region.boxes, *region.cover)):
+        return False
+    return not METHODS[method].uses_counts or not texts_are_estimated(runtimes.summaries, region)
 
 
 def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | None, seed: int) -> list[Answer]:
@@ -116,7 +122,7 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | 
     if name not in methods:
         raise CountlessError(f"unknown method {name!r} for text: choose one of {', '.join(methods)}")
     if not METHODS[name].uses_counts:
-        runtimes = replace(runtimes, summaries=(None,) * len(runtimes.texts))
+        runtimes = replace(runtimes, summaries=(None,) * len(runtimes.summaries))
     for index in reading:
         answers[index] = with_texts(runtimes, boxes[index], answers[index], methods[name], budget, seed)
     return answers

@@ -11,6 +11,7 @@ from countless.engine.columns.runtime import Runtime
 from countless.engine.fusion.pair_bounds import Counts
 from countless.engine.memo import Memo
 from countless.engine.text.runtime import TextRuntime
+from countless.errors import NoTextModelError
 from countless.region import Box
 
 A = TypeVar("A")
@@ -18,9 +19,10 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """The models of a table: one of all its columns, if it has any but text, and one of each text column.
+    """The models of a table: one of all its columns, if it has any but text, and perhaps one of each text column.
 
-    ``columns`` is that model under each order it knows. ``summaries`` has the counts of substrings of each text column,
+    ``columns`` is that model under each order it knows. ``texts`` is empty if no network of text was trained.
+    ``summaries`` has the counts of substrings of each text column,
     None where there are none, and ``counts`` those of columns and pairs of columns, if there are any.
     ``memo`` keeps the walks of one question while it lives.
     """
@@ -33,7 +35,13 @@ class Runtimes:
 
     def without_summaries(self) -> Runtimes:
         """The same models on their own."""
-        return Runtimes(self.columns, self.texts, (None,) * len(self.texts))
+        return Runtimes(self.columns, self.texts, (None,) * len(self.summaries))
+
+    def text(self, column: int, purpose: str) -> TextRuntime:
+        """The model of the text column at ``column``; an error that tells the ``purpose`` if there is none."""
+        if not self.texts:
+            raise NoTextModelError(purpose)
+        return self.texts[column]
 
     def remembering(self) -> Runtimes:
         """The same models, for one question: what it walks is kept, and walked once."""

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from countless.engine.density import Density, densities
+from countless.engine.density import Density, densities, lacks_network
+from countless.engine.methods import METHODS
 from countless.engine.runtimes import Runtimes
-from countless.errors import CountlessError, QueryTypeError
+from countless.engine.text.density import UNKNOWN
+from countless.errors import CountlessError, NoTextModelError, QueryTypeError
 from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
@@ -52,11 +54,21 @@ class Batch:
     def densities(self, method: str = MODEL_METHOD) -> list[tuple[Question, Density] | CountlessError]:
         """What each question asks and its density by the model, or its error."""
 
-        def walk(questions: list[Question]) -> list[Density]:
+        def walk(questions: list[Question]) -> list[Density | None]:
             regions = [question.region for question in questions]
-            return densities(self._runtimes, regions, method, self.particles, self._seed)
+            mute = [method in METHODS and lacks_network(self._runtimes, region, method) for region in regions]
+            asked = [region for region, lacks in zip(regions, mute, strict=True) if not lacks]
+            found = iter(densities(self._runtimes, asked, method, self.particles, self._seed))
+            return [None if lacks else next(found) for lacks in mute]
 
-        return answers(self.model.filters, walk, self.asked, self.threads)
+        return [
+            each
+            if isinstance(each, CountlessError)
+            else NoTextModelError(UNKNOWN)
+            if each[1] is None
+            else (each[0], each[1])
+            for each in answers(self.model.filters, walk, self.asked, self.threads)
+        ]
 
     def _fused(self) -> list[tuple[Question, Fused] | CountlessError]:
         """What each question asks, and what evidence rows and the model say of it, or its error."""

@@ -54,9 +54,9 @@ def _columns_runtimes(schema: Schema, sections: Sections) -> tuple[Runtime[Any],
 
 
 def _text_runtimes(schema: Schema, sections: Sections) -> tuple[TextRuntime, ...]:
-    if not schema.texts:
+    if not schema.texts or TEXT not in sections.networks:
         return ()
-    network = _network(sections, TEXT)
+    network = sections.networks[TEXT]
     spec = SharedTextSpec.from_json(network.spec)
     expected = SharedTextSpec.of([(column.characters, column.length) for column in schema.texts])
     if (spec.alphabets, spec.lengths) != (expected.alphabets, expected.lengths):

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows, Hits
-from countless.engine.density import Density, counts_answer, counts_estimate, densities
+from countless.engine.density import Density, counts_answer, counts_estimate, densities, lacks_network
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
-from countless.errors import NoRowsError, QueryTypeError, UnsupportedQueryError
+from countless.errors import NoRowsError, NoTextModelError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
+from countless.estimator.answers.known_parts import narrowed
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
 from countless.query.answer_clock import answer_clock, one_time_work
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
 from countless.query.searches import Searches
-from countless.region import EVERY_ROW, Region
+from countless.region import EVERY_ROW, Box, Region
 
 if TYPE_CHECKING:
     from countless.estimator.answers.distribution import BinsWanted, Distribution
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from countless.query.select.outer import Outer
 
 DEFAULT_METHOD = FUSED
+NEARLY_ALL = 0.9  # of the strings of a column are different, if it has so many for each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,19 @@ class AnsweringModel:
         assert self.evidence is not None
         counted = not question.beyond and counts_answer(runtimes, question.region)
         estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
-        return Fusion(question, self.evidence.hits(question), self.calibration, counted, estimated)
+        silent = lacks_network(runtimes, question.region, MODEL_METHOD)
+        hits = self.evidence.hits(question)
+        among = hits if counted else narrowed(hits, self.evidence, runtimes, question)
+        unique = estimated and all(map(self._asks_for_unique, question.region.boxes))
+        return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique)
+
+    def _asks_for_unique(self, box: Box) -> bool:
+        """Whether a box asks for whole strings of text in which nearly all are different."""
+        texts = self.schema.texts
+        return all(
+            item.language.pattern.is_finite and texts[item.column].distinct >= NEARLY_ALL * self.schema.rows
+            for item in box.texts
+        )
 
     def checked_seed(self, seed: int | None) -> int:
         """The ``seed`` that is asked for, or the model's own."""
@@ -252,6 +266,8 @@ class PreparedQuestion:
 
         count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
         question = self.question
+        if not self._runtimes.texts and any(box.texts for box in question.region.boxes):
+            raise NoTextModelError("rows of a pattern are drawn from")
         if question.region is not EVERY_ROW:
             density, _ = self._density()
             if is_certain(question, density) and round(density.value * self._model.schema.rows) == 0:

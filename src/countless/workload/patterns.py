@@ -45,6 +45,37 @@ def two_patterns(name: str, text: str, other: str, rng: np.random.Generator) -> 
     return _two(name, text, text, rng, " AND ")
 
 
+def both_ends(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
+    """A beginning and an end, as of the files with one ending below a directory; one string at least has both."""
+    prefix, suffix = _piece(text, "prefix", rng), _piece(text, "suffix", rng)
+    if not prefix or not suffix:
+        return None
+    return f"{name} LIKE {_around(prefix, 'prefix')} AND {name} LIKE {_around(suffix, 'suffix')}"
+
+
+def text_function(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
+    """A function of the string: a part of it, a comparison of its length, or a search without a pattern."""
+    word, prefix, suffix = (_piece(text, position, rng) for position in ("contains", "prefix", "suffix"))
+    if not (word and prefix and suffix):
+        return None
+    separator = next(iter(SEPARATOR.findall(text.lstrip("/"))), "/")
+    number = int(rng.integers(1, 4))
+    parts = text.split(separator)
+    part = parts[number - 1] if number <= len(parts) else ""
+    word, suffix, separator, part, start = (
+        sql_literal(each, "VARCHAR") for each in (word, suffix, separator, part, prefix)
+    )
+    return {
+        "left": f"left({name}, {len(prefix)}) = {start}",
+        "contains": f"contains({name}, {word})",
+        "strpos": f"strpos({name}, {word}) > 0",
+        "ends_with": f"ends_with({name}, {suffix})",
+        "split_part": f"split_part({name}, {separator}, {number}) = {part}",
+        "length": f"length({name}) {_choose(rng, '>', '<')} {len(text)}",
+        "extract": f"regexp_extract({name}, '[^.]*$') = {sql_literal(text.rsplit('.', 1)[-1], 'VARCHAR')}",
+    }[_choose(rng, "left", "contains", "strpos", "ends_with", "split_part", "length", "extract")]
+
+
 def excluded_pattern(name: str, text: str, other: str, rng: np.random.Generator) -> str | None:
     """A pattern that must not match; sometimes another one must."""
     position = _choose(rng, "contains", "prefix", "suffix")

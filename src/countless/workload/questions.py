@@ -17,11 +17,13 @@ from countless.data.columns.types import quote_identifier, sql_literal
 from countless.data.sources.source import Source
 from countless.workload.calendar import calendar_filter
 from countless.workload.patterns import (
+    both_ends,
     either_pattern,
     excluded_pattern,
     ilike_pattern,
     plain_pattern,
     regular_expression,
+    text_function,
     two_patterns,
 )
 from countless.workload.profile import ColumnProfile, draw_rows, profile
@@ -355,8 +357,10 @@ KINDS: dict[str, Callable[[Draw], str | None]] = {
     "ILIKE": _on_text(ilike_pattern),
     "LIKE OR LIKE": _on_text(either_pattern),
     "LIKE AND LIKE": _on_text(two_patterns),
+    "LIKE 'x%' AND LIKE '%y'": _on_text(both_ends),
     "NOT LIKE": _on_text(excluded_pattern),
     "regular expression": _on_text(regular_expression),
+    "text function": _on_text(text_function),
     "text equality": _text_equality,
     "LIKE and filters": _pattern_and_filters,
 }

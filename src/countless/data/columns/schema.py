@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
+from countless.automata.string_table import StringTable
 from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
 from countless.data.columns.derived import Derived
 from countless.data.columns.digits import GRID_DIGITS_FROM, radices_of
@@ -46,6 +47,11 @@ class Column:
         if not self.radices:
             radices = radices_of(self.size) if self.grid is None else radices_of(self.size, GRID_DIGITS_FROM)
             object.__setattr__(self, "radices", radices)
+
+    @cached_property
+    def strings(self) -> StringTable:
+        """The values, to be searched together."""
+        return StringTable(self.values)
 
     @property
     def null(self) -> int:

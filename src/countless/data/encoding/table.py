@@ -68,6 +68,8 @@ class Table:
     @property
     def encoded_rows(self) -> int:
         """How many rows have codes, or strings: fewer than :attr:`rows` if they are a sample."""
+        if not self.codes and not self.strings:  # text that no network is trained on
+            return self.rows
         return len(self.codes[0] if self.codes else self.strings[0].symbols)
 
     @property

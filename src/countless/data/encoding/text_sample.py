@@ -26,10 +26,21 @@ def encode_text_sample(
 
     The strings are by far the largest part of such a table, and a fit has no time to read more than some of them.
     """
-    codes: tuple[NDArray[Any], ...] = ()
-    if schema.coded:
-        codes = Table.encode_rows(source, replace(schema, columns=schema.coded), on_stage, on_reading).codes
+    table = encode_without_strings(source, schema, on_stage, on_reading)
     on_stage("drawing rows to train on")
     with source.sample_table(rows, seed, schema.names, schema.rows) as some:
         drawn = Table.encode_rows(some, replace(schema, rows=rows), on_stage, on_reading)
-    return Table(schema, codes), Table(schema, drawn.codes, drawn.strings)
+    return table, Table(schema, drawn.codes, drawn.strings)
+
+
+def encode_without_strings(
+    source: Source,
+    schema: Schema,
+    on_stage: Callable[[str], None] = lambda stage: None,
+    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
+) -> Table:
+    """All rows of a table with text, but without their strings."""
+    codes: tuple[NDArray[Any], ...] = ()
+    if schema.coded:
+        codes = Table.encode_rows(source, replace(schema, columns=schema.coded), on_stage, on_reading).codes
+    return Table(schema, codes)

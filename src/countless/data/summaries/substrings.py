@@ -96,23 +96,31 @@ class Substrings:
 
     def longest_from(self, symbols: Sequence[int] | IntArray, start: int, folded: bool = False) -> LongestPart:
         """The longest counted part of ``symbols`` that begins at ``start``."""
-        labels, starts, after = self.labels, self.starts, self._after
+        labels, starts, after, heads = self._views
         node, end, place, count = -1, len(self.levels), start, self.rows - self.nulls
         while place < len(symbols):
-            child = self._first.get(int(symbols[place]), end) if node < 0 else node + 1
-            while child < end and labels[starts[child]] != symbols[place]:
-                child = int(after[child])
+            symbol = symbols[place]
+            child = self._first.get(int(symbol), end) if node < 0 else node + 1
+            while child < end and heads[child] != symbol:
+                child = after[child]
             if child >= end:
                 break
-            node, end = child, min(int(after[child]), end)
+            node, end = child, min(after[child], end)
             label = labels[starts[node] : starts[node + 1]]
-            count = int(self.counts[node] + (self.extras[node] if folded else 0))
             same = 0
             while same < len(label) and place < len(symbols) and label[same] == symbols[place]:
                 same, place = same + 1, place + 1
             if same < len(label):
                 break
+        if node >= 0:
+            count = int(self.counts[node] + (self.extras[node] if folded else 0))
         return LongestPart(place - start, count)
+
+    @cached_property
+    def _views(self) -> tuple[Any, Any, Any, Any]:
+        """Labels, where they start, the next node of each, and the first symbol of each: read one by one in no time."""
+        heads = self.labels[self.starts[:-1]]
+        return self.labels.data, self.starts.data, self._after.data, heads.data
 
     @cached_property
     def _after(self) -> IntArray:

@@ -98,7 +98,7 @@ def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, see
         asked = runtimes.hinted(asked)  # else nothing will be thinned
     trace = Trace(asked, labels, expand=groups < len(axes) or bool(box.texts))
     rows = traced(runtimes.columns, trace, particles, seed)
-    if box.texts:
+    if box.texts and runtimes.texts:  # without a network, as if columns had nothing to do with the text
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
     masses = rows.masses
     if runtimes.counts is not None and 0 < groups < len(axes):

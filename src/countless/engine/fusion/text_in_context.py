@@ -20,7 +20,7 @@ from countless.engine.columns.thinning import even_hints, thin
 from countless.engine.columns.trace import LABEL_STREAM, traced
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import given, most_of
-from countless.engine.text.density import text_density
+from countless.engine.text.density import density_by_counts, text_density
 from countless.engine.text.methods import TextMethod
 from countless.errors import QueryTooLargeError
 from countless.region import Box, TextFilter
@@ -45,13 +45,16 @@ def with_texts(
     runtimes: Runtimes, box: Box, columns: Answer, method: TextMethod, budget: int | None, seed: int
 ) -> Answer:
     """The density of ``box``, of which the answer for its ``columns`` is known."""
-    knowing = any(runtimes.texts[item.column].spec.context for item in box.texts)
+    knowing = bool(runtimes.texts) and any(runtimes.texts[item.column].spec.context for item in box.texts)
     if box.filters and knowing and columns.density > 0:
         return _in_contexts(runtimes, box, columns, method, budget, seed)
     answer = columns
     for item in box.texts:
         summary = runtimes.summaries[item.column]
-        text = text_density(runtimes.texts[item.column], item.language, method, budget, seed, summary)
+        if not runtimes.texts:
+            text = density_by_counts(item.language, summary)
+        else:
+            text = text_density(runtimes.texts[item.column], item.language, method, budget, seed, summary)
         answer = _both(answer, text, item.column)
     return answer
 
@@ -94,7 +97,7 @@ def chances(
     """The chance that all ``texts`` hold in each of the ``contexts``, which count by their ``weights``."""
     values, exact, particles, rows, most = np.ones(len(contexts)), True, 0, 0, 1.0
     for item in texts:
-        runtime, summary = runtimes.texts[item.column], runtimes.summaries[item.column]
+        runtime, summary = runtimes.text(item.column, "rows of a pattern are read by"), runtimes.summaries[item.column]
         found = given(runtime, item.language, contexts, weights, method, budget, seed, summary)
         values = values * found.probabilities
         exact, particles, rows = exact and found.exact, max(particles, found.particles), rows + found.forward_rows

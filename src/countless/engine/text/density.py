@@ -13,9 +13,11 @@ from countless.engine.answer import Answer
 from countless.engine.text.methods import Contexts, TextMethod
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.substring_answers import refine
+from countless.errors import NoTextModelError
 from countless.spec import TextSpec
 
 FEWER = 0.5  # the share up to which other strings are few, so that what they leave is told well
+UNKNOWN = "patterns without a counted piece need"  # a network
 MOST_TAILS = 20.0  # how far a string that was cut may go on, in times of the mean
 
 
@@ -65,9 +67,26 @@ def text_density(
         )
     else:
         found = estimate(strings) if summary is None else refine(strings, summary, estimate)
+    return _with_null(found, language, null, 1.0 if summary is None else 1.0 - null)
+
+
+def density_by_counts(language: Language, summary: Substrings | None) -> Answer:
+    """The same by counts of substrings alone, where there is no network; an error if they do not tell."""
+    if summary is None or not summary.rows or language.lengths is not None:
+        raise NoTextModelError(UNKNOWN)
+    null = summary.nulls / summary.rows
+    return _with_null(refine(language.pattern, summary, _refuse), language, null, 1.0 - null)
+
+
+def _refuse(strings: Automaton) -> Answer:
+    raise NoTextModelError(UNKNOWN)
+
+
+def _with_null(found: Answer, language: Language, null: float, most: float) -> Answer:
+    """An answer about strings, of which ``most`` is the share, with the share of ``null`` rows if NULL is asked for."""
     more = null if language.null else 0.0
-    least, most = found.least + more, min(found.most, 1.0 - null if summary is not None else 1.0) + more
-    return replace(found, density=min(found.density, 1.0 - null) + more, least=least, most=min(1.0, most))
+    least, most = found.least + more, min(1.0, min(found.most, most) + more)
+    return replace(found, density=min(found.density, 1.0 - null) + more, least=least, most=most)
 
 
 def by_the_others(strings: Automaton) -> bool:

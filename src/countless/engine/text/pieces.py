@@ -59,44 +59,63 @@ class Anchored:
         return self.letters + 1
 
     @cached_property
+    def classes(self) -> tuple[IntArray, IntArray]:
+        """Letters that are read alike: one of each class, and the class of each letter."""
+        first, which = same_columns(self.next[:, : self.letters + 1])
+        return first, which
+
+    @cached_property
+    def table(self) -> IntArray:
+        """What follows each state by each class of letters."""
+        found: IntArray = self.next[:, : self.letters + 1][:, self.classes[0]]
+        return found
+
+    @cached_property
+    def _successors(self) -> list[set[int]]:
+        return [set(row) for row in self.table[: self.accepted].tolist()]
+
+    @cached_property
     def full(self) -> BoolArray:
         """Of each state: whether every string is accepted from there."""
-        return ~self._leads_to(self.accepted + 1)
-
-    def _leads_to(self, target: int) -> BoolArray:
-        first, _ = same_columns(self.next[:, : self.letters + 1])
-        table = self.next[:, : self.letters + 1][:, first]
-        leads = np.zeros(len(table), dtype=bool)
-        leads[target] = True
-        while True:
-            more = leads | leads[table].any(axis=1)
-            more[self.accepted :] = leads[self.accepted :]
-            if (more == leads).all():
-                return leads
-            leads = more
+        before: list[list[int]] = [[] for _ in self.next]
+        for state, following in enumerate(self._successors):
+            for after in following:
+                before[after].append(state)
+        found: BoolArray = np.ones(len(self.next), dtype=np.bool_)
+        todo = [self.accepted + 1]
+        found[todo] = False
+        for state in todo:
+            new = [other for other in before[state] if found[other]]
+            found[new] = False
+            todo += new
+        return found
 
     @cached_property
     def early(self) -> BoolArray:
         """The states that a way leads to on which not every string is accepted yet."""
-        found = np.zeros(len(self.next), dtype=bool)
-        found[0] = not self.full[0]
-        newest = np.flatnonzero(found)
-        while len(newest):
-            after = np.zeros(len(found), dtype=bool)
-            after[self.next[newest]] = True
-            after &= ~(found | self.full)
-            after[self.accepted :] = False
-            found |= after
-            newest = np.flatnonzero(after)
+        ends = set(np.flatnonzero(self.full).tolist()) | {self.accepted, self.accepted + 1}
+        seen = set() if 0 in ends else {0}
+        todo = list(seen)
+        for state in todo:
+            new = self._successors[state] - seen - ends
+            seen |= new
+            todo += new
+        found: BoolArray = np.zeros(len(self.next), dtype=np.bool_)
+        found[list(seen)] = True
         return found
 
     def leads(self, piece: Piece) -> bool:
         """Whether all that contain the piece are accepted."""
-        states = np.array([0]) if piece[0] == self.begin else np.flatnonzero(self.early)
-        for letter in piece[piece[0] == self.begin :]:
-            states = np.unique(self.next[states, letter])
-            states = states[~self.full[states]]
-        return not len(states)
+        fails = ~self.full
+        for letter in reversed(piece[piece[0] == self.begin :]):
+            fails = self.fails_before(letter, fails)
+        return not (fails[0] if piece[0] == self.begin else (fails & self.early).any())
+
+    def fails_before(self, letter: int, fails: BoolArray) -> BoolArray:
+        """The states from which ``letter`` leads to one that ``fails``, and from which not every string is accepted."""
+        after = self.next[:, letter]
+        found: BoolArray = fails[after] & ~self.full[after]
+        return found
 
 
 def union(strings: Automaton) -> list[Piece] | None:
@@ -107,30 +126,31 @@ def union(strings: Automaton) -> list[Piece] | None:
     if own.full[0]:
         return None
     found: list[Piece] = []
-    todo: list[tuple[Piece, BoolArray]] = [((), own.full)]
+    todo: list[tuple[Piece, BoolArray, BoolArray]] = [((), own.full, ~own.full)]  # the last: from where it fails
     while todo:
-        piece, goal = todo.pop()
-        if piece and own.leads(piece):
+        piece, goal, fails = todo.pop()
+        if piece and not (fails & own.early).any():
             found.append(piece)
             continue
         before = _before(own, goal)
-        if piece and goal[0] and piece[0] != own.begin:
-            before.append((own.begin, np.zeros(len(goal), dtype=bool)))
+        if piece and goal[0]:
+            found.append((own.begin, *piece))
+            if not before:
+                continue
         spent = len(found) + len(todo) + len(before)
         limit = MOST_PIECES if not piece else MOST_BRANCHES
         if not before or len(before) > limit or spent > MOST_PIECES or len(piece) >= MOST_LETTERS:
             return None
-        todo += [((letter, *piece), states) for letter, states in before]
+        todo += [((letter, *piece), states, own.fails_before(letter, fails)) for letter, states in before]
     return _shortest(found)
 
 
 def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
     """The letters that lead to a goal from where not every string is accepted yet, each with the states before it."""
-    arriving = own.early[:, None] & goal[own.next[:, : own.letters + 1]]
-    letters = np.flatnonzero(arriving.any(axis=0))
-    if len(letters) > MOST_PIECES:
-        return [(int(letter), arriving[:, letter]) for letter in letters[: MOST_PIECES + 1]]
-    return [(int(letter), arriving[:, letter]) for letter in letters]
+    arriving = own.early[:, None] & goal[own.table]
+    alike: BoolArray = np.any(arriving, axis=0)
+    letters = np.flatnonzero(alike[own.classes[1]])[: MOST_PIECES + 1]
+    return [(letter, arriving[:, own.classes[1][letter]]) for letter in letters.tolist()]
 
 
 def _shortest(pieces: list[Piece]) -> list[Piece]:
@@ -202,11 +222,15 @@ def _last_pieces(own: Anchored) -> list[Piece]:
 def _requires(own: Anchored, piece: Piece) -> bool:
     """Whether no string is accepted that does not contain the piece."""
     following = _progress(piece, own.letters + 1)
+    others = np.setdiff1d(np.arange(own.letters + 1), piece)  # which the piece reads alike
+    alike = others[np.unique(own.classes[1][others], return_index=True)[1]].tolist()
+    letters = sorted({*alike, *(letter for letter in piece if letter <= own.letters)})
+    table = own.next[:, letters].tolist()
     todo = [(0, 0)]
     seen = set(todo)
     for state, place in todo:
-        for letter in range(own.letters + 1):
-            after, done = int(own.next[state, letter]), following[place][letter]
+        for letter, after in zip(letters, table[state], strict=True):
+            done = following[place][letter]
             if done == len(piece) or after > own.accepted:
                 continue
             if after == own.accepted or len(seen) > MOST_PAIRS:

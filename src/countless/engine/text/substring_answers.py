@@ -17,9 +17,10 @@ from countless.automata.language import Automaton
 from countless.data.summaries.substring_text import folding
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
-from countless.engine.text.pieces import Piece, required, sufficient, union
+from countless.engine.text.pieces import MOST_PIECES, Piece, required, sufficient, union
 
 LEAST = 1e-3  # rows; below, estimates are alike
+ONE_ROW = 1.0
 
 
 @dataclass(frozen=True)
@@ -95,19 +96,54 @@ def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
     found: list[RowRange] = []
     if (pieces := reader.pieces(union)) is not None:
         found.append(reader.any_of(pieces))
-    if not (found and found[0].counted) and (pieces := other.pieces(union)) is not None:
-        found.append(other.any_of(pieces).complement(total))
+        if found[0].counted or (len(pieces) == 1 and len(strings.letters.characters) > MOST_PIECES):
+            return found[0]  # what does not contain it would be a union of a piece for each other letter
+    if (others := other.pieces(union)) is not None:
+        found.append(other.any_of(others).complement(total))
     if found:
         return min(found, key=lambda each: each.most - each.least)
-    own, others = reader.bounded(other), other.bounded(reader)
-    least, most = max(0.0, total - others.most), own.most
+    own, rest = reader.bounded(other), other.bounded(reader)
+    least, most = max(0.0, total - rest.most), own.most
     if own.most < total:
         rows, steps = own.rows, own.steps
-    elif others.most < total:
-        rows, steps = total - others.rows, others.steps
+    elif rest.most < total:
+        rows, steps = total - rest.rows, rest.steps
     else:
         rows, steps = total, -1
     return RowRange(min(max(rows, least), most), least, max(least, most), steps)
+
+
+@dataclass(frozen=True)
+class KnownPart:
+    """Text that all strings of an automaton contain; with ``begins`` or ``ends`` they begin or end with it.
+
+    It is in so many ``rows``; if these were scaled up from a sample, in ``most`` at most.
+    """
+
+    text: str
+    begins: bool
+    ends: bool
+    rows: float
+    most: float
+
+
+def smallest_part(strings: Automaton, summary: Substrings, alone: bool) -> KnownPart | None:
+    """Of the counted text that all ``strings`` contain, that of the fewest rows; None if there is none.
+
+    Strings without regard to case have none. If nothing else is asked (``alone``), a pattern that is a union of pieces
+    has none either: these are counted.
+    """
+    reader = PieceReader(strings, summary)
+    if reader.folded or (alone and reader.pieces(union) is not None):
+        return None
+    counts = {piece: reader.exact(piece) for piece in reader.pieces(required) or []}
+    known = {piece: rows for piece, rows in counts.items() if rows is not None}
+    if not known:
+        return None
+    piece = min(known, key=lambda each: known[each])
+    begins, ends = piece[0] == summary.begin, piece[-1] == summary.end
+    text = reader.text(piece[begins : len(piece) - ends])
+    return KnownPart(text, begins, ends, known[piece], summary.most(known[piece])) if text else None
 
 
 class PieceReader:
@@ -115,7 +151,7 @@ class PieceReader:
 
     def __init__(self, strings: Automaton, summary: Substrings) -> None:
         self.summary, self.total = summary, float(summary.rows - summary.nulls)
-        self._letters = strings.letters
+        self._letters, self._kept = strings.letters, strings.derived
         lower = folding(strings.letters.characters[: summary.characters])
         folds = np.flatnonzero(lower != np.arange(len(lower)))
         self.folded = bool(len(folds)) and bool((strings.next[:, folds] == strings.next[:, lower[folds]]).all())
@@ -127,7 +163,10 @@ class PieceReader:
 
     def pieces(self, find: Callable[[Automaton], list[Piece] | None]) -> list[Piece] | None:
         """Pieces as symbols; a letter without a symbol is below 0, and tells which one."""
-        found = find(self._strings)
+        key = find.__name__
+        if key not in self._kept:
+            self._kept[key] = find(self._strings)
+        found = self._kept[key]
         return None if found is None else [tuple(map(self._symbol, piece)) for piece in found]
 
     def _symbol(self, letter: int) -> int:
@@ -137,6 +176,15 @@ class PieceReader:
         column = int(self._columns[letter])
         symbol = int(self._letters.symbols[column])
         return symbol if symbol < self.summary.characters else -1 - column
+
+    def exact(self, piece: Piece) -> float | None:
+        """The rows that contain a piece, if it was counted."""
+        return None if min(piece) < 0 else self.summary.count(piece, self.folded)
+
+    def text(self, piece: Piece) -> str:
+        """The characters of a piece."""
+        letters = {int(symbol): place for place, symbol in reversed(list(enumerate(self._letters.symbols)))}
+        return "".join(self._letters.characters[letters[symbol]] for symbol in piece)
 
     def any_of(self, pieces: Sequence[Piece]) -> RowRange:
         """The rows that contain one of the pieces, of which none is in another."""
@@ -177,7 +225,14 @@ class PieceReader:
         if count is not None:
             most = summary.most(count)
             return RowRange(count, max(0.0, 2.0 * count - most), min(self.total, most), 0 if summary.is_exact else 1)
+        if piece[0] == summary.begin and piece[-1] == summary.end:
+            return self._whole(piece)
         return self._chained(piece)
+
+    def _whole(self, piece: Piece) -> RowRange:
+        """A whole string that is not counted: of such, nearly all are in one row."""
+        most = self._chained(piece).most
+        return RowRange(min(ONE_ROW, most), 0.0, most, 1)
 
     def _chained(self, piece: Piece) -> RowRange:
         """A piece that is not counted, by its longest counted parts and by what these share."""

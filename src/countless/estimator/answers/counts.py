@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from countless.cancellation import propagate
 from countless.engine.density import Density
-from countless.errors import CountlessError
+from countless.errors import CountlessError, NoTextModelError
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import whole
@@ -101,7 +101,7 @@ def known_queries(
     """Questions and their true counts, with the answers of a model of ``rows`` rows; but for those it is certain of."""
     found = []
     errors = [answer for answer in answered if isinstance(answer, CountlessError)]
-    if errors and len(errors) == len(answered):
+    if errors and len(errors) == len(answered) and not isinstance(errors[0], NoTextModelError):
         raise errors[0]
     for answer, truth in zip(answered, truths, strict=True):
         if isinstance(answer, CountlessError):  # a question as people ask it, which has no answer

@@ -12,6 +12,7 @@ from countless.data.evidence import EvidenceRows
 from countless.engine.evidence import CodedRows
 from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
+from countless.region import Box, Region
 
 
 class Evidence:
@@ -31,6 +32,18 @@ class Evidence:
     def marks(self, question: Question) -> BoolArray:
         """Which of them do."""
         return self._rows_for(question).mark_region(question.region, question.among)
+
+    def count_box(self, box: Box) -> int:
+        """How many of them are in a box of columns."""
+        return self._coded.count_region(Region((box,)))
+
+    def count_strings(self, text: int, pattern: bytes) -> int:
+        """How many of them match a pattern in the text column at ``text`` among these."""
+        index = self._schema.index_of_text(text)
+        column = self.rows.schema.coded[index]
+        marks: BoolArray = np.zeros(column.size, dtype=np.bool_)
+        marks[: len(column.values)] = column.strings.like(pattern)
+        return self._coded.count([(index, marks)])
 
     def _rows_for(self, question: Question) -> CodedRows:
         """The rows, with calendar parts if the question is about one."""

@@ -31,6 +31,10 @@ from countless.query.question import Question
 
 FUSED = "fused"
 MODEL_METHOD = "particles"  # of the model, if nothing else is said
+UNIQUE_ERRORS = np.log([1.0] * 46 + [2.0] * 3 + [3.0])  # of one row for each string that is asked for
+NEAR = 1.1  # a factor between the end of an error bar and a bound
+FEW_OTHERS = 30  # evidence rows that do not match text: then these are estimated
+SMALL = 10.0  # rows of a question about text up to which the estimate is a whole number
 ROUNDING = 1e-6  # of logarithms
 # The larger the sample, the less is left to the prior: from this share of the table on, a walk of so few particles
 # changes no q-error (docs/speed.md). Beside a smaller one the walk chooses their number.
@@ -42,15 +46,21 @@ ODDS = 10  # guesses at the odds of filters that the model does not know
 class Fusion:
     """What hits in evidence rows and a model say of one question.
 
+    ``narrowed`` are the same hits among the rows of a part that was counted, if there is one.
     It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer, and ``estimated``
-    if counts of substrings give an estimate and bounds without the network.
+    if counts of substrings give an estimate and bounds without the network. A model that is ``silent`` has no network
+    of text, and no counts that tell about the patterns of the question. With ``unique`` it asks for whole strings of a
+    column in which nearly all are different.
     """
 
     question: Question
     hits: SampleCount
+    narrowed: SampleCount
     calibration: Calibration
     counted: bool = False
     estimated: bool = False
+    silent: bool = False
+    unique: bool = False
 
     @cached_property
     def shape(self) -> Shape:
@@ -61,6 +71,8 @@ class Fusion:
     def asks_model(self) -> bool:
         """Whether the model can make the answer better."""
         hits = self.hits
+        if self.silent:
+            return False
         if self.counted or hits.are_all:
             return not hits.are_all
         if self.estimated:  # for the bounds, at least
@@ -78,11 +90,13 @@ class Fusion:
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
-        hits, total = self.hits, float(self.hits.total)
+        hits, total = self.narrowed, float(self.hits.total)
         if density is None:
-            return posterior(hits, None, None, 0.0, total)
+            return posterior(hits, None, None, 0.0, float(hits.total))
         answer = density.value * total
-        errors = self.calibration.errors(answer, self._shape_of(density))
+        if self.estimated and self.narrowed is self.hits and hits.others.count < FEW_OTHERS:
+            return self._by_the_others(density)
+        errors = UNIQUE_ERRORS if self.unique else self.calibration.errors(answer, self._shape_of(density))
         if self.question.among is not None:
             if self._log_shares is None:
                 (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
@@ -121,6 +135,24 @@ class Fusion:
             return rows
         return None if self._log_shares is None else rows * float(np.exp(self._log_shares).mean())
 
+    def _by_the_others(self, density: Density) -> Posterior:
+        """How many rows there may be if most rows are asked for, as by NOT LIKE: the others tell it better."""
+        hits, total = self.hits, float(self.hits.total)
+        others = (1.0 - density.value) * total
+        errors = self.calibration.errors(others, self._shape_of(density))
+        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
+        return posterior(hits.others, others, errors, total - most, total - least).of_others(total)
+
+    def _widened(self, density: Density | None, low: float, high: float) -> tuple[float, float]:
+        """The ends of an error bar of text, up to bounds that are near: one pattern is often in another, or outside."""
+        narrowed, total = self.narrowed, float(self.hits.total)
+        if narrowed is not self.hits and narrowed.count == narrowed.rows > 0:  # all that was counted, perhaps
+            high = float(narrowed.total)
+        if density is None or not self.question.certain or not any(box.texts for box in self.question.region.boxes):
+            return low, high
+        least, most = density.least * total, density.most * total
+        return least if low < NEAR * least else low, most if most < NEAR * high else high
+
     def estimate(self, density: Density | None, method: str, ms: float, table_rows: int | None) -> Estimate:
         """The answer, with its error bar; of a table that has ``table_rows`` by now, if it has grown."""
         hits, total = self.hits, self.hits.total
@@ -135,10 +167,13 @@ class Fusion:
             found = self.posterior(density)
             tail = self.calibration.tail
             rows, low, high = found.quantiles((0.5, tail, 1.0 - tail))
+            low, high = self._widened(density, low / self.narrowed.slack, high * self.narrowed.slack)
             if hits.count in (0, hits.rows) and model is None:  # nothing tells of the rows that the sample missed
                 rows = float(hits.count and total)
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)
+            if rows < SMALL and any(box.texts for box in self.question.region.boxes):
+                rows = float(round(rows))  # the median of whole numbers
             # Counts are whole: the ends are the least and the greatest that round to what the posterior has.
             low = math.ceil(low - 0.5 - ROUNDING) if low > 1.0 else float(hits.count)
             rows = min(rows, float(total))

@@ -71,7 +71,7 @@ class Shape:
         """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
         box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
-        single = sum(item.single for item in asked)
+        single = sum(item.single for item in asked) + sum(item.language.pattern.is_finite for item in box.texts)
         return cls(len(asked) + len(box.texts), single, len(region.boxes) > 1, vague)
 
 

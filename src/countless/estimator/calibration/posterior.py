@@ -34,11 +34,15 @@ LEAST_QUERIES = 50
 
 @dataclass(frozen=True, eq=False)
 class SampleCount:
-    """How many of the evidence rows satisfy a condition, and of how many rows of the table they are a sample."""
+    """How many of the evidence rows satisfy a condition, and of how many rows of the table they are a sample.
+
+    If that is known only roughly, there may be more, or fewer, by a factor of ``slack``.
+    """
 
     count: int
     rows: int
     total: int
+    slack: float = 1.0
 
     @property
     def are_all(self) -> bool:
@@ -80,6 +84,10 @@ class Posterior:
     counts: FloatArray
     below: FloatArray
 
+    def of_others(self, total: float) -> Posterior:
+        """The same about the other rows, of ``total`` in all."""
+        return Posterior(np.maximum(total - self.counts[::-1], LEAST_COUNT), 1.0 - self.below[::-1])
+
     def quantile(self, share: float) -> float:
         """The count that so much of the probability is below."""
         return self.quantiles((share,))[0]
@@ -104,7 +112,7 @@ def posterior(
     """
     if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
         others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
-        return Posterior(hits.total - others.counts[::-1], 1.0 - others.below[::-1])
+        return others.of_others(hits.total)
     logs, weights = _around(hits)
     prior = None if answer is None or errors is None else Prior(math.log(max(answer, 1.0)) + errors)
     if prior is None:
@@ -187,6 +195,9 @@ def _weighted(hits: SampleCount, counts: FloatArray, weights: FloatArray) -> Pos
 
 def _around(hits: SampleCount) -> tuple[FloatArray, FloatArray]:
     """Logarithms of counts near what hits alone say, evenly, and how much of that line each stands for."""
+    if not hits.rows:  # nothing is said
+        logs = np.linspace(math.log(LEAST_COUNT), math.log(max(hits.total, 1)), AROUND)
+        return logs, np.full(AROUND, (logs[-1] - logs[0]) / AROUND)
     many = hits.count + 0.5
     deviation = math.sqrt(max(many * (1.0 - hits.share) * (1.0 - hits.count / hits.rows), 0.25))
     high = math.log((many + REACH * deviation + 4.0 * (hits.count < 10)) / hits.share)

@@ -8,7 +8,8 @@ from countless.data.sources.source import Source
 from countless.errors import EmptyTableError
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
-from countless.estimator.fitting.fit import LoggingListener, calibrated
+from countless.estimator.fitting.calibrating import calibrated
+from countless.estimator.fitting.fit import LoggingListener
 from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, without_missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -12,7 +13,7 @@ from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory, readable
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table, bytes_in_memory, read_schema
-from countless.data.encoding.text_sample import encode_text_sample
+from countless.data.encoding.text_sample import encode_text_sample, encode_without_strings
 from countless.data.progress import Events
 from countless.data.sources.source import Source
 from countless.options import ReadingOptions, ResourceOptions
@@ -49,7 +50,7 @@ class Backend(Protocol):
         """The table of ``source``, and the rows of it to train on.
 
         ``seed`` draws these rows, and shuffles a table that is written to files. Training has time for the strings of
-        ``text_rows`` rows at most.
+        ``text_rows`` rows at most; with 0 there is no network of text, and no strings are encoded.
         """
         ...
 
@@ -83,7 +84,11 @@ class LocalBackend:
         if self.bounds is None or not (self._resources.resume and is_codes(self.bounds.codes)):
             schema = read_schema(source, options, events.stage, events.reading)
             rows = rows_to_read(schema, options.sample_rows or text_rows)
-            if self._fits(schema, rows, events):
+            if text_rows == 0 and schema.texts:
+                if self._fits(replace(schema, columns=schema.coded), None, events):
+                    table = encode_without_strings(source, schema, events.stage, events.reading)
+                    return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
+            elif self._fits(schema, rows, events):
                 return encode_in_memory(source, schema, rows or options.sample_rows, seed, events)
         assert self.bounds is not None
         table = encode_mapped(
@@ -97,7 +102,7 @@ class LocalBackend:
             on_stage=events.stage,
             on_reading=events.reading,
         )
-        rows = options.sample_rows or rows_to_read(table.schema, text_rows)
+        rows = options.sample_rows or rows_to_read(table.schema, text_rows or None)
         return table, table if rows is None else table.sampled(rows, seed)
 
     def _fits(self, schema: Schema, text_rows: int | None, events: Events) -> bool:

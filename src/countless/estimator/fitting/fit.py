@@ -8,25 +8,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from countless.data.columns.derived import Derived, check_derived
 from countless.data.columns.schema import Schema
-from countless.data.columns.types import DECIMAL
 from countless.data.encoding.column_blame import ColumnBlame
 from countless.data.encoding.table import EXCLUDED, bytes_in_memory, modelled_names
 from countless.data.evidence import EvidenceRows, evidence_rows
-from countless.data.progress import Meter
 from countless.data.sources.arrow_batches import UNREADABLE
 from countless.data.sources.connection import Limit
 from countless.data.sources.csv_files import with_csv_options
 from countless.data.sources.fingerprints import table_digest
 from countless.data.sources.postgres import Loading
 from countless.data.sources.source import Source
-from countless.errors import CountlessError, OptionError, SourceError
-from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
+from countless.errors import OptionError, SourceError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import backend_of, text_rows_within
+from countless.estimator.fitting.calibrating import calibrated
 from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.fitting.orders import check_order
@@ -48,28 +44,15 @@ from countless.query.derivation import derive, read_derived
 from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS
-from countless.workload import WorkloadColumns, asked_columns, mixed_clauses, read_clauses
-from countless.workload.questions import KINDS, questions_by_kind
+from countless.workload import WorkloadColumns, asked_columns, read_clauses
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
 
 logger = logging.getLogger(__name__)
 
-CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
-PER_ROWS = 10  # rows, but no more than look at
-COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
-TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
-LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
-WORTH_A_SCAN = 8  # so many more queries are worth another scan
-ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
-USUAL_ROWS = 5_000
-USUAL_TYPES = frozenset(
-    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
-)
 TABLE = "table"  # in a report: a digest that tells the table's files from others
 SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
-CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
 class LoggingListener(Listener):
@@ -106,7 +89,7 @@ def fit(
     *,
     reading: ReadingOptions | None = None,
     network: Network | None = None,
-    text_network: TextNetwork | str = "default",
+    text_network: TextNetwork | str | None = None,
     training: TrainingOptions | None = None,
     resources: ResourceOptions | None = None,
     storage: StorageOptions | None = None,
@@ -141,13 +124,15 @@ def fit(
     ``calibrate`` it has no error bars.
 
     A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
-    if it holds long strings it is *text* (``text`` and ``no_text`` name columns that are, and are not). One Transformer
-    learns all text columns character by character; its size follows from the number of characters. Strings are cut at
-    ``max_length`` characters, by default where 99% have ended. ``text_network`` is a preset, ``default`` or ``paper``,
-    or a :class:`TextNetwork`. Of a budget, the network that has more to learn, in bits of a row, gets more.
-    With ``summary``, exact counts are stored too: the rows of every value and of pairs of values of two columns, some
-    300 kB, and those that contain each frequent substring of text. Questions about one or two columns, and
-    short patterns, are answered from them, and other answers are corrected by them.
+    if it holds long strings it is *text* (``text`` and ``no_text`` name columns that are, and are not). Patterns on it
+    are answered from evidence rows and counts of substrings. With ``text_model`` one Transformer learns all text
+    columns character by character, for samples, completion, anomalies and the paper's methods; without evidence rows it
+    is always trained. It reads ``max_length`` characters, by default as many as 99% of strings have. ``text_network``,
+    a preset (``default`` or ``paper``) or a :class:`TextNetwork`, asks for it too. Of a budget, the network that has
+    more to learn, in bits of a row, gets more. With ``summary``, exact counts are stored too: the rows of every value
+    and of pairs of values of two columns, some 300 kB, and those that contain each frequent substring of text.
+    Questions about one or two columns, and short patterns, are answered from them, and other answers are corrected by
+    them.
 
     ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
     lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
@@ -202,7 +187,8 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             listener.notice(warning)
         check_order(options.network, modelled_names(source, reading))
         with ColumnBlame(lambda: _opened(given, reading, derived, limit), reading):
-            learned, sample = backend.encode(source, reading, seed, listener, text_rows_within(whole_fit))
+            text_rows = text_rows_within(whole_fit) if options.trains_text else 0
+            learned, sample = backend.encode(source, reading, seed, listener, text_rows)
         held = (item for item in source.derived if item.name in learned.schema.names)
         schema = replace(learned.schema, derived=tuple(held))
         listener.table(schema)
@@ -249,83 +235,3 @@ def _opened(
             reason = str(error).removeprefix(UNREADABLE)
             raise OptionError(f"{{derive}} {item.sql} AS {item.name}: {reason}") from None
     return source
-
-
-def calibration_queries(rows: int, texts: bool = False) -> int:
-    """How many random queries calibrate a model of a table of ``rows`` rows; those about text take their time.
-
-    >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
-    [400, 1000, 2000, 2000, 400]
-    >>> calibration_queries(300_000, texts=True)
-    400
-    """
-    least, most = CALIBRATION_QUERIES
-    return least if texts else max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
-
-
-def next_queries(done: int, count: int, spent: float, left: float | None) -> int:
-    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if time is over.
-
-    >>> [next_queries(0, 400, 0.0, left) for left in (None, 30.0, 0.0)]
-    [64, 50, 50]
-    >>> next_queries(50, 400, 10.0, 4.0), next_queries(50, 400, 10.0, 1.0), next_queries(390, 400, 10.0, None)
-    (20, 0, 10)
-    """
-    most = min(TOGETHER, count - done)
-    if left is None:
-        return most
-    if done < LEAST_QUERIES:
-        return min(most, LEAST_QUERIES - done)
-    affordable = int(left * done / max(spent, 1e-9))
-    return min(most, affordable) if affordable >= WORTH_A_SCAN else 0
-
-
-def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
-    """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
-    clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
-    count = calibration_queries(raw.rows, bool(raw.schema.texts))
-    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
-    usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
-    clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
-    began = plan.spent
-    queries: list[CalibrationQuery] = []
-    done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
-    while more := next_queries(done, count, plan.spent - began, plan.left):
-        batch = clauses[done : done + more]
-        source.watch = _scan_meter(listener, done, more, count)
-        try:
-            truths = source.counts(batch)
-        except CountlessError:  # one of the usual questions, perhaps: the others are plain
-            batch = [clause for clause in batch if clause not in usual]
-            truths = source.counts(batch)
-        queries += raw.calibration_queries(batch, truths)
-        source.watch = None
-        done += more
-        listener.calibrating(done, count)
-    return raw.calibrated(Calibration(tuple(queries)))
-
-
-def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
-    """Questions as people ask them, of every kind, in random order.
-
-    They are made of some rows in a database of their own, and tried there: functions fail on some values in DuckDB, and
-    a failure must not cost the connection that the table is read by.
-    """
-    names = [column.name for column in raw.schema.columns if _is_usual(column.type)]
-    try:
-        some = EvidenceRows.drawn(source, raw.schema, USUAL_ROWS, seed).source()
-        asked = [clause for clause, _ in questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, names)]
-        some.counts(asked)
-    except CountlessError:
-        return []
-    return [asked[place] for place in np.random.default_rng(seed).permutation(len(asked))[:count].tolist()]
-
-
-def _is_usual(kind: str) -> bool:
-    """Whether columns of this type are asked about with functions."""
-    return kind in USUAL_TYPES or DECIMAL.fullmatch(kind) is not None
-
-
-def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
-    """Tells how far the scan is that counts so many ``more`` queries."""
-    return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))

@@ -95,10 +95,11 @@ class Learner:
         networks: dict[str, StoredNetwork] = {}
         report: dict[str, Any] = {"interrupted": False}
         schema = self.table.schema
-        self.plan.start_training(bool(schema.texts))
+        trains_text = bool(schema.texts) and self.options.trains_text
+        self.plan.start_training(bool(schema.texts), trains_text)
         if self.plan.extended:
             self.listener.notice(late(self.plan))
-        bits = bits_to_learn(self.sample)
+        bits = bits_to_learn(self.sample, trains_text)
         if schema.coded:
             self.listener.stage("training")
             recipe = self._columns_recipe(self.plan.training(0, bits))
@@ -106,7 +107,7 @@ class Learner:
             report.update(columns_report)
             if self.asked is not None:
                 report["workload"] = {"queries": self.asked.queries, "column_sets": len(self.asked.sets)}
-        if schema.texts:
+        if trains_text:
             names = [column.name for column in schema.texts]
             self.listener.stage(training_on_text(names))
             text = self._text_recipe(self.plan.training(len(bits) - 1, bits))
@@ -136,7 +137,7 @@ class Learner:
                 column,
                 size=None if storage.text_counts == "auto" else int(storage.text_counts),
                 kept_rows=evidence_rows(storage.evidence, schema.rows),
-                seconds=self.plan.counting(len(schema.texts) - index),
+                seconds=self.plan.counting(len(schema.texts) - index, self.options.trains_text),
                 seed=self.options.training.seed,
                 clock=self.plan.clock,
                 tell=Meter(self.listener.reading, self.table.rows).at,
@@ -204,13 +205,13 @@ class Learner:
         return StoredNetwork.encoded(recipe.spec, trained.arrays, self.options.storage.dtype), trained.report
 
 
-def bits_to_learn(table: Table) -> list[float]:
-    """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then text."""
+def bits_to_learn(table: Table, text: bool) -> list[float]:
+    """Bits of a row that each network has to learn, if nothing but frequencies is known: columns, then ``text``."""
     schema = table.schema
     found = []
     if schema.coded:
         found.append(sum(map(entropy, table.symbol_counts)))
-    frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts]
+    frequencies = [np.array(column.frequencies, dtype=np.int64) for column in schema.texts if text]
     if frequencies:
         found.append(sum(float(each.sum()) / max(1, schema.rows) * entropy(each) for each in frequencies))
     return found

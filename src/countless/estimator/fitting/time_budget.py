@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 DEFAULT_BUDGET = 300.0  # seconds
 LEAST_SHARE = 1 / 3  # of the budget, for training and calibrating, however long reading took
 LEAST_COUNTING_SHARE, COUNTING_SHARE = 0.1, 0.2  # of what reading leaves, for substrings of text
+COUNTING_ALONE = 0.6  # the same if no network of text is trained
 CALIBRATION_SHARE = 0.08  # of what reading and counting leave
 TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
+CALIBRATION_ALONE = 0.4  # the same if no network of text is trained
 SAVING_SHARE = 0.01  # of the budget
 LEAST_TRAINING = 0.02  # the same, for each network, even if others took more than was planned
 GAIN_EXPONENT = 2 / 3  # see TimePlan.training
@@ -61,17 +63,18 @@ class TimePlan:
         """Seconds until the end; None if there is none, and 0 when it is past."""
         return None if self.budget is None else max(0.0, self._end - self._clock())
 
-    def counting(self, columns: int) -> float | None:
+    def counting(self, columns: int, text_network: bool = True) -> float | None:
         """Seconds to count the substrings of one of so many text columns that are still to be counted."""
         if self.left is None:
             return None
         if self._counted_by is None:
             spare = self.left - LEAST_SHARE * (self.budget or 0.0)  # what training and calibrating do not need
-            share = min(COUNTING_SHARE * self.left, max(LEAST_COUNTING_SHARE * self.left, spare))
+            usual = COUNTING_SHARE if text_network else COUNTING_ALONE
+            share = min(usual * self.left, max(LEAST_COUNTING_SHARE * self.left, spare))
             self._counted_by = self._clock() + share
         return max(0.0, self._counted_by - self._clock()) / max(1, columns)
 
-    def start_training(self, texts: bool) -> None:
+    def start_training(self, texts: bool, text_network: bool = True) -> None:
         """The table is read and counted. If too little time is left, the end is put off."""
         if self.budget is None or self.left is None:
             return
@@ -79,7 +82,8 @@ class TimePlan:
             self._end = self._clock() + LEAST_SHARE * self.budget
             self.extended = True
         if self._calibrates:
-            self._calibration = (TEXT_CALIBRATION_SHARE if texts else CALIBRATION_SHARE) * self.left
+            of_text = TEXT_CALIBRATION_SHARE if text_network else CALIBRATION_ALONE
+            self._calibration = (of_text if texts else CALIBRATION_SHARE) * self.left
 
     def training(self, network: int, bits: Sequence[float]) -> float | None:
         """Seconds to train a ``network``, those before it being trained, of rows that have so many ``bits`` for each.

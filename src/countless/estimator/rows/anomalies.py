@@ -115,7 +115,7 @@ def _blames(schema: Schema, runtimes: Runtimes, suspects: list[_Suspect]) -> lis
             expected = values.like_the_tables(int(found.codes[chosen[place]]), MIDDLE)
             blame = _Blame(index, float(mine[place]), expected, float(found.probabilities[chosen[place]]))
             odd[row].append((float(oddities[place]), blame))
-    texts_at = [index for index, column in enumerate(schema.columns) if column.is_text]
+    texts_at = [index for index, column in enumerate(schema.columns) if column.is_text and runtimes.texts]
     for ones, suspect in zip(odd, suspects, strict=True):
         if not ones or suspect.impossible[texts_at].any():
             ones.append(_odd_text(suspect, texts_at))

@@ -18,7 +18,7 @@ from countless.data.frame import Frame
 from countless.engine.distributions.completion import Completions
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import sample_each
-from countless.errors import DataError
+from countless.errors import DataError, NoTextModelError
 from countless.estimator.answers.values import Values
 from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.likelihood import Watch, symbols_of
@@ -73,7 +73,7 @@ def complete(
     schema: Schema, runtimes: Runtimes, rows: Any, options: CompletionOptions, watch: Watch | None = None
 ) -> Completed:
     """The rows with their missing cells filled in."""
-    wanted = _wanted(schema, options)
+    wanted = _wanted(schema, options, bool(runtimes.texts))
     source = opened(rows, schema, holes=True)
     cells, left = _Cells(), 0
     with Recoded(source, schema) as recoded:
@@ -151,10 +151,12 @@ def typical(found: Completions, column: Column) -> IntArray:
     return np.where(single[found.codes[best]], best, found.at(np.full(len(found), MIDDLE)))
 
 
-def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
+def _wanted(schema: Schema, options: CompletionOptions, writes_text: bool) -> list[int]:
     """The places of the columns to fill in, texts last: these are only drawn, since no string is likely."""
     if options.columns is None:
-        fillable = schema.columns if options.draws else schema.coded
+        if options.draws and not schema.coded and not writes_text:
+            raise NoTextModelError("text is drawn from")
+        fillable = schema.columns if options.draws and writes_text else schema.coded
         return [index for index in range(len(fillable)) if index not in schema.following]
     found = []
     for name in options.columns:
@@ -168,5 +170,7 @@ def _wanted(schema: Schema, options: CompletionOptions) -> list[int]:
             raise DataError(f'"{name}" follows from {", ".join(item.columns)}: fill these in, and compute {item.sql}')
         if schema.columns[index].is_text and not options.draws:
             raise DataError(f'"{name}" is modelled as text, which can only be drawn: ask for draws, or leave it out')
+        if schema.columns[index].is_text and not writes_text:
+            raise NoTextModelError("text is drawn from")
         found.append(index)
     return sorted(set(found))

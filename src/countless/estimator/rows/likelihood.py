@@ -17,6 +17,7 @@ from countless.data.encoding.recoding import UNSEEN, Recoded, RecodedRows, opene
 from countless.engine.distributions.likelihood import row_log_probabilities
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities as text_log_probabilities
+from countless.errors import NoTextModelError
 from countless.query.derivation import derive
 
 Watch = Callable[[int, int], None]  # is told how many rows are done, and how many there are
@@ -54,7 +55,9 @@ def log_prob(schema: Schema, runtimes: Runtimes, rows: Any) -> FloatArray:
 def likelihoods(
     schema: Schema, runtimes: Runtimes, recoded: Recoded, watch: Watch | None = None
 ) -> Iterator[Likelihoods]:
-    """What the model says of all rows, some at a time."""
+    """What the model says of all rows, some at a time; of text only if there is a network of text."""
+    if not runtimes.columns and not runtimes.texts:
+        raise NoTextModelError("the probability of text is read from")
     for rows in recoded.chunks():
         yield _likelihoods(schema, runtimes, rows)
         if watch is not None:
@@ -106,7 +109,7 @@ def _likelihoods(schema: Schema, runtimes: Runtimes, rows: RecodedRows) -> Likel
     texts = np.zeros((len(rows), len(schema.texts)))
     for index, text in enumerate(schema.texts):
         values = rows.texts[index]
-        if values is None:
+        if values is None or not runtimes.texts:
             continue
         strings = encode(text, values)
         texts[:, index] = text_log_probabilities(runtimes.texts[index], strings.symbols, strings.lengths, symbols)

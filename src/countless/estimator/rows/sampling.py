@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from countless.engine.distributions.sampling import draw_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.sampling import Drawn, sample, sample_each
-from countless.errors import NoRowsError
+from countless.errors import NoRowsError, NoTextModelError
 from countless.estimator.answers.joint import axes_of
 from countless.estimator.rows.cell_draws import CellDraws
 from countless.query.derivation import recompute
@@ -90,6 +90,10 @@ def samples(schema: Schema, runtimes: Runtimes, drawing: SampleSource, count: in
     """``count`` rows, at least one; fewer if the rows that are drawn fail the condition again and again."""
     if not drawing.region.boxes:
         raise NoRowsError("no row matches: there is nothing to draw")
+    if not runtimes.texts and schema.texts:  # these columns are left out
+        if not schema.coded:
+            raise NoTextModelError("text is drawn from")
+        schema = replace(schema, columns=schema.coded)
     rng = np.random.default_rng(seed)
     found: list[_Kept] = []
     missing, size, drawn = count, count, 0

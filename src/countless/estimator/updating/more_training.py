@@ -28,7 +28,8 @@ from countless.errors import DataError, TrainingError
 from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of, encode_in_memory, out_of_core, rows_to_read
-from countless.estimator.fitting.fit import SAMPLE_ROWS, TABLE, LoggingListener, calibrated
+from countless.estimator.fitting.calibrating import calibrated
+from countless.estimator.fitting.fit import SAMPLE_ROWS, TABLE, LoggingListener
 from countless.estimator.fitting.learning import Listener, bits_to_learn, late, training_on_text
 from countless.estimator.fitting.model_kinds import KINDS, require_kind
 from countless.estimator.fitting.preflight import preflight
@@ -69,6 +70,8 @@ def more_training(
     began = time.monotonic()
     require_torch("training")
     listener = listener or LoggingListener()
+    if not sections.networks:
+        raise TrainingError("the model has no network to train, only counts and rows: fit it again with --text-model")
     if COLUMNS in sections.networks:
         require_kind(ModelSpec.from_json(sections.networks[COLUMNS].spec).kind)
     clauses = None if effort.workload is None else read_clauses(effort.workload)
@@ -86,9 +89,10 @@ def more_training(
     rows = int(report[SAMPLE_ROWS]) if SAMPLE_ROWS in report else None
     with bounded(None, None) as bounds:
         try:
-            needed = bytes_in_memory(schema, rows_to_read(schema, rows))
+            read = schema if TEXT in sections.networks else replace(schema, columns=schema.coded)
+            needed = bytes_in_memory(read, rows_to_read(read, rows))
             if bounds is None or needed <= bounds.memory.codes:
-                learned, sample = encode_in_memory(source, schema, rows, _seed(report), listener)
+                learned, sample = encode_in_memory(source, read, rows, _seed(report), listener)
             else:
                 listener.notice(out_of_core(needed, bounds.memory))
                 learned = encode_mapped(
@@ -96,7 +100,7 @@ def more_training(
                     ReadingOptions(),
                     bounds.codes,
                     bounds.memory,
-                    schema=schema,
+                    schema=read,
                     seed=_seed(report),
                     resume=False,
                     on_stage=listener.stage,
@@ -134,10 +138,10 @@ class _MoreTraining:
     def sections(self) -> tuple[Sections, dict[str, Any]]:
         """The sections with other networks, and what changes in the report."""
         schema = self.table.schema
-        self.plan.start_training(bool(schema.texts))
+        self.plan.start_training(bool(schema.texts), TEXT in self.stored.networks)
         if self.plan.extended:
             self.listener.notice(late(self.plan))
-        bits = bits_to_learn(self.table)
+        bits = bits_to_learn(self.table, TEXT in self.stored.networks)
         networks: dict[str, StoredNetwork] = {}
         told: dict[str, Any] = {}
         entry: dict[str, Any] = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "interrupted": False}
@@ -148,7 +152,7 @@ class _MoreTraining:
                 networks[COLUMNS], trained = self._trained(COLUMNS, self._columns_task, options, stopped=False)
                 told.update(_summed(self.report, trained.report))
                 entry |= _entry(trained.report)
-            if schema.texts:
+            if TEXT in self.stored.networks:
                 before = self.report.get("text", {})
                 column_names = [column.name for column in schema.texts]
                 self.listener.stage(training_on_text(column_names))

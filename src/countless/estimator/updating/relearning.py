@@ -91,7 +91,7 @@ class Relearner:
         """The sections as they are now, and how it went: bits of the new rows and of the old ones, before and after."""
         if self.growth.schema.coded:
             self._learn_columns()
-        if self.growth.schema.texts:
+        if TEXT in self.stored.networks:
             self._learn_texts()
         for index in range(len(self.growth.schema.texts)):
             self._count_substrings(index)
@@ -103,8 +103,11 @@ class Relearner:
 
     @cached_property
     def _together(self) -> Old:
-        """Old rows, and then new ones."""
-        return mixed(self.old, rows_of(self.new), self.growth.old.rows, MOST_ROWS, self._rng)
+        """Old rows, and then new ones; with their strings if there is a network that reads them."""
+        old, new = self.old, rows_of(self.new)
+        if TEXT not in self.stored.networks:
+            old, new = replace(old, strings=()), replace(new, strings=())
+        return mixed(old, new, self.growth.old.rows, MOST_ROWS, self._rng)
 
     @cached_property
     def _matrix(self) -> NDArray[Any] | None:
@@ -118,7 +121,7 @@ class Relearner:
     @property
     def _text_share(self) -> float:
         """The share of the time that the text columns get: each as much as all other columns together."""
-        texts = len(self.growth.schema.texts)
+        texts = len(self.growth.schema.texts) if TEXT in self.stored.networks else 0
         return texts / (texts + bool(self.growth.schema.coded))
 
     def _learn_columns(self) -> None:

@@ -66,7 +66,8 @@ def _drawn(growth: Growth, runtimes: Runtimes, count: int, rng: np.random.Genera
         symbols = ancestral_rows(runtimes.columns, count, rng)
         symbols = symbols[_valid(schema, symbols)]
     strings = []
-    for before, after, runtime in zip(schema.texts, growth.schema.texts, runtimes.texts, strict=True):
+    texts = zip(schema.texts, growth.schema.texts, runtimes.texts, strict=True) if runtimes.texts else ()
+    for before, after, runtime in texts:
         found = sample_each(runtime, before.letters, symbols, rng)
         strings.append(encode(after, [_text(value, before.length) for value in found]))
     moved = growth.moved(symbols) if schema.coded else symbols

@@ -55,7 +55,7 @@ class ListJudge(StringJudge):
     def __init__(self, facts: StringFacts, column: Column) -> None:
         super().__init__(facts)
         self.column = column
-        self._tables: dict[Folds, StringTable] = {(): StringTable(column.values)}
+        self._tables: dict[Folds, StringTable] = {(): column.strings}
         self._lengths: IntArray | None = None
 
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:

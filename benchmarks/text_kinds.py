@@ -1,0 +1,198 @@
+"""Questions about one text column, kind by kind: a model beside a plain sample of rows and DuckDB's exact count.
+
+.venv/bin/python benchmarks/text_kinds.py TABLE.parquet MODEL.countless COLUMN [--questions 84] [--seed 11]
+    [--without-network] [--truths FILE] [--sample 100000] [--answers FILE] [-o results.json]
+
+A question of each kind is drawn as ``countless evaluate --kinds`` draws it. Times are milliseconds of processor, all
+threads together, with the table and the sample in DuckDB's memory; the exact count is timed for a few of each kind.
+The result has no literals. ``--truths`` keeps the questions with their true counts for another run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from countless.data.columns.types import quote_identifier
+from countless.data.sources.source import Source
+from countless.estimator.answers.estimate import q_error
+from countless.estimator.estimator import Estimator
+from countless.store import TEXT
+from countless.workload import questions_by_kind
+from countless_lab.measurement.timer import timed
+
+TEXT_KINDS = (
+    "LIKE 'x%'",
+    "LIKE '%x'",
+    "LIKE '%x%'",
+    "ILIKE",
+    "LIKE OR LIKE",
+    "LIKE AND LIKE",
+    "LIKE 'x%' AND LIKE '%y'",
+    "NOT LIKE",
+    "regular expression",
+    "text function",
+    "text equality",
+    "LIKE and filters",
+)
+NEARER = 1.01  # the factor by which one q-error must be less than the other to count
+TIMED_SCANS = 3  # exact counts of each kind that are timed
+MANY_ROWS = 1_500  # true rows from which a question is common: 20 of 100,000 rows of the largest table
+
+
+def main() -> None:
+    options = _options()
+    asked = _asked(options)
+    model = Estimator.load(options.model)
+    if options.without_network:
+        model = _without_network(model)
+    sample = Source.open(str(options.table)).sampled(options.sample, options.seed + 1)
+    factor = model.rows / options.sample
+    model.estimate(asked[0]["where"])  # brings the parser
+    found: list[dict[str, Any]] = []
+    for place in np.random.default_rng(options.seed).permutation(len(asked)).tolist():
+        question = asked[place]
+        where, truth = question["where"], question["rows"]
+        answer, ms = timed(partial(model.estimate, where))
+        (hits,), sample_ms = timed(partial(sample.counts, [where]))
+        found.append(
+            {
+                **question,
+                "estimate": answer.rows,
+                "low": answer.low,
+                "high": answer.high,
+                "sampled": hits * factor,
+                "hits": answer.hits,
+                "walked": answer.forward_rows,
+                "ms": ms,
+                "sample_ms": sample_ms,
+                "error": q_error(answer.rows, truth),
+                "sample_error": q_error(hits * factor, truth),
+            }
+        )
+    result: dict[str, Any] = {
+        "table": options.table.name,
+        "rows": model.rows,
+        "model_bytes": options.model.stat().st_size,
+        "sample": options.sample,
+        "seed": options.seed,
+        "network": not options.without_network,
+        "all": _summary(found),
+        "true rows >= 1,500": _summary([each for each in found if each["rows"] >= MANY_ROWS]),
+        "kinds": {kind: _summary([each for each in found if each["kind"] == kind]) for kind in TEXT_KINDS},
+    }
+    if not options.no_scans:
+        result["exact_ms"] = _scans(options, asked)
+    _write(options, found, result)
+
+
+def _asked(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The questions with their true counts, from a file if there is one."""
+    if options.truths is not None and options.truths.exists():
+        kept: list[dict[str, Any]] = json.loads(options.truths.read_text(encoding="utf-8"))
+        return kept
+    source = Source.open(str(options.table))
+    column = quote_identifier(options.column)
+    drawn = [one for one in questions_by_kind(source, 4 * options.questions, options.seed) if column in one[0]]
+    chosen: list[tuple[str, str]] = []
+    for kind in TEXT_KINDS:
+        chosen += [one for one in drawn if one[1] == kind][: options.questions]
+    truths = source.counts([where for where, _ in chosen], batch=32)
+    asked = [{"where": w, "kind": k, "rows": rows} for (w, k), rows in zip(chosen, truths, strict=True)]
+    if options.truths is not None:
+        options.truths.write_text(json.dumps(asked), encoding="utf-8")
+    return asked
+
+
+def _without_network(model: Estimator) -> Estimator:
+    """The same model, as if no network had been trained on its text."""
+    sections = model._sections
+    networks = {name: network for name, network in sections.networks.items() if name != TEXT}
+    return Estimator(model.schema, replace(sections, networks=networks), model.calibration, model.report)
+
+
+def _summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    if not found:
+        return {"questions": 0}
+    held = [each["low"] <= each["rows"] <= each["high"] for each in found]
+    widths = [max(each["high"], 1.0) / max(each["low"], 1.0) for each in found]
+    return {
+        "questions": len(found),
+        "q_error": _places([each["error"] for each in found]),
+        "sample_q_error": _places([each["sample_error"] for each in found]),
+        "coverage": round(float(np.mean(held)), 3),
+        "width": round(float(np.median(widths)), 2),
+        "ms": _places([each["ms"] for each in found]),
+        "sample_ms": _places([each["sample_ms"] for each in found]),
+        "nearer": sum(each["error"] * NEARER < each["sample_error"] for each in found),
+        "sample_nearer": sum(each["sample_error"] * NEARER < each["error"] for each in found),
+        "network_asked": sum(each["walked"] > 0 for each in found),
+    }
+
+
+def _places(values: list[float]) -> dict[str, float]:
+    return {f"p{place}": float(f"{np.percentile(values, place):.4g}") for place in (50, 95, 99)}
+
+
+def _scans(options: argparse.Namespace, asked: list[dict[str, Any]]) -> dict[str, float]:
+    """The median time of an exact count of each kind, with the table in memory and one thread."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(f"CREATE TABLE t AS FROM read_parquet('{options.table}')")
+    found = {}
+    for kind in TEXT_KINDS:
+        clauses = [each["where"] for each in asked if each["kind"] == kind][:TIMED_SCANS]
+        times = [timed(partial(connection.execute, f"SELECT count(*) FROM t WHERE {where}")) for where in clauses]
+        if times:
+            found[kind] = round(float(np.median([ms for _, ms in times])), 1)
+    return found
+
+
+def _write(options: argparse.Namespace, found: list[dict[str, Any]], result: dict[str, Any]) -> None:
+    if options.answers is not None:
+        options.answers.write_text(json.dumps(found, indent=0), encoding="utf-8")
+    text = json.dumps(result, indent=1)
+    if options.output is not None:
+        options.output.write_text(text + "\n", encoding="utf-8")
+    for kind, own in {
+        "all": result["all"],
+        "true rows >= 1,500": result["true rows >= 1,500"],
+        **result["kinds"],
+    }.items():
+        if own["questions"]:
+            q, s, ms = own["q_error"], own["sample_q_error"], own["ms"]
+            errors = " / ".join(f"{q[place]:.4g}" for place in q)
+            theirs = " / ".join(f"{s[place]:.4g}" for place in s)
+            sys.stdout.write(
+                f"{kind:24} {own['questions']:5}  {errors}   {own['coverage']:.0%} {own['width']:.2f}   sample {theirs}"
+                f"   {own['nearer']} : {own['sample_nearer']}   ms {ms['p50']:.2f} / {ms['p99']:.4g}"
+                f"  sample {own['sample_ms']['p50']:.2f} exact {result.get('exact_ms', {}).get(kind, 0)}"
+                f"  walks {own['network_asked']}\n"
+            )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("column")
+    parser.add_argument("--questions", type=int, default=84, help="of each kind")
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--sample", type=int, default=100_000, help="rows of the plain sample")
+    parser.add_argument("--without-network", action="store_true", help="as if the text column had no network")
+    parser.add_argument("--no-scans", action="store_true", help="do not time the exact counts")
+    parser.add_argument("--truths", type=Path)
+    parser.add_argument("--answers", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Calibration of a fitted model: random questions, their true counts, and the error bars that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from countless.data.columns.types import DECIMAL
+from countless.data.evidence import EvidenceRows
+from countless.data.progress import Meter
+from countless.data.sources.source import Source
+from countless.errors import CountlessError
+from countless.estimator.answers.estimate import Estimate
+from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
+from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.time_budget import TimePlan
+from countless.workload import mixed_clauses
+from countless.workload.questions import KINDS, questions_by_kind
+
+CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
+TEXT_QUERIES = 1_200  # the same at most, if there is text without a network
+PER_ROWS = 10  # rows, but no more than look at
+COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
+TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
+LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
+WORTH_A_SCAN = 8  # so many more queries are worth another scan
+ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
+USUAL_ROWS = 5_000
+USUAL_TYPES = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
+)
+SAMPLED_ROWS = 1_000_000  # of a large table with text, in which questions with many hits are counted
+LARGE = 3  # times as many rows has a large table at least
+MANY_HITS = 30  # in the evidence rows
+CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
+
+
+def calibration_queries(rows: int, texts: bool = False, text_network: bool = True) -> int:
+    """How many random queries calibrate a model of a table of ``rows`` rows; a network of text takes its time.
+
+    >>> [calibration_queries(rows) for rows in (50, 10_000, 300_000, 1_000_000, 10_000_000)]
+    [400, 1000, 2000, 2000, 400]
+    >>> calibration_queries(300_000, texts=True), calibration_queries(10_000_000, texts=True, text_network=False)
+    (400, 1200)
+    """
+    least, most = CALIBRATION_QUERIES
+    if texts:
+        return least if text_network else max(least, min(TEXT_QUERIES, rows // PER_ROWS))
+    return max(least, min(most, rows // PER_ROWS, COUNTED_ROWS // max(1, rows)))
+
+
+def next_queries(done: int, count: int, spent: float, left: float | None) -> int:
+    """How many calibration queries to ask next, if ``done`` of ``count`` took ``spent`` seconds; 0 if time is over.
+
+    >>> [next_queries(0, 400, 0.0, left) for left in (None, 30.0, 0.0)]
+    [64, 50, 50]
+    >>> next_queries(50, 400, 10.0, 4.0), next_queries(50, 400, 10.0, 1.0), next_queries(390, 400, 10.0, None)
+    (20, 0, 10)
+    """
+    most = min(TOGETHER, count - done)
+    if left is None:
+        return most
+    if done < LEAST_QUERIES:
+        return min(most, LEAST_QUERIES - done)
+    affordable = int(left * done / max(spent, 1e-9))
+    return min(most, affordable) if affordable >= WORTH_A_SCAN else 0
+
+
+def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
+    """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
+    clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
+    count = calibration_queries(raw.rows, bool(raw.schema.texts), "text" in raw.report)
+    clauses = mixed_clauses(raw.schema, source, count, clause_seed)
+    usual = _usual_clauses(raw, source, count // ONE_IN_USUAL, clause_seed)
+    clauses[ONE_IN_USUAL - 1 : ONE_IN_USUAL * len(usual) : ONE_IN_USUAL] = usual
+    began = plan.spent
+    queries: list[CalibrationQuery] = []
+    done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
+    with ExitStack() as stack:
+        counter = TrueCounts(source, raw, clause_seed, stack)
+        while more := next_queries(done, count, plan.spent - began, plan.left):
+            batch = clauses[done : done + more]
+            source.watch = _scan_meter(listener, done, more, count)
+            try:
+                truths = counter.counts(batch)
+            except CountlessError:  # one of the usual questions, perhaps: the others are plain
+                batch = [clause for clause in batch if clause not in usual]
+                truths = counter.counts(batch)
+            queries += raw.calibration_queries(batch, truths)
+            source.watch = None
+            done += more
+            listener.calibrating(done, count)
+    return raw.calibrated(Calibration(tuple(queries)))
+
+
+class TrueCounts:
+    """True counts of questions about ``source``, the table of a model.
+
+    Of a large table with text, where a scan takes long, questions with many hits in the evidence rows are counted in a
+    sample of other rows: it tells them more exactly than the evidence can. The others are counted in all rows.
+    """
+
+    def __init__(self, source: Source, model: Estimator, seed: int, stack: ExitStack) -> None:
+        self._source, self._model = source, model
+        self._sample: Source | None = None
+        if model.schema.texts and model.rows >= LARGE * SAMPLED_ROWS:
+            names = model.schema.names
+            self._sample = stack.enter_context(source.sample_table(SAMPLED_ROWS, seed, names, model.rows))
+
+    def counts(self, clauses: Sequence[str]) -> list[int]:
+        """How many rows match each clause."""
+        if self._sample is None:
+            return self._source.counts(clauses)
+        answers = self._model.answer_many(clauses)
+        common = [isinstance(answer, Estimate) and (answer.hits or 0) >= MANY_HITS for answer in answers]
+        factor = self._model.rows / SAMPLED_ROWS
+        sampled = iter(self._sample.counts([clause for clause, many in zip(clauses, common, strict=True) if many]))
+        counted = iter(self._source.counts([clause for clause, many in zip(clauses, common, strict=True) if not many]))
+        return [round(next(sampled) * factor) if many else next(counted) for many in common]
+
+
+def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:
+    """Questions as people ask them, of every kind, in random order.
+
+    They are made of some rows in a database of their own, and tried there: functions fail on some values in DuckDB, and
+    a failure must not cost the connection that the table is read by.
+    """
+    names = [column.name for column in raw.schema.columns if _is_usual(column.type)]
+    try:
+        some = EvidenceRows.drawn(source, raw.schema, USUAL_ROWS, seed).source()
+        asked = [clause for clause, _ in questions_by_kind(some, -(-count // len(KINDS)) + 1, seed, names)]
+        some.counts(asked)
+    except CountlessError:
+        return []
+    return [asked[place] for place in np.random.default_rng(seed).permutation(len(asked))[:count].tolist()]
+
+
+def _is_usual(kind: str) -> bool:
+    """Whether columns of this type are asked about with functions."""
+    return kind in USUAL_TYPES or DECIMAL.fullmatch(kind) is not None
+
+
+def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
+    """Tells how far the scan is that counts so many ``more`` queries."""
+    return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))
