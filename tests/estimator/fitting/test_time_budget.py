@@ -66,7 +66,23 @@ def test_training_has_a_third_of_the_budget_however_long_reading_took() -> None:
     plan.start_training(texts=False)
     assert plan.extended
     assert plan.left == pytest.approx(20.0)
-    assert (plan.training(0, [10.0]) or 0.0) > 18.0
+    assert (plan.training(0, [10.0]) or 0.0) >= 14.9
+
+
+@pytest.mark.parametrize(("budget", "calibration"), [(20.0, 5.0), (60.0, 12.0), (300.0, 24.0)])
+def test_calibrating_has_seconds_enough_also_of_a_short_budget(budget: float, calibration: float) -> None:
+    plan = TimePlan(budget, Clock())
+    plan.start_training(texts=False)
+    assert (plan.left or 0.0) - (plan.training(0, [10.0]) or 0.0) == pytest.approx(calibration, rel=0.05)
+
+
+def test_the_end_is_put_off_a_little_for_error_bars() -> None:
+    clock = Clock()
+    plan = TimePlan(100.0, clock)
+    clock.now += 99.0
+    assert plan.left == 0.0
+    assert plan.left_with_grace == pytest.approx(5.0)
+    assert TimePlan(None, clock).left_with_grace is None
 
 
 def test_a_network_is_trained_even_if_others_took_more_than_was_planned() -> None:

@@ -38,7 +38,7 @@ SMALL = 10.0  # rows of a question about text up to which the estimate is a whol
 ROUNDING = 1e-6  # of logarithms
 # The larger the sample, the less is left to the prior: from this share of the table on, a walk of so few particles
 # changes no q-error (docs/speed.md). Beside a smaller one the walk chooses their number.
-LARGE_SAMPLE, FEW_PARTICLES = 0.1, 16
+LARGE_SAMPLE, FEW_PARTICLES = 0.25, 16
 ODDS = 10  # guesses at the odds of filters that the model does not know
 
 

@@ -26,6 +26,7 @@ PER_ROWS = 10  # rows, but no more than look at
 COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
+ENOUGH_QUERIES = 320  # and so many if the end is put off a little: with fewer, the nearest ones are quite unlike
 WORTH_A_SCAN = 8  # so many more queries are worth another scan
 ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
 USUAL_ROWS = 5_000
@@ -81,7 +82,9 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
     done = 0  # more than there are queries: what the counts tell for certain calibrates nothing
     with ExitStack() as stack:
         counter = TrueCounts(source, raw, clause_seed, stack)
-        while more := next_queries(done, count, plan.spent - began, plan.left):
+        while more := next_queries(
+            done, count, plan.spent - began, plan.left if done >= ENOUGH_QUERIES else plan.left_with_grace
+        ):
             batch = clauses[done : done + more]
             source.watch = _scan_meter(listener, done, more, count)
             try:

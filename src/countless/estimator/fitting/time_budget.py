@@ -13,6 +13,8 @@ COUNTING_ALONE = 0.6  # the same if no network of text is trained
 CALIBRATION_SHARE = 0.08  # of what reading and counting leave
 TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take longer to count
 CALIBRATION_ALONE = 0.4  # the same if no network of text is trained
+CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE = 12.0, 0.25  # at least so long, but no more of a short budget
+GRACE = 0.05  # of the budget: by so much the end is put off for error bars that would be useless else
 SAVING_SHARE = 0.01  # of the budget
 LEAST_TRAINING = 0.02  # the same, for each network, even if others took more than was planned
 GAIN_EXPONENT = 2 / 3  # see TimePlan.training
@@ -63,6 +65,11 @@ class TimePlan:
         """Seconds until the end; None if there is none, and 0 when it is past."""
         return None if self.budget is None else max(0.0, self._end - self._clock())
 
+    @property
+    def left_with_grace(self) -> float | None:
+        """The same until an end that is put off a little."""
+        return None if self.budget is None else max(0.0, self._end + GRACE * self.budget - self._clock())
+
     def counting(self, columns: int, text_network: bool = True) -> float | None:
         """Seconds to count the substrings of one of so many text columns that are still to be counted."""
         if self.left is None:
@@ -83,7 +90,9 @@ class TimePlan:
             self.extended = True
         if self._calibrates:
             of_text = TEXT_CALIBRATION_SHARE if text_network else CALIBRATION_ALONE
-            self._calibration = (of_text if texts else CALIBRATION_SHARE) * self.left
+            share = of_text if texts else CALIBRATION_SHARE
+            least = min(CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE * self.left)
+            self._calibration = max(share * self.left, least)
 
     def training(self, network: int, bits: Sequence[float]) -> float | None:
         """Seconds to train a ``network``, those before it being trained, of rows that have so many ``bits`` for each.
