@@ -73,18 +73,27 @@ def test_what_is_counted_comes_before_training_which_gets_the_time_that_is_left(
     assert heard.stages[-3:] == ["counting pairs of columns", "training", "calibrating"]
 
 
-@pytest.mark.parametrize(("left", "queries"), [(-1.0, calibrating.LEAST_QUERIES), (1e6, 400)])
+@pytest.mark.parametrize(("budget", "queries"), [(1e-6, calibrating.LEAST_QUERIES), (1e6, 400)])
 def test_calibration_stops_asking_when_its_time_is_over(
-    estimator: Estimator, people: Path, left: float, queries: int, monkeypatch: pytest.MonkeyPatch
+    estimator: Estimator, people: Path, budget: float, queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrating, "CALIBRATION_QUERIES", (400, 400))
     heard = Heard()
-    plan = TimePlan(100.0 if left < 0 else 100.0 + left, spent=100.0 if left < 0 else 0.0)
+    plan = TimePlan(budget)
     found = calibrating.calibrated(Source.open(people), estimator, 0, heard, plan)
     facts = found.info()["interval"]
     assert 0 < facts["queries"] <= queries  # what the counts tell for certain calibrates nothing
     assert facts["coverage"] > 0.5
     assert heard.asked[-1] == (queries, 400)
+
+
+def test_calibration_asks_enough_within_a_little_more_time(
+    estimator: Estimator, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrating, "CALIBRATION_QUERIES", (400, 400))
+    heard = Heard()
+    calibrating.calibrated(Source.open(people), estimator, 0, heard, TimePlan(10_000.0, spent=9_990.0))
+    assert calibrating.ENOUGH_QUERIES <= heard.asked[-1][0] < 400
 
 
 @pytest.mark.parametrize(("passes", "hidden"), [(2.0, 256), (50.0, 512)])

@@ -121,6 +121,16 @@ def test_a_walk_that_lives_on_few_lucky_particles_says_so() -> None:
     assert all(answer.sampling_error is not None and answer.sampling_error > 0.5 for answer in lucky)
 
 
+def test_the_error_of_a_vanishing_density() -> None:
+    joint = np.full((50, 2), 1.0)
+    joint[:, 1] = 1e-300
+    runtime = JointRuntime(joint)
+    (answer,) = fixed(runtime, [box_of({0: list(range(49)), 1: [1]}, runtime.sizes)], 8, 0)
+    assert 0 < answer.density < 1e-290
+    assert answer.sampling_error is not None
+    assert 0 < answer.sampling_error < 1
+
+
 def test_particles_for() -> None:
     errors = [0.0, 0.1, 0.3, 0.5, 0.7, 2.0, math.inf]
     chosen = [particles_for(error) for error in errors]

@@ -262,7 +262,7 @@ class TestExpressions:
             assert row == tuple(pytest.approx(value) if isinstance(value, float) else value for value in truth)
 
     def test_without_evidence_rows_they_are_errors_that_say_so(self, alone: Both) -> None:
-        for sql in ("SELECT hour(ts), count(*) FROM t GROUP BY 1", "SELECT avg(power + current) FROM t"):
+        for sql in ("SELECT date_trunc('day', ts), count(*) FROM t GROUP BY 1", "SELECT avg(power + current) FROM t"):
             with pytest.raises(UnsupportedQueryError, match="fitted with evidence rows answers it"):
                 alone.estimator.query(sql)
 

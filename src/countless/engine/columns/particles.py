@@ -70,4 +70,4 @@ def particles(
 def _relative_variance(sums: FloatArray, chances: FloatArray) -> float:
     """What thinning added to the variance of the total of ``sums``, relative to its square."""
     total = float(sums.sum())
-    return float((1.0 - chances) @ sums**2) / total**2 if total > 0 else math.inf
+    return float((1.0 - chances) @ (sums / total) ** 2) if total > 0 else math.inf

@@ -312,7 +312,7 @@ static int walk(const Model *model, Workspace *space, const Node *nodes, int cou
             if (!extend(model, space, node->depth, model->position[node->position].cut)) return NO_MEMORY;
             if ((status = spread(model, space, node, slots, grow, &sum, &variance, &children, NULL)) != DONE) return status;
         }
-        variance = level->variance + (sum > 0 ? variance / (sum * sum) : INFINITY); /* relative to the sum */
+        variance = level->variance + (sum > 0 ? variance / sum / sum : INFINITY); /* relative to the sum */
         if (node->ends)
             results[n] = (Result){sum, level->rows + level->count, variance, !level->thinned, level->most};
         if (grow) {
