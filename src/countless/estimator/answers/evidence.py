@@ -26,16 +26,17 @@ class Evidence:
 
     def hits(self, question: Question) -> SampleCount:
         """How many of them satisfy the condition."""
-        count = self._rows_for(question).count_region(question.region, question.among)
+        count = self._rows_for(question.region).count_region(question.region, question.among)
         return SampleCount(count, self.rows.rows, self._schema.rows)
 
     def marks(self, question: Question) -> BoolArray:
         """Which of them do."""
-        return self._rows_for(question).mark_region(question.region, question.among)
+        return self._rows_for(question.region).mark_region(question.region, question.among)
 
     def count_box(self, box: Box) -> int:
         """How many of them are in a box of columns."""
-        return self._coded.count_region(Region((box,)))
+        region = Region((box,))
+        return self._rows_for(region).count_region(region)
 
     def count_strings(self, text: int, pattern: bytes) -> int:
         """How many of them match a pattern in the text column at ``text`` among these."""
@@ -45,11 +46,11 @@ class Evidence:
         marks[: len(column.values)] = column.strings.like(pattern)
         return self._coded.count([(index, marks)])
 
-    def _rows_for(self, question: Question) -> CodedRows:
-        """The rows, with calendar parts if the question is about one."""
+    def _rows_for(self, region: Region) -> CodedRows:
+        """The rows, with calendar parts if the region is about one."""
         if self._schema.calendar:
             visible = self._schema.visible
-            if any(item.positions[0] >= visible for box in question.region.boxes for item in box.filters):
+            if any(item.positions[0] >= visible for box in region.boxes for item in box.filters):
                 return self._with_calendar
         return self._coded
 
