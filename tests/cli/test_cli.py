@@ -273,7 +273,7 @@ class TestEstimate:
         assert plain.err == ""
         either = "age > 40 AND city = 'Rome' AND score > 1 OR age < 30 AND married AND score < 1"
         done = run("estimate", model, either, "--json")
-        assert done.err == "note: no question of this kind was calibrated, so the error bar is the widest\n"
+        assert done.err == "note: no question of this kind was calibrated, so the error bar is a cautious guess\n"
         answer = json.loads(done.out)
         assert (answer["calibrated"], answer["low"]) == (False, 0)
         assert "no question of this kind was calibrated" in run("explain", model, either).out
@@ -357,6 +357,7 @@ class TestEvaluate:
         assert all(re.search(r"\d+\.\d% +[\d.,]+$", line.rstrip()) for line in lines)  # coverage, and width
         assert "9-12 filters" not in done.out
         assert "10 true rows or more" in done.out
+        assert "refused, which counts" not in done.out
         assert f"% of the table's {show.size(people.stat().st_size)}" in done.out
         facts = json.loads(run("evaluate", model, people, "--queries", 30, "--kinds", "--json").out)
         assert facts["by_filters"]["9-12"]["queries"] == 0

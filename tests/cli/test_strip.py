@@ -34,7 +34,10 @@ def test_what_is_left_out_is_listed(run: Run, fitted: Estimator, tmp_path: Path)
         assert f"of {column.name} {len(column.values)} of 400 values" in told
     assert len(grids) == 2
     assert "it still holds every distinct value of the fitted columns (of " in told
-    assert "evidence" not in run("info", public).out
+    assert "evidence  none: no rows of the table are in the file" in run("info", public).out
+    two = run("estimate", public, "kind > amount")
+    assert two.code == 1
+    assert "a model that was fitted with evidence rows answers it" in " ".join(two.err.split())
     assert load(public).info()["evidence"] is None
     assert public.stat().st_size < model.stat().st_size
     again = run("strip", public, "-o", tmp_path / "again.countless")

@@ -28,7 +28,7 @@ from countless.estimator.answers.fused import FUSED, MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.evaluation.baselines.compare import Compared, compare, put_to
 from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
-from countless.evaluation.evaluate import QUANTILES, Evaluation, or_refused, random_workload
+from countless.evaluation.evaluate import QUANTILES, REFUSED, Evaluation, or_refused, random_workload
 from countless.evaluation.evaluate import evaluate as evaluate_answers
 from countless.workload import Query
 
@@ -258,10 +258,14 @@ def _show(found: Evaluation, facts: dict[str, Any]) -> None:
         f"{show.factor(facts['width'])}"
     )
     console.print(_told_sizes(facts))
+    if found.refused:
+        refused = show.plural(found.refused, "question")
+        console.print(f"{refused} refused, which counts as an answer of 0 rows; countless explain says why")
     console.print("worst:")
     for error, query, estimate in found.worst():
         console.print(
-            f"  {show.factor(error)}  {show.rows(estimate.rows)} for {query.rows:,}  {query.where}",
+            f"  {show.factor(error)}  {'refused' if estimate.method == REFUSED else show.rows(estimate.rows)}"
+            f" for {query.rows:,}  {query.where}",
             soft_wrap=True,
         )
 

@@ -92,6 +92,10 @@ def info(model: Path, as_json: bool) -> None:
     if facts["evidence"]:
         rows, taken = show.plural(facts["evidence"]["rows"], "row"), show.size(facts["evidence"]["bytes"])
         console.print(f"evidence  {rows} of the table, whole, in {taken} of the file (countless strip leaves them out)")
+    else:
+        console.print(
+            "evidence  none: no rows of the table are in the file, so the network and exact counts answer alone"
+        )
     console.print(f"bytes     {_shares(facts['bytes'], [text['name'] for text in facts['texts']])}", soft_wrap=True)
     console.print(f"interval  {show.error_bars(facts['interval'])}", soft_wrap=True)
     console.print(f"library   Countless {facts['library']}")

@@ -361,8 +361,11 @@ class _Descent:
 
     def _several_columns(self, node: exp.Expr, columns: dict[int, exp.Column]) -> QueryError:
         names = " and ".join(f'"{self.schema.column(index).name}"' for index in sorted(columns))
+        remedy = "compare each column with values instead"
+        if self.compiler.evidence is None:
+            remedy += "; a model that was fitted with evidence rows answers it, and this file has none"
         return UnsupportedQueryError(
-            f"one comparison is about the columns {names}: compare each column with values instead",
+            f"one comparison is about the columns {names}: {remedy}",
             self.clause,
             span_of(node, self.clause),
         )

@@ -127,7 +127,11 @@ def _decimal_commas(source: Source, names: Sequence[str]) -> list[str]:
     if not commas:
         return []
     listed = ", ".join(f'"{name}"' for name, _ in commas)
-    verb = "looks like numbers with a decimal comma, but is" if len(commas) == 1 else "look like such numbers, but are"
+    verb = (
+        "looks like numbers with a decimal comma, but is"
+        if len(commas) == 1
+        else "look like numbers with a decimal comma, but are"
+    )
     thousands = ", 'thousands': '.'" if any(dots for _, dots in commas) else ""
     return [f"{listed} {verb} read as text: add csv={{'decimal_separator': ','{thousands}}}"]
 

@@ -45,7 +45,7 @@ class Estimate:
         return f"{format_rows(self.rows)} rows ({format_interval(self)}) where {self.where}"
 
 
-UNCALIBRATED = "no question of this kind was calibrated, so the error bar is the widest"
+UNCALIBRATED = "no question of this kind was calibrated, so the error bar is a cautious guess"
 
 
 def format_rows(count: float) -> str:
