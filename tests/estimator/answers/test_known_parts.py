@@ -62,3 +62,15 @@ def test_a_pattern_and_other_filters(estimator: Estimator, table: Path, pattern:
     assert found.low <= 4 * max(truth, 1)
     assert found.high >= max(truth, 1) / 4
     assert estimator.explain(where).estimate.rows == pytest.approx(found.rows)
+
+
+@pytest.mark.parametrize("number", range(0, 50, 10))
+def test_a_filter_that_implies_the_others(estimator: Estimator, table: Path, number: int) -> None:
+    """Of the evidence rows of the rarest filter all satisfy the rest: then nearly all of its counted rows do."""
+    where = f"number = {number} AND status = 'open' AND price >= 0 AND ts > '2023-12-31'"
+    truth = duckdb.sql(f"SELECT count(*) FROM '{table}' WHERE {where}").fetchall()[0][0]
+    found = estimator.estimate(where)
+    assert found.hits
+    assert found.low <= truth <= found.high
+    assert found.high / found.low < 1.5  # by so many hits alone it would be 2
+    assert truth / 1.2 < found.rows < truth * 1.2

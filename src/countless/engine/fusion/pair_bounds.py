@@ -121,6 +121,13 @@ class Counts:
         counts = self.pairs.code_by_code(*columns) if len(filters) == 2 else None
         return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
 
+    def rows_of(self, item: Filter) -> int | None:
+        """How many rows satisfy one filter; None if it splits the rows of a code, so that nobody counted them."""
+        weights = np.asarray(item.constraint.weights, dtype=np.float64)
+        if np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
+            return None
+        return int(self.pairs.counts[self._columns[item.positions]] @ weights)
+
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
         rows = self.pairs.rows

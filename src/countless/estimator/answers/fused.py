@@ -80,7 +80,7 @@ class Fusion:
         if self.question.among is not None:  # it knows of the other filters only
             few = hits.count * UNKNOWN_SPREAD**2 < ENOUGH
             return few and any(box.filters or box.texts for box in self.question.region.boxes)
-        return not is_enough(hits, self.shape, self.calibration)
+        return not is_enough(self.narrowed, self.shape, self.calibration)
 
     @property
     def prior_particles(self) -> int | None:

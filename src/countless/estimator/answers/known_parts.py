@@ -1,7 +1,8 @@
 """Narrowing of evidence: hits among the evidence rows of a part of the question whose rows were counted.
 
-Of ``LIKE '/usr/%' AND LIKE '%.so'`` both parts are counted. How many of the evidence rows of the rarer part satisfy the
-rest tells more than how many of all evidence rows do: those of the part are a sample of so many rows as were counted.
+Of ``LIKE '/usr/%' AND LIKE '%.so'``, or of ``section = 'doc' AND package = 'x'``, both parts are counted. How many of
+the evidence rows of the rarer part satisfy the rest tells more than how many of all evidence rows do: those of the part
+are a sample of so many rows as were counted.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
 from countless.region import Box
 
+LARGE_PART = 10  # times the hits: of a part so large that it tells hardly more than the whole table
+
 
 def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question: Question) -> SampleCount:
-    """The ``hits`` of a question about text among the rows of its rarest counted part; as they are without one."""
+    """The ``hits`` of a question among the rows of its rarest counted part; as they are without one."""
     region = question.region
-    if hits.are_all or len(region.boxes) != 1 or not region.boxes[0].texts or question.among is not None:
+    if hits.are_all or len(region.boxes) != 1 or question.among is not None:
         return hits
     (box,) = region.boxes
     found, alone = hits, not box.filters and len(box.texts) == 1
@@ -29,14 +32,25 @@ def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question
         part = smallest_part(item.language.pattern, summary, alone)
         if part is not None and part.rows < found.total:
             found = _among(hits, evidence.count_strings(item.column, _pattern(part)), part.rows, part.most)
-    counts = runtimes.counts
-    for one in box.filters if counts is not None else ():
-        assert counts is not None
-        known = counts.known(Box((one,))).answer
-        if known is not None and known.counted and known.density * hits.total < found.total:
-            rows = known.density * hits.total
-            found = _among(hits, evidence.count_box(Box((one,))), rows, rows)
-    return found
+    if not box.texts and (hits.count == 0 or len(box.filters) < 2):
+        return hits
+    return _among_filters(hits, found, evidence, runtimes, box)
+
+
+def _among_filters(
+    hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box
+) -> SampleCount:
+    """The hits among the rows of the rarest filter whose rows were counted, if it is rarer than what was ``found``."""
+    if runtimes.counts is None:
+        return found
+    rarest, rows = None, found.total
+    for one in box.filters:
+        counted = runtimes.counts.rows_of(one)
+        if counted is not None and counted < rows:
+            rarest, rows = one, counted
+    if rarest is None or (not box.texts and rows * hits.share > LARGE_PART * hits.count):
+        return found
+    return _among(hits, evidence.count_box(Box((rarest,))), rows, rows)
 
 
 def _among(hits: SampleCount, part_hits: int, rows: float, most: float) -> SampleCount:

@@ -155,10 +155,11 @@ class Prior:
 
 def is_enough(hits: SampleCount, shape: Shape, calibration: Calibration) -> bool:
     """Whether the hits tell so much that the model could hardly make an answer better."""
-    if hits.count >= MOST_USEFUL:
-        return True
+    if hits.count == 0 or hits.count >= MOST_USEFUL:
+        return hits.count > 0
     spread = calibration.spread((hits.count + 0.5) / hits.share, shape)
-    return hits.count * spread**2 >= ENOUGH
+    others = (hits.rows - hits.count + 0.5) / (hits.rows + 1.0)  # the fewer, the more exactly hits tell the count
+    return hits.count * spread**2 >= ENOUGH * others
 
 
 def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
