@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import duckdb
 import pytest
 
+from countless.data.sources.source import Source, connect
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 
@@ -35,7 +35,7 @@ FILTERS = (
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("parts") / "table.parquet"
-    duckdb.sql(f"""
+    connect().execute(f"""
         COPY (
             SELECT if(i % 3 = 0, '/shop/cart/', '/page/') || i || if(i % 2 = 0, '.html', '.css') AS path,
                 TIMESTAMP '2024-01-01' + INTERVAL (i * 37) MINUTE AS ts,
@@ -56,7 +56,7 @@ def estimator(table: Path) -> Estimator:
 @pytest.mark.parametrize(("pattern", "others"), list(itertools.product(PATTERNS, FILTERS)))
 def test_a_pattern_and_other_filters(estimator: Estimator, table: Path, pattern: str, others: str) -> None:
     where = f"{pattern} AND {others}"
-    truth = duckdb.sql(f"SELECT count(*) FROM '{table}' WHERE {where}").fetchall()[0][0]
+    (truth,) = Source.open(table).counts([where])
     found = estimator.estimate(where)
     assert found.low <= found.rows <= found.high
     assert found.low <= 4 * max(truth, 1)
@@ -68,7 +68,7 @@ def test_a_pattern_and_other_filters(estimator: Estimator, table: Path, pattern:
 def test_a_filter_that_implies_the_others(estimator: Estimator, table: Path, number: int) -> None:
     """Of the evidence rows of the rarest filter all satisfy the rest: then nearly all of its counted rows do."""
     where = f"number = {number} AND status = 'open' AND price >= 0 AND ts > '2023-12-31'"
-    truth = duckdb.sql(f"SELECT count(*) FROM '{table}' WHERE {where}").fetchall()[0][0]
+    (truth,) = Source.open(table).counts([where])
     found = estimator.estimate(where)
     assert found.hits
     assert found.low <= truth <= found.high
