@@ -202,6 +202,7 @@ SCHEMA = Record(
         "signed": ListOf(String()),
         "calendar": ListOf(CALENDAR_PART, most=MOST_POSITIONS),
         "derived": ListOf(DERIVED, most=MOST_POSITIONS),
+        "csv": Record(),  # each option is checked where they are read
     },
 )
 

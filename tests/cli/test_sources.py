@@ -69,8 +69,44 @@ def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.Ca
     estimator = Estimator.load(model)
     assert (estimator.rows, estimator.estimate("half > 30").rows) == total
     assert run("check", model, table, *delim, "--csv", "decimal_separator=,", "--json") == 0
-    assert run("check", model, table, "--json") == 1
+    assert run("check", model, table, "--json") == 0  # the model knows how
+    capsys.readouterr()
+    assert run("check", model, table, "--csv", "delim=,", "--json") == 1
     assert "is the separator \"^\"? Add --csv delim='^'" in capsys.readouterr().err
+
+
+def test_commands_read_a_csv_file_as_the_fit_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, table, plain = tmp_path / "m.countless", tmp_path / "orders.dat", tmp_path / "orders.csv"
+    lines = [f"{number % 7};{number % 50},5" for number in range(400)]
+    table.write_text("\n".join(["shop;Order Total", *lines, ""]))
+    plain.write_text(table.read_text())
+    options = ("--csv", "delim=;", "--csv", "decimal_separator=,")
+    assert run("fit", table, "-o", model, *options, *FAST, "--evidence", "none") == 0
+    capsys.readouterr()
+    assert run("evaluate", model, table, "--kinds", "--queries", 30, "--save", tmp_path / "asked.jsonl") == 0
+    questions = [json.loads(line) for line in (tmp_path / "asked.jsonl").read_text().splitlines()]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW t AS FROM read_csv('{table}', delim = ';', decimal_separator = ',')")
+        for question in questions:
+            counted = connection.execute(f"SELECT count(*) FROM t WHERE {question['where']}").fetchall()
+            assert counted == [(question["rows"],)]
+    again = tmp_path / "again.countless"
+    for command in ("calibrate", "train", "update"):
+        effort = () if command == "calibrate" else ("--epochs", 1)
+        assert run(command, model, table, "-o", again, *effort) == 0
+    told = capsys.readouterr().err
+    assert "these rows are the table that the model was fitted on" in told
+    assert Estimator.load(again).rows == 800
+    assert Estimator.load(again).schema.csv == {"delim": ";", "decimal_separator": ","}
+    assert run("evaluate", model, table, "--rules", "--queries", 3) == 0
+    assert run("diagnose", model, table, "--queries", 3) == 0
+    assert run("anomalies", model, table, "--top", 1) == 0
+    capsys.readouterr()
+    for command in ("evaluate", "check", "update", "calibrate", "train", "diagnose"):
+        assert run(command, model, plain, "--csv", "delim=;") == 1
+        told = capsys.readouterr().err
+        assert 'the column "Order Total" is VARCHAR in the table and DOUBLE in the model: say how to read' in told
+        assert told.rstrip().endswith("add --csv decimal_separator=','")
 
 
 def test_fit_a_query_on_files(people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from countless import Estimator
+from countless import Estimator, fit
 from countless.cancellation import ComputationCancelledError, cancellable
 from countless.data.sources.source import connect
-from countless.errors import UnsupportedQueryError
-from countless.serve.models import load_models
+from countless.errors import DataError, SourceError, UnsupportedQueryError
+from countless.options import Network
+from countless.serve.models import NamingError, load_models
 from countless.serve.tables import CheckedTable
 from tests.serve.conftest import Client
 
@@ -79,6 +80,55 @@ def test_a_table_that_was_replaced(
     assert reply.status == 422
     assert "one.parquet: it is not a regular file but a pipe" in reply.error["message"]
     assert str(tmp_path).encode() not in reply.content
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM '{}'", "SELECT * FROM read_parquet('{}')", 'FROM "{}" WHERE age > -1']
+)
+@pytest.mark.parametrize("name", ["it''s.parquet", "{folder}/it''s.parquet", "it*.parquet"])
+def test_a_query_on_files(
+    model: Path,
+    people: Path,
+    tmp_path: Path,
+    start: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    name: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(people, "it's.parquet")
+    name = name.format(folder=tmp_path)
+    given = query.format(name.replace("''", "'") if '"' in query else name)
+    client = start(load_models([str(model)], [f"people={given}"]))
+    truth = connect().execute(f"SELECT count(*) FROM '{people}' WHERE age > 40").fetchall()
+    assert [(client.ask("check", where="age > 40").json["rows"],)] == truth
+    Path("it's.parquet").unlink()
+    reply = client.ask("check", where="age > 41")
+    assert reply.error["message"].startswith("the table is gone: it's.parquet was there when the service started")
+    assert str(tmp_path).encode() not in reply.content
+
+
+def test_a_query_that_hides_its_files(model: Path, people: Path) -> None:
+    folder, name = people.parent, people.name
+    with pytest.raises(SourceError, match=r"the service cannot read this query: .*; it may read files of this machine"):
+        load_models([str(model)], [f"people=SELECT * FROM read_parquet(concat('{folder}/', '{name}'))"])
+
+
+def test_csv_tables(tmp_path: Path, people: Path, model: Path) -> None:
+    table = tmp_path / "orders.csv"
+    table.write_text("shop;total\n" + "".join(f"{n % 3};{n % 20},5\n" for n in range(100)))
+    options = {"delim": ";", "decimal_separator": ","}
+    network = Network(hidden=8, blocks=1, embedding=4)
+    own = fit(table, csv=options, epochs=1, network=network).save(tmp_path / "own.countless")
+    for csv in (None, options):
+        served = load_models([str(own), str(model)], [f"own={table}", f"people={people}"], csv)
+        assert served["own"].table is not None
+        assert served["own"].table.count("total > 9") == 55
+        assert served["people"].table is not None
+    with pytest.raises(DataError, match=r'"total" is VARCHAR in the table and DOUBLE in the model: .*--csv'):
+        load_models([str(own)], [f"own={table}"], {"delim": ";"})
+    with pytest.raises(NamingError, match="no --table is one"):
+        load_models([str(model)], [f"people={people}"], options)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from countless.cli.fit_progress import FitView, require_writable
 from countless.cli.locking import hold
 from countless.cli.options import model_argument, table_argument
 from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import require_file
 from countless.errors import TrainingError
 from countless.estimator.estimator import Estimator
@@ -44,10 +45,10 @@ def calibrate(model: Path, table: str | CsvFile, output: Path | None, seed: int)
     """
     output = output or model
     require_writable(output)
-    require_file(table)
     hold("calibrate", output)
     console = show.progress()
     estimator = Estimator.load(model)
+    require_file(with_default_options(table, estimator.schema.csv))
     try:
         with FitView(console) as view:
             calibrated = estimator.calibrate(table, seed=seed, listener=view)

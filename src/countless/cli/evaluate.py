@@ -21,6 +21,7 @@ from countless.cli.options import Names, json_option, method_options, model_argu
 from countless.cli.rules import measure_rules
 from countless.data.datasets import EMBEDDED
 from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.location import is_postgres, locate, shown
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
@@ -139,6 +140,7 @@ def evaluate(
         raise click.UsageError("--baselines stand beside the model: give a --method of the model's, or none")
     console = show.progress()
     estimator = Estimator.load(model)
+    rows = with_default_options(rows, estimator.schema.csv)
     if workload_file is not None:
         asked = workload.load(workload_file)
     else:

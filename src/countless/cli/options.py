@@ -107,6 +107,11 @@ def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tup
     return found or None
 
 
+csv_option = click.option(
+    "--csv", type=CsvSetting(), multiple=True, callback=csv_settings, metavar="NAME=VALUE", help=CSV_HELP
+)
+
+
 class BinsOrEdges(click.ParamType[int | tuple[str, ...]]):
     """A number of bins, or their edges between commas.
 
@@ -140,10 +145,7 @@ def table_argument(name: str = "table") -> Callable[[Command], Command]:
             given[name] = with_csv_options(given[name], csv)
             return command(*args, **given)
 
-        csv = click.option(
-            "--csv", type=CsvSetting(), multiple=True, callback=csv_settings, metavar="NAME=VALUE", help=CSV_HELP
-        )
-        decorated: Any = click.argument(name)(csv(read_as_csv))
+        decorated: Any = click.argument(name)(csv_option(read_as_csv))
         return decorated  # type: ignore[no-any-return]
 
     return decorate

@@ -6,11 +6,12 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from countless.cli import display as show
-from countless.cli.options import Duration
+from countless.cli.options import Duration, csv_option
 from countless.errors import MissingExtraError
 from countless_command import leaving_at_once
 
@@ -36,6 +37,7 @@ def origins(context: click.Context, option: click.Parameter, given: Sequence[str
 @click.option(
     "--table", "tables", multiple=True, metavar="NAME=TABLE", help="The table of a model, to count in exactly."
 )
+@csv_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0 is any that is free."
@@ -56,6 +58,7 @@ def origins(context: click.Context, option: click.Parameter, given: Sequence[str
 def serve(
     models: Sequence[str],
     tables: Sequence[str],
+    csv: dict[str, Any] | None,
     host: str,
     port: int,
     token: str | None,
@@ -67,14 +70,16 @@ def serve(
     """Answer questions about model files over HTTP, and show a page that asks them.
 
     A model goes by the name of its file, or by another as in NAME=MODEL. Without --host only this machine can ask.
+    A CSV file is read as its model was fitted; --csv says another way, for each --table that is a CSV file.
     """
     with leaving_at_once():
-        return _served(models, tables, host, port, token, no_auth, cors, access_log, timeout)
+        return _served(models, tables, csv, host, port, token, no_auth, cors, access_log, timeout)
 
 
 def _served(
     models: Sequence[str],
     tables: Sequence[str],
+    csv: dict[str, Any] | None,
     host: str,
     port: int,
     token: str | None,
@@ -99,7 +104,7 @@ def _served(
         raise click.UsageError(f"others can reach {host}: give a --token that they must bring, or --no-auth")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
-        served = load_models(models, tables)
+        served = load_models(models, tables, csv)
     except NamingError as error:
         raise click.UsageError(str(error)) from None
     listening = listen(host, port)

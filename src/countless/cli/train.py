@@ -19,6 +19,7 @@ from countless.cli.longer_training import table_words
 from countless.cli.options import model_argument, table_argument
 from countless.cli.settings import GroupedCommand, options_from
 from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import require_file
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
@@ -52,10 +53,10 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
     """
     output = output or model
     require_writable(output)
-    require_file(table)
     hold("train", output)
     console = show.progress()
     estimator = Estimator.load(model)
+    require_file(with_default_options(table, estimator.schema.csv))
     try:
         with FitView(console) as view, _training_beside(model, output):
             trained = estimator.train(table, checkpoint=training_of(output), listener=view, **given)

@@ -14,6 +14,7 @@ from countless.cli.locking import hold
 from countless.cli.options import model_argument, table_argument
 from countless.cli.settings import GroupedCommand, options_from
 from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import require_file
 from countless.estimator.estimator import Estimator
 from countless.options import UpdateOptions
@@ -48,10 +49,10 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
     """
     output = output or model
     require_writable(output)
-    require_file(rows)
     hold("update", output)
     console = show.progress()
     estimator = Estimator.load(model)
+    require_file(with_default_options(rows, estimator.schema.csv))
     try:
         with FitView(console) as view:
             updated = estimator.update(rows, replay=replay, listener=view, **given)

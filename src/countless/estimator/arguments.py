@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-from countless.data.sources.csv_files import wrong_separator
-from countless.errors import DataError, QueryTypeError
-
-if TYPE_CHECKING:
-    from countless.data.sources.source import Source
+from countless.errors import QueryTypeError
 
 
 def whole(value: Any, what: str, least: int) -> int:
@@ -42,13 +38,3 @@ def names_of(columns: Any) -> list[str]:
     if not names or not all(isinstance(name, str) for name in names):
         raise QueryTypeError(f"give the name of a column, or a list of names, not {columns!r}")
     return names
-
-
-def require_columns(source: Source, names: Sequence[str]) -> None:
-    """An error if the table lacks one of the model's columns."""
-    present = {name.casefold() for name, _ in source.columns()}
-    missing = [name for name in names if name.casefold() not in present]
-    if missing:
-        hint = None if source.csv is None else wrong_separator(source)
-        remedy = hint or "take the table it was fitted on"
-        raise DataError(f"the table lacks the model's columns {', '.join(missing[:5])}: {remedy}")

@@ -10,13 +10,11 @@ import numpy as np
 from sqlglot import exp
 
 from countless.data.columns.schema import Schema
-from countless.data.sources.source import Source
 from countless.errors import DataError, QueryError
 from countless.estimator.answers.estimate import Estimate, q_error
-from countless.estimator.arguments import require_columns
 from countless.estimator.calibration.bands import FILTERS, PREDICTED, band
 from countless.estimator.calibration.conformal import LEVEL, width
-from countless.query.derivation import derive
+from countless.estimator.model_table import open_table
 from countless.query.parse import parse
 from countless.workload import Query, both_clauses, contains_clauses, paper_clauses, pattern_clauses, questions_by_kind
 from countless.workload.questions import KINDS as QUESTION_KINDS
@@ -118,8 +116,7 @@ def random_workload(
     They are about columns, or about text if the table has nothing else or ``patterns`` asks for it: ``contains``, the
     paper's pieces of 3 to 5 characters, ``mix``, patterns of many kinds, or ``both``, patterns and filters on columns.
     """
-    source = derive(Source.open(table), schema.derived)
-    require_columns(source, schema.names)
+    source = open_table(table, schema)
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
     if patterns == "both" and not schema.coded:

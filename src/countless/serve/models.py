@@ -10,6 +10,8 @@ from typing import Any
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import TextColumn
 from countless.data.columns.types import TEXT, TIMES
+from countless.data.sources.csv_files import CsvFile
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.location import is_postgres, shown
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
@@ -58,8 +60,13 @@ class Served:
         }
 
 
-def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, Served]:
-    """The models of ``files``, each a path or ``name=path``, by name; ``tables`` are ``name=path`` of some of them."""
+def load_models(
+    files: Iterable[str], tables: Iterable[str] = (), csv: Mapping[str, Any] | None = None
+) -> dict[str, Served]:
+    """The models of ``files``, each a path or ``name=path``, by name; ``tables`` are ``name=path`` of some of them.
+
+    ``csv`` says how to read those tables that are CSV files, by default as their models were fitted.
+    """
     paths: dict[str, Path] = {}
     for given in files:
         name, path = _named(given)
@@ -73,11 +80,12 @@ def load_models(files: Iterable[str], tables: Iterable[str] = ()) -> dict[str, S
         paths[name] = path
     if not paths:
         raise CountlessError("there is no model to serve: name a model file")
-    sources = _tables(tables, paths)
+    sources = {name: with_default_options(path, csv) for name, path in _tables(tables, paths).items()}
+    if csv and not any(isinstance(source, CsvFile) for source in sources.values()):
+        raise NamingError("--csv says how to read a CSV file, and no --table is one")
     served = {}
     for name, path in paths.items():
         estimator = _loaded(path)
-        estimator.keep_questions(limits.KEPT_QUESTIONS)
         estimator.keep_questions(limits.KEPT_QUESTIONS)
         table = CheckedTable(sources[name], estimator.schema) if name in sources else None
         served[name] = Served(name, estimator, table)

@@ -7,24 +7,27 @@ import os
 import re
 from pathlib import Path
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from countless.cancellation import check_cancelled, interrupting
 from countless.data.columns.schema import Schema
 from countless.data.datasets import EMBEDDED
-from countless.data.sources.file_formats import quote_path
+from countless.data.sources.csv_files import CsvFile, wrong_separator
+from countless.data.sources.file_formats import TABLES, quote_path, with_default_options
 from countless.data.sources.location import locate, shown
 from countless.data.sources.regular_files import require_regular
 from countless.data.sources.source import Source
 from countless.errors import SourceError
+from countless.estimator.model_table import require_types
 from countless.query.compile import Compiler
 from countless.query.derivation import derive
 from countless.query.parse import parse
-from countless.query.sql import written
+from countless.query.sql import tokens_of, written
 from countless.query.uuids import with_canonical_uuids
 from countless.serve.conditions import check_condition
 
 ABSOLUTE = re.compile(r"""(^|[\s"'(=])(?:/[^/\s"']+)*/(?=[^/\s])""")  # the folders of a path
+QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 class CheckedTable:
@@ -33,17 +36,19 @@ class CheckedTable:
     One of PostgreSQL's is copied when it is opened, and counted as it was then.
     """
 
-    def __init__(self, path: str, schema: Schema) -> None:
+    def __init__(self, table: str | CsvFile, schema: Schema) -> None:
+        path, csv = os.fspath(table), table.options if isinstance(table, CsvFile) else schema.csv
         if path in EMBEDDED and not Path(path).is_file():
             path = str(EMBEDDED[path]())
         place = str(Path(path).absolute()) if locate(path) is None else path
-        self._source = derive(Source.open(place), schema.derived)
+        self._source = derive(Source.open(with_default_options(place, csv)), schema.derived)
         known = {name.casefold() for name, _ in self._source.columns()}
         missing = [name for name in schema.names if name.casefold() not in known]
         if missing:
-            raise SourceError(
-                f'{shown(path)} has no column "{missing[0]}": give the table that the model was fitted to'
-            )
+            hint = None if self._source.csv is None else wrong_separator(self._source)
+            remedy = hint or "give the table that the model was fitted to"
+            raise SourceError(f'{shown(path)} has no column "{missing[0]}": {remedy}')
+        require_types(self._source, schema)
         self._lock(place)
         self._compiler = Compiler(schema)
         self._schema = schema
@@ -83,11 +88,26 @@ class CheckedTable:
     def _lock(self, path: str) -> None:
         """Let what is asked reach no other file, nor the network, nor settings."""
         location = locate(path)
-        files = [path, *glob.glob(path, recursive=True)] if location is None else []
-        self._files = list(self._source.files) or ([] if location is None or location.is_postgres else [location.place])
+        named = [path] if location is None else _named_files(location.query or "") if not location.place else []
+        files = [file for name in named for file in (name, *glob.glob(name, recursive=True))]
+        self._files = list(self._source.files) or [file for file in files if Path(file).is_file()]
+        if location is not None and location.place and not location.is_postgres:
+            self._files = [location.place]
         self._source.run(f"SET allowed_paths = [{', '.join(map(quote_path, files))}]")
         self._source.run("SET enable_external_access = false")
         self._source.run("SET lock_configuration = true")
+        if location is not None and not location.place:
+            try:
+                self._source.rows(f"SELECT 1 FROM {self._source.table} LIMIT 1")
+            except SourceError:
+                told = f"the service cannot read this query: {location.query}"
+                raise SourceError(f"{told}; it may read files of this machine, each by its name in quotes") from None
+
+
+def _named_files(query: str) -> list[str]:
+    """The files and patterns that a query names in quotes, where values and names of columns may stand too."""
+    words = [token.text for token in tokens_of(query) if token.token_type in QUOTED]
+    return [word for word in words if word.lower().endswith(TABLES) or Path(word).is_file()]
 
 
 def _unqualified(node: exp.Expr) -> exp.Expr:

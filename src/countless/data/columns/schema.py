@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from countless.automata.string_table import StringTable
+from countless.csv_options import csv_options
 from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
 from countless.data.columns.derived import Derived
 from countless.data.columns.digits import GRID_DIGITS_FROM, radices_of
@@ -17,7 +18,7 @@ from countless.data.columns.grid import Grid
 from countless.data.columns.printed_values import are_printed, is_type
 from countless.data.columns.text import TextColumn
 from countless.data.columns.types import stored_type
-from countless.errors import ModelFileError
+from countless.errors import ModelFileError, OptionError
 from countless.json_forms import SCHEMA, check_section
 
 
@@ -108,7 +109,7 @@ class Schema:
 
     ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: their positions are the last,
     nobody sees them, and their indexes follow those of all columns. ``derived`` tells which of the columns are computed
-    from others of the table, and how.
+    from others of the table, and how. ``csv`` are the options that the table was read with, if it is a CSV file.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())
     >>> schema.sizes, schema.positions(1)
@@ -122,6 +123,7 @@ class Schema:
     signed: tuple[str, ...] = ()
     calendar: tuple[CalendarPart, ...] = ()
     derived: tuple[Derived, ...] = ()
+    csv: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.columns != (*self.coded, *self.texts):
@@ -287,6 +289,7 @@ class Schema:
             "signed": list(self.signed),
             **({"calendar": [part.to_json() for part in self.calendar]} if self.calendar else {}),
             **({"derived": [item.to_json() for item in self.derived]} if self.derived else {}),
+            **({"csv": dict(self.csv)} if self.csv else {}),
         }
 
     @classmethod
@@ -300,6 +303,7 @@ class Schema:
             uuids=tuple(data["uuids"]),
             signed=tuple(data.get("signed", ())),
             derived=tuple(map(Derived.from_json, data.get("derived", ()))),
+            csv=_csv_options(data.get("csv", {})),
         )
         schema._check()
         return replace(schema, calendar=tuple(schema._calendar_part(part) for part in data.get("calendar", ())))
@@ -331,6 +335,17 @@ class Schema:
                 raise _damaged("a column does not fit its positions")
             if not are_printed(column.type, column.values):
                 raise _damaged(f'a value of "{column.name}" is not of type {column.type}')
+
+
+def _csv_options(data: dict[str, Any]) -> dict[str, Any]:
+    """The options for reading a CSV file that a model file holds, if all are known ones with values of their kinds."""
+    try:
+        found = csv_options(data)
+    except OptionError as error:
+        raise _damaged(f"CSV options: {error.shown(lambda name: name)}") from None
+    if found != data:
+        raise _damaged("CSV options that no fit would store")
+    return found
 
 
 def _damaged(what: str) -> ModelFileError:

@@ -30,6 +30,7 @@ from countless.data.columns.types import (
     sql_literal,
     sql_texts,
 )
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import Source, connect, first_line, new_name
 from countless.errors import DataError, SourceError
 
@@ -76,7 +77,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
     if kind == "Series":
         raise DataError("a Series has no names of columns: give a dictionary (of a row, series.to_dict()) or a table")
     try:
-        return Source.open(rows)
+        return Source.open(with_default_options(rows, schema.csv))
     except SourceError:
         if isinstance(rows, str | os.PathLike):
             raise
@@ -223,6 +224,30 @@ def _unread(given: str, wanted: str) -> str:
     if not _is_number(wanted):
         return str(UNREADABLE)
     return f"CASE WHEN TRY_CAST(CAST({given} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
+
+
+def are_alike(kind: str, wanted: str) -> bool:
+    """Whether values of two types compare with each other: both are numbers or truth values, both times, or the same.
+
+    >>> are_alike("BIGINT", "DOUBLE"), are_alike("DATE", "TIMESTAMP"), are_alike("VARCHAR", "DOUBLE")
+    (True, True, False)
+    """
+    return _family(kind) == _family(wanted)
+
+
+def _family(kind: str) -> str:
+    if _is_number(kind) or kind == "BOOLEAN":
+        return "number"
+    return "time" if _is_dated(kind) else kind
+
+
+def other_type(source: Source, name: str, kind: str, wanted: str) -> DataError:
+    """The error about a column of type ``kind`` that the model has as another; of a CSV file it names the option."""
+    remedy = "give the table that the model was fitted on, or fit it again"
+    if source.csv is not None:
+        remedy = "say how to read the CSV file, by --csv or a countless.CsvFile"
+        remedy = "; ".join([remedy, *source.warnings()[:1]])
+    return DataError(f'the column "{name}" is {kind} in the table and {wanted} in the model: {remedy}')
 
 
 def differs(given: str, kind: str, value: str, wanted: str) -> str:

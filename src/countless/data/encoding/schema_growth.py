@@ -24,9 +24,19 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.text import Strings, TextColumn, encode
 from countless.data.columns.types import FLOATS, is_signed, quote_identifier, sql_literal
 from countless.data.encoding.encoder import CHANGED, calendar_code
-from countless.data.encoding.recoding import MISSING, Recoded, differs, domain_of, matched, read_as
+from countless.data.encoding.recoding import (
+    MISSING,
+    Recoded,
+    are_alike,
+    differs,
+    domain_of,
+    matched,
+    other_type,
+    read_as,
+)
 from countless.data.encoding.table import Table
 from countless.data.encoding.text_growth import grown_text
+from countless.data.sources.csv_files import wrong_separator
 from countless.data.sources.source import Source
 from countless.errors import DataError, EmptyTableError
 
@@ -82,8 +92,10 @@ def conformed(source: Source, schema: Schema, strict: bool = True) -> Source:
     held = [(column.name, column.type) for column in schema.columns]
     names = matched(list(types), [name for name, _ in held])
     if lacking := [name for place, (name, _) in enumerate(held) if place not in names]:
-        told = ", ".join(lacking[:5])
-        raise DataError(f"the rows lack the model's columns {told}: give every column that it was fitted on")
+        told, hint = ", ".join(lacking[:5]), None if source.csv is None else wrong_separator(source)
+        raise DataError(
+            f"the rows lack the model's columns {told}: {hint or 'give every column that it was fitted on'}"
+        )
     selected, wrong = [], []
     for place, (name, kind) in enumerate(held):
         given = f"rows.{quote_identifier(names[place])}"
@@ -94,8 +106,10 @@ def conformed(source: Source, schema: Schema, strict: bool = True) -> Source:
     count, *found = source.rows(f"SELECT count(*), {', '.join(wrong)} FROM {source.table} AS rows")[0]
     if not count:
         raise EmptyTableError("there are no new rows: nothing changes")
-    for (name, kind), value in zip(held, found, strict=True):
+    for place, ((name, kind), value) in enumerate(zip(held, found, strict=True)):
         if strict and value is not None:
+            if not are_alike(given_type := types[names[place]], kind):
+                raise other_type(source, name, given_type, kind)
             raise DataError(f'"{name}" has a value that is no {kind}, as the model has it: {value!r}; {FIT_AGAIN}')
     return source.selected(f"SELECT {', '.join(selected)} FROM {source.table} AS rows")
 

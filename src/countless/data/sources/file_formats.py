@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from countless.data.sources.csv_files import csv_arguments
-from countless.data.sources.location import DATABASES
+from countless.data.datasets import is_data_set
+from countless.data.sources.csv_files import CsvFile, csv_arguments
+from countless.data.sources.location import DATABASES, locate
 from countless.data.sources.missing_files import missing_file
 from countless.data.sources.regular_files import require_regular
 from countless.errors import OptionError, SourceError
@@ -47,7 +49,7 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
     if path.lower().endswith(MODEL):
         raise SourceError(f"{path} is a Countless model, not a table: give the table")
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    reader = READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
+    reader = _reader(suffixes)
     if csv is not None and reader not in (None, "read_csv"):
         raise OptionError(f"{{csv}} is for CSV files, and {path} is none")
     if reader is None and csv is None:
@@ -59,6 +61,26 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
     if Path(path).is_file() and not Path(path).stat().st_size:
         raise SourceError(f"{path} is empty: it has neither names of columns nor rows")
     return f"{reader or 'read_csv'}({quote_path(path)}{csv_arguments(csv or {})})"
+
+
+def with_default_options(source: Any, options: Mapping[str, Any] | None) -> Any:
+    """The source; if it is the path of a CSV file without options of its own, a :class:`CsvFile` with these.
+
+    >>> with_default_options("orders.csv", {"delim": ";"}), with_default_options("orders.parquet", {"delim": ";"})
+    (CsvFile(path='orders.csv', options={'delim': ';'}), 'orders.parquet')
+    """
+    if not options or not isinstance(source, str | os.PathLike) or isinstance(source, CsvFile):
+        return source
+    path = os.fspath(source)
+    if is_data_set(path) or locate(path) is not None:
+        return source
+    reader = _reader([suffix.lower() for suffix in Path(path).suffixes])
+    return CsvFile(path, options) if reader in (None, "read_csv") else source
+
+
+def _reader(suffixes: Sequence[str]) -> str | None:
+    """DuckDB's table function for files with these endings."""
+    return READERS.get("".join(suffixes[-2:])) or READERS.get("".join(suffixes[-1:]))
 
 
 def scan_lines(path: str) -> str:

@@ -188,7 +188,7 @@ class Source:
             found = self._viewed_as(select_derived(self.table, lacking), self.left_structs)
         typed = found._in_stored_types(found.columns())
         typed.uuids |= self.uuids
-        typed.csv, typed.derived = self.csv, (*self.derived, *lacking)
+        typed.derived = (*self.derived, *lacking)
         return typed
 
     def _viewed_as(self, select: str, left_structs: Mapping[str, str]) -> Source:
@@ -198,7 +198,9 @@ class Source:
             self.run(f"CREATE TEMP VIEW {quote_identifier(name)} AS {select}")
         else:
             relation = self._as_relation(select)
-        return Source(name, connection, relation, self.advice, self.notice, self.files, left_structs)
+        found = Source(name, connection, relation, self.advice, self.notice, self.files, left_structs)
+        found.csv = self.csv
+        return found
 
     def _as_relation(self, sql: str) -> duckdb.DuckDBPyRelation:
         """A statement in which :attr:`table` may be named, not yet run."""

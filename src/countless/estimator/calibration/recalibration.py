@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from countless.data.sources.source import Source
 from countless.errors import EmptyTableError
-from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.calibrating import calibrated
 from countless.estimator.fitting.fit import LoggingListener
@@ -14,15 +12,14 @@ from countless.estimator.fitting.learning import Listener
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, without_missing
 from countless.estimator.fitting.time_budget import TimePlan
-from countless.query.derivation import derive
+from countless.estimator.model_table import open_table
 
 
 def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener | None) -> Estimator:
     """The estimator with error bars from random questions about ``table``: :meth:`countless.Estimator.calibrate`."""
     listener = listener or LoggingListener()
     listener.stage("reading the table")
-    source = derive(Source.open(table, loading=listener.loading), estimator.schema.derived)
-    require_columns(source, estimator.columns)
+    source = open_table(table, estimator.schema, listener.loading)
     rows = source.count()
     if rows == 0:
         raise EmptyTableError("the table has no rows: give the table that the model was fitted on")

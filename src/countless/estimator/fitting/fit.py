@@ -190,7 +190,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             text_rows = text_rows_within(whole_fit) if options.trains_text else 0
             learned, sample = backend.encode(source, reading, seed, listener, text_rows)
         held = (item for item in source.derived if item.name in learned.schema.names)
-        schema = replace(learned.schema, derived=tuple(held))
+        schema = replace(learned.schema, derived=tuple(held), csv=dict(source.csv or {}))
         listener.table(schema)
         rows = {}
         if count := evidence_rows(storage.evidence, schema.rows):

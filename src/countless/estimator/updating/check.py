@@ -17,10 +17,9 @@ from countless.data.sources.source import Source
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError
 from countless.estimator.answers.estimate import Estimate, q_error
-from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
+from countless.estimator.model_table import open_table
 from countless.estimator.updating.drift import Drift, Parted, column_drift, evidence_drift, parted, text_drift
-from countless.query.derivation import derive
 from countless.workload import mixed_clauses
 
 SAMPLE, QUERIES, THRESHOLD = 100_000, 200, 0.05
@@ -135,8 +134,7 @@ def check(
 ) -> Check:
     """The estimator beside the rows of ``table``: :meth:`countless.Estimator.check`."""
     schema = estimator.schema
-    source = derive(Source.open(table), schema.derived)
-    require_columns(source, schema.names)
+    source = open_table(table, schema)
     total = source.count()
     if total == 0:
         raise CountlessError("the table has no rows: there is nothing to compare the model with")

@@ -21,11 +21,10 @@ from countless.data.encoding.encoder import CHANGED
 from countless.data.encoding.memory_bounds import bounded
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table, bytes_in_memory
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.fingerprints import table_digest
-from countless.data.sources.source import Source
 from countless.engine.runtimes import Runtimes
 from countless.errors import DataError, TrainingError
-from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of, encode_in_memory, out_of_core, rows_to_read
 from countless.estimator.fitting.calibrating import calibrated
@@ -35,8 +34,8 @@ from countless.estimator.fitting.model_kinds import KINDS, require_kind
 from countless.estimator.fitting.preflight import preflight
 from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
+from countless.estimator.model_table import open_table
 from countless.options import MoreTrainingOptions, ReadingOptions
-from countless.query.derivation import derive
 from countless.settings import names
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, TEXT, Sections, StoredNetwork
@@ -79,17 +78,18 @@ def more_training(
     calibrates = bool(estimator.calibration.queries)
     plan = TimePlan(budget, spent=time.monotonic() - began, calibrates=calibrates)
     schema, report = estimator.schema, estimator.report
+    table = with_default_options(table, schema.csv)
     digest = table_digest(table)
     listener.stage("reading the table")
-    source = derive(Source.open(table, loading=listener.loading), schema.derived)
-    require_columns(source, estimator.columns)
+    source = open_table(table, schema, listener.loading)
     _require_rows(source.count(), schema.rows)
     preflight(source, schema)
     asked = None if clauses is None else asked_columns(schema, clauses)
     rows = int(report[SAMPLE_ROWS]) if SAMPLE_ROWS in report else None
     with bounded(None, None) as bounds:
         try:
-            read = schema if TEXT in sections.networks else replace(schema, columns=schema.coded)
+            read = replace(schema, derived=(), csv={})  # as the fit had it when it trained
+            read = read if TEXT in sections.networks else replace(read, columns=schema.coded)
             needed = bytes_in_memory(read, rows_to_read(read, rows))
             if bounds is None or needed <= bounds.memory.codes:
                 learned, sample = encode_in_memory(source, read, rows, _seed(report), listener)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.text import Strings, encode
+from countless.data.encoding.recoding import opened
 from countless.data.encoding.schema_growth import Growth, conformed, encoded
 from countless.data.encoding.table import Table
 from countless.data.evidence import EvidenceRows
-from countless.data.sources.source import Source
 from countless.engine.distributions.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import Drawn, sample_each
@@ -85,7 +85,7 @@ def joined(parts: Sequence[Old]) -> Old:
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
     """Rows of the old table, which is at hand: at most ``count`` of them."""
-    source = derive(Source.open(table), growth.schema.derived)
+    source = derive(opened(table, growth.schema), growth.schema.derived)
     if source.count() > count:
         source = source.sampled(count, seed)
     return rows_of(encoded(conformed(source, growth.schema), growth.schema))

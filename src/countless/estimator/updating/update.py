@@ -11,6 +11,7 @@ from typing import Any
 from countless.data.encoding.recoding import opened
 from countless.data.encoding.schema_growth import Growth, conformed, encoded, grown
 from countless.data.evidence import evidence_rows
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.fingerprints import digest_of, table_digest
 from countless.data.sources.source import Source
 from countless.engine.runtimes import Runtimes
@@ -49,7 +50,7 @@ def update(
     listener = listener or LoggingListener()
     schema = estimator.schema
     listener.stage("reading the new rows")
-    given = table_digest(rows)
+    given = table_digest(with_default_options(rows, schema.csv))
     source = conformed(derive(opened(rows, schema), schema.derived), schema)
     digest = digest_of(source.fingerprint())
     if message := _learned_before(estimator.report, digest, given):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from countless.data.columns.schema import Schema
 from countless.data.encoding.table import Table
+from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.evaluation.baselines.base import Baseline
@@ -37,6 +38,7 @@ class Material:
     tell: Callable[[str], None] = field(default=lambda stage: None)
 
     def __post_init__(self) -> None:
+        self.table = with_default_options(self.table, self.schema.csv)
         if self.schema.derived:
             self.table = derive(Source.open(self.table), self.schema.derived)
 

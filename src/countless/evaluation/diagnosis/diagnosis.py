@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.estimator.answers.fused import MODEL_METHOD
-from countless.estimator.arguments import require_columns
 from countless.estimator.estimator import Estimator
+from countless.estimator.model_table import open_table
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell
 from countless.evaluation.diagnosis.blame import Blamed, blamed
 from countless.evaluation.diagnosis.groups import Group, by_direction, by_filters, by_truth, quantiles
 from countless.evaluation.diagnosis.questions import given_questions, random_questions
 from countless.evaluation.diagnosis.settling import CHUNK, ConvergenceLimits, settle
 from countless.evaluation.diagnosis.suspects import Suspect, suspect_columns, suspect_pairs
-from countless.query.derivation import derive
 from countless.workload import Query
 
 WORST = 20
@@ -125,13 +123,12 @@ def diagnose(
     under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
     """
     schema, effort = estimator.schema, effort or ConvergenceLimits()
-    source = derive(Source.open(table), schema.derived)
     if not schema.coded:
         raise DataError(
             "the model is of text alone, and only columns are diagnosed: "
             "use countless evaluate --patterns mix, or countless bench text"
         )
-    require_columns(source, schema.names)
+    source = open_table(table, schema)
     if workload is None:
         asked = random_questions(schema, source, queries, seed, filters, tell)
     else:

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from countless.data.columns.schema import Schema
-from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.arguments import require_columns
+from countless.estimator.model_table import open_table
 from countless.evaluation.rules.cases import Case, Drawing
-from countless.query.derivation import derive
 
 SAME = 1e-9  # relative; below it, two numbers differ by rounding
 NO_MORE = 0.01  # rows by which a narrower question may exceed a wider one
@@ -81,8 +79,7 @@ def measure(
     ``fresh`` is the same estimator, loaded once more. A rule that needs ranges has no cases on a table without columns
     of at least three values.
     """
-    source = derive(Source.open(table), schema.derived)
-    require_columns(source, schema.names)
+    source = open_table(table, schema)
     drawing = Drawing(schema, source, count, seed)
     drawn = [(name, judge, list(draw(drawing))) for name, draw, judge in RULES]
     findings = []
