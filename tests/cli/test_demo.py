@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from countless.cli.demo import PATTERNS, QUERIES, RANDOM_QUERIES, URLS_MODEL
+from countless.cli.demo import EVIDENCE, PATTERNS, QUERIES, RANDOM_QUERIES, URLS_MODEL
 from countless.data.datasets import adult, npm_urls
 from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
-from countless.options import Network, TextNetwork
+from countless.options import Network
 from tests.cli.test_cli import Run, run
 
 __all__ = ["run"]
@@ -19,8 +19,7 @@ __all__ = ["run"]
 @pytest.fixture(scope="module")
 def adult_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "adult.countless"
-    tiny = TextNetwork(width=16, blocks=1, heads=2, inner=16, buckets=64)
-    fit(npm_urls(), epochs=1, batch=2000, text_network=tiny).save(path.with_name(URLS_MODEL))
+    fit(npm_urls(), evidence=EVIDENCE, budget=4).save(path.with_name(URLS_MODEL))  # as the demo fits it
     return fit(adult(), epochs=1, batch=500, network=Network(hidden=32, blocks=1, embedding=8)).save(path)
 
 

@@ -99,7 +99,8 @@ def demo(model: Path, refit: bool) -> int:
     for line in _beside_the_truth(QUERIES, contenders, source.counts(QUERIES)):
         console.print(line, soft_wrap=True)
     console.print(f"\nhow many of {urls.rows:,} URLs?", style="bold")
-    readers = (*_halves(urls), DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate))
+    own, _, evidence = _halves(urls)  # text has no network by default, and counts and evidence answer
+    readers = (own, evidence, DemoContender("DuckDB's guess", DuckDbGuess(npm_urls()).estimate))
     for line in _beside_the_truth(PATTERNS, readers, Source.open(npm_urls()).counts(PATTERNS)):
         console.print(line, soft_wrap=True)
     console.print()
@@ -155,7 +156,7 @@ def _fitted(model: Path, console: show.CommandConsole, refit: bool, table: Path,
 
 def _beside_the_truth(queries: Sequence[str], contenders: tuple[DemoContender, ...], truths: list[int]) -> list[str]:
     """Two lines a query: the clause, and the numbers below their headings."""
-    layout = "{:>8} {:>9} {:>17} {:>8} {:>6} {:>22} {:>25} {:>25}"
+    layout = "{:>8} {:>9} {:>17} {:>8} {:>6}" + " {:>25}" * (len(contenders) - 1)
     headings = [f"{contender.name} (q-error)" for contender in contenders[1:]]
     lines = [layout.format("truth", "estimate", "90% interval", "q-error", "ms", *headings)]
     for where, truth in zip(queries, truths, strict=True):
