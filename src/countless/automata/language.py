@@ -103,7 +103,7 @@ class Automaton:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether it has so many strings as can be listed: on no way to one of them a state comes twice."""
+        """Whether its strings can be listed: no path to an accepted string visits a state twice."""
         alive = set(np.flatnonzero(~self.dead).tolist())
         following = {state: set(self._merged[state].tolist()) & alive for state in alive}
         entered = dict.fromkeys(alive, 0)

@@ -65,7 +65,7 @@ class Numbers(click.ParamType[tuple[int, int]]):
     help="Use the queries of a file that evaluate --save wrote instead.",
 )
 @click.option(
-    "--particles", type=click.IntRange(min=1), help="Diagnose answers with so many  [default: chosen for each question]"
+    "--particles", type=click.IntRange(min=1), help="Number of particles  [default: chosen for each question]"
 )
 @click.option(
     "--most-particles",

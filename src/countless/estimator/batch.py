@@ -61,14 +61,14 @@ class Batch:
             found = iter(densities(self._runtimes, asked, method, self.particles, self._seed))
             return [None if lacks else next(found) for lacks in mute]
 
-        return [
-            each
-            if isinstance(each, CountlessError)
-            else NoTextModelError(UNKNOWN)
-            if each[1] is None
-            else (each[0], each[1])
-            for each in answers(self.model.filters, walk, self.asked, self.threads)
-        ]
+        found: list[tuple[Question, Density] | CountlessError] = []
+        for each in answers(self.model.filters, walk, self.asked, self.threads):
+            if isinstance(each, CountlessError):
+                found.append(each)
+            else:
+                question, density = each
+                found.append(NoTextModelError(UNKNOWN) if density is None else (question, density))
+        return found
 
     def _fused(self) -> list[tuple[Question, Fused] | CountlessError]:
         """What each question asks, and what evidence rows and the model say of it, or its error."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from countless.query.select.outer import Outer
 
 DEFAULT_METHOD = FUSED
-NEARLY_ALL = 0.9  # of the strings of a column are different, if it has so many for each row
+NEARLY_ALL = 0.9  # distinct strings for each row, from which a column counts as one of unique strings
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ class Counts:
         return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
 
     def rows_of(self, item: Filter) -> int | None:
-        """How many rows satisfy one filter; None if it splits the rows of a code, so that nobody counted them."""
+        """How many rows satisfy one filter; None if it splits the rows of a code: such parts are not counted."""
         weights = np.asarray(item.constraint.weights, dtype=np.float64)
         if np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
             return None

@@ -117,7 +117,7 @@ def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
 class KnownPart:
     """Text that all strings of an automaton contain; with ``begins`` or ``ends`` they begin or end with it.
 
-    It is in so many ``rows``; if these were scaled up from a sample, in ``most`` at most.
+    ``rows`` contain it; if that count was scaled up from a sample, ``most`` is its upper bound.
     """
 
     text: str

@@ -1,8 +1,8 @@
 """Narrowing of evidence: hits among the evidence rows of a part of the question whose rows were counted.
 
-Of ``LIKE '/usr/%' AND LIKE '%.so'``, or of ``section = 'doc' AND package = 'x'``, both parts are counted. How many of
-the evidence rows of the rarer part satisfy the rest tells more than how many of all evidence rows do: those of the part
-are a sample of so many rows as were counted.
+Of ``LIKE '/usr/%' AND LIKE '%.so'``, or of ``section = 'doc' AND package = 'x'``, both parts are counted. The
+evidence rows of the rarer part are a sample of its rows, whose number is known. The share of them that satisfies the
+rest estimates the answer better than the share of all evidence rows does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
 from countless.region import Box
 
-LARGE_PART = 10  # times the hits: of a part so large that it tells hardly more than the whole table
+LARGE_PART = (
+    10  # evidence rows of a part for each hit: a larger part narrows the answer hardly more than the whole table
+)
 
 
 def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question: Question) -> SampleCount:
@@ -54,7 +56,7 @@ def _among_filters(
 
 
 def _among(hits: SampleCount, part_hits: int, rows: float, most: float) -> SampleCount:
-    """The hits among those of a part, which has about so many rows, and ``most`` at most."""
+    """The hits among those of a part that has about ``rows`` rows, and at most ``most``."""
     part_hits = max(part_hits, hits.count)
     return SampleCount(hits.count, part_hits, max(round(rows), part_hits), slack=max(1.0, most) / max(1.0, rows))
 

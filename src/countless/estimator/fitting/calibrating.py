@@ -26,10 +26,12 @@ PER_ROWS = 10  # rows, but no more than look at
 COUNTED_ROWS = 3_000_000_000  # rows in all, which takes some ten seconds
 TOGETHER = 64  # calibration queries that are counted in one scan, and then walked
 LEAST_QUERIES = 50  # calibration queries, however little time there is: with fewer, error bars have no ends
-ENOUGH_QUERIES = 320  # and so many if the end is put off a little: with fewer, the nearest ones are quite unlike
-WORTH_A_SCAN = 8  # so many more queries are worth another scan
-ONE_IN_USUAL = 3  # calibration queries is one as people ask them; it has literals of so many random rows
-USUAL_ROWS = 5_000
+ENOUGH_QUERIES = (
+    320  # queries for which the end may be put off a little: with fewer, even the nearest ones are unlike a question
+)
+WORTH_A_SCAN = 8  # queries that are worth another scan
+ONE_IN_USUAL = 3  # one calibration query in three is one as people ask them
+USUAL_ROWS = 5_000  # random rows that give its literals
 USUAL_TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
 )
@@ -147,5 +149,5 @@ def _is_usual(kind: str) -> bool:
 
 
 def _scan_meter(listener: Listener, done: int, more: int, count: int) -> Meter:
-    """Tells how far the scan is that counts so many ``more`` queries."""
+    """Shows the progress of the scan that counts ``more`` queries."""
     return Meter(lambda reading: listener.calibrating(done + int(more * reading.fraction), count))
