@@ -30,7 +30,7 @@ from countless.data.columns.schema import Schema
 from countless.data.columns.types import quote_identifier
 from countless.data.encoding.recoding import Recoded, opened
 from countless.data.sources.source import Source
-from countless.estimator.answers.values import Values
+from countless.estimator.answers.distributions.values import Values
 from countless.query.grids.scale import is_number
 
 OTHERS = 10_000  # rows that the other methods learn from

@@ -31,9 +31,9 @@ from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import EncodeOptions
 from countless.spec import ModelSpec
 from countless.train.adam import Adam
-from countless.train.columns import ColumnsTask
 from countless.train.options import TrainOptions
-from countless.train.task import stream
+from countless.train.tasks.columns import ColumnsTask
+from countless.train.tasks.task import stream
 from countless.workload import Query
 
 QUESTION_SEED = 7_001  # of queries to select by, as in the ablation

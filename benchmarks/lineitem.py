@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from countless import fit, load
-from countless.cli import display as show
-from countless.cli.fit_progress import FitView
-from countless.cli.options import Amount, Duration
+from countless.cli.parameters.options import Amount, Duration
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import FitView
 from countless.data.encoding.available_memory import peak_memory
 from countless.data.encoding.blocks import blocks
 from countless.data.encoding.code_files import CodesFolder
@@ -32,9 +32,9 @@ from countless.data.encoding.out_of_core import mapped_table
 from countless.data.encoding.table import Table
 from countless.evaluation.evaluate import evaluate, random_workload
 from countless.spec import ModelSpec
-from countless.train.columns import ColumnsTask
 from countless.train.loop import train
 from countless.train.options import TrainOptions
+from countless.train.tasks.columns import ColumnsTask
 from countless_lab.measurement.machine import machine_facts
 
 SEED = 5

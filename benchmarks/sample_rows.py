@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from countless import fit
-from countless.cli.options import Amount, Duration, Names
+from countless.cli.parameters.options import Amount, Duration, Names
 from countless.data.sources.source import Source
 from countless.evaluation.evaluate import evaluate, random_workload
 from countless_lab.growth.picture import draw_lines

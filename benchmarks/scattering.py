@@ -22,7 +22,7 @@ from countless.data.sources.source import Source
 from countless.engine.answer import Trace
 from countless.engine.columns.trace import traced
 from countless.engine.distributions.joint import numbered, with_axes
-from countless.estimator.answers.joint import axes_of
+from countless.estimator.answers.distributions.joint import axes_of
 from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
 from countless.region import Box

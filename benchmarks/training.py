@@ -26,8 +26,8 @@ from countless.models.training_step import TrainingStep
 from countless.options import EncodeOptions
 from countless.spec import ModelSpec
 from countless.train.allocator import keep_freed_memory
-from countless.train.masking import UniformMasking
 from countless.train.options import TrainOptions
+from countless.train.tasks.masking import UniformMasking
 
 TURN = 5  # steps; the first of them is not timed
 Step = Callable[[Tensor, Tensor, Tensor], Tensor]  # the loss of a batch, whose gradients it leaves behind

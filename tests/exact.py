@@ -10,10 +10,10 @@ import numpy as np
 
 from countless.arrays import BoolArray, IntArray
 from countless.data.encoding.table import Table as Encoded
-from countless.estimator.answers.aggregates import answered
+from countless.estimator.answers.aggregates.aggregates import answered
+from countless.estimator.answers.aggregates.result import QueryResult
+from countless.estimator.answers.distributions.joint import Joint
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.joint import Joint
-from countless.estimator.answers.result import QueryResult
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.query.compile import Compiler
 from countless.query.question import Question

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from countless.data.sources.source import Source
 from countless.errors import DataError
-from countless.query.parse import parse
+from countless.query.parsing.parse import parse
 from countless.workload.profile import profile
 from countless.workload.questions import KINDS, questions_by_kind
 

@@ -18,7 +18,7 @@ from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
 from countless.query.compile import Compiler
-from countless.query.parse import parse
+from countless.query.parsing.parse import parse
 from countless.region import Box, Filter, Region
 from countless.workload import (
     Query,

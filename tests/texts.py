@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.engine.text.column_runtimes import shared_shapes
 from countless.estimator.estimator import Estimator
 from countless.spec import SharedTextSpec

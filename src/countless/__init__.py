@@ -33,8 +33,8 @@ from countless.estimator.prepared import PreparedQuestion
 
 if TYPE_CHECKING:
     from countless.data.sources.csv_files import CsvFile
-    from countless.estimator.answers.distribution import Distribution
-    from countless.estimator.answers.result import QueryResult
+    from countless.estimator.answers.aggregates.result import QueryResult
+    from countless.estimator.answers.distributions.distribution import Distribution
     from countless.estimator.fitting.fit import fit
     from countless.estimator.fitting.learning import Listener
     from countless.estimator.rows.completed import Completed
@@ -50,11 +50,11 @@ _LATER = {
     "Check": "countless.estimator.updating.check",
     "Completed": "countless.estimator.rows.completed",
     "CsvFile": "countless.data.sources.csv_files",
-    "Distribution": "countless.estimator.answers.distribution",
+    "Distribution": "countless.estimator.answers.distributions.distribution",
     "Listener": "countless.estimator.fitting.learning",
     "Network": "countless.options",
     "Predicate": "countless.query.predicate",
-    "QueryResult": "countless.estimator.answers.result",
+    "QueryResult": "countless.estimator.answers.aggregates.result",
     "ReadingOptions": "countless.options",
     "ResourceOptions": "countless.options",
     "Sample": "countless.estimator.rows.sampling",

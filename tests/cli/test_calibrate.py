@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from countless import load
-from countless.cli.longer_training import table_words
+from countless.cli.model_files.longer_training import table_words
 from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from tests.cli.test_cli import FAST, Run, run

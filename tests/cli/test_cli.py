@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from countless.cli import display as show
 from countless.cli.main import COMMANDS, main
-from countless.cli.options import Duration
+from countless.cli.parameters.options import Duration
+from countless.cli.terminal import display as show
 from countless.data.sources.source import connect
 from countless.errors import ServerError
 from countless.estimator.calibration.conformal import Calibration

@@ -85,7 +85,15 @@ def test_hardly_anything_is_loaded_before_interrupts_are_heard() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["countless.cli.options", "_duckdb", "sqlglot", "pydantic", "fastapi", "uvicorn", "countless.serve.server"],
+    [
+        "countless.cli.parameters.options",
+        "_duckdb",
+        "sqlglot",
+        "pydantic",
+        "fastapi",
+        "uvicorn",
+        "countless.serve.server",
+    ],
 )
 def test_while_the_service_starts(model: Path, module: str) -> None:
     with command("serve", model, "--port", 0) as started:

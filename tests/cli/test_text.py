@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from countless.cli.fit_progress import FitView
+from countless.cli.terminal.fit_progress import FitView
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.options import TEXT_PRESETS, TextNetwork

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from countless import load
-from countless.cli import files_beside
+from countless.cli.model_files import files_beside
 from countless.data.sources.source import Source, connect
 from tests.cli.test_cli import Run, run
 

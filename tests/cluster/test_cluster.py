@@ -25,7 +25,7 @@ from countless.options import EncodeOptions, Network
 from countless.spec import ModelSpec
 from countless.train.loop import Progress, Trained
 from countless.train.options import TrainOptions
-from countless.train.recipe import ColumnsRecipe, train_here
+from countless.train.tasks.recipe import ColumnsRecipe, train_here
 from countless_lab.runner.cluster import ClusterTasks
 from countless_lab.runner.sweep import SweepListener, SweepOutcome, sweep
 from tests.lab.runner.jobs import Breaks, Count

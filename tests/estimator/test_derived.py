@@ -27,7 +27,7 @@ from countless.evaluation.baselines.registry import Material, make
 from countless.evaluation.diagnosis.diagnosis import diagnose
 from countless.evaluation.evaluate import random_workload
 from countless.options import Network
-from countless.query.derivation import read_derived
+from countless.query.rewrites.derivation import read_derived
 from countless.serve.tables import CheckedTable
 
 ROWS = """

@@ -15,7 +15,7 @@ from countless.evaluation.diagnosis import (
     Suspect,
 )
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
-from countless.query.conjuncts import Conjunct
+from countless.query.parsing.conjuncts import Conjunct
 
 FILTERS = (Conjunct("a = 1", ("a",)), Conjunct('"b|$x$" = 2', ("b|$x$",)), Conjunct("年 = 3", ("年",)))
 

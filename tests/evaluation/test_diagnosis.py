@@ -27,7 +27,7 @@ from countless.evaluation.diagnosis.groups import by_direction, by_filters, by_t
 from countless.evaluation.diagnosis.questions import filters_of, usual_filters
 from countless.evaluation.diagnosis.settling import SEEDS, settle
 from countless.evaluation.diagnosis.suspects import suspect_columns, suspect_pairs
-from countless.query.conjuncts import Conjunct
+from countless.query.parsing.conjuncts import Conjunct
 from countless.workload import Query
 from tests.texts import URL, random_estimator
 

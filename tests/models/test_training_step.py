@@ -13,7 +13,7 @@ from countless.models import output_heads as heads
 from countless.models.resmade import ResMADE
 from countless.models.training_step import TrainingStep
 from countless.spec import ModelSpec
-from countless.train.masking import UniformMasking
+from countless.train.tasks.masking import UniformMasking
 
 SPECS = {
     "small": ModelSpec((3, 2, 4, 5), hidden=12, blocks=2, embedding=4),

@@ -17,9 +17,9 @@ from countless.data.evidence import EvidenceRows
 from countless.data.sources.source import Source, connect
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError
 from countless.options import EncodeOptions
-from countless.query.comparisons import plain_comparison
 from countless.query.compile import Compiler
-from countless.query.parse import parse
+from countless.query.domains.comparisons import plain_comparison
+from countless.query.parsing.parse import parse
 from countless.query.sandbox.process import borrowed
 from countless.region import Region
 from countless.workload import count_codes

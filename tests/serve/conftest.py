@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from countless.serve.app import Service, ServiceOptions
+from countless.serve.api.app import Service, ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import listen, make_server
 from tests.serve.browsers import started

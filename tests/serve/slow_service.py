@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from countless.serve.app import ServiceOptions
+from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import address, leave, listen, run
 

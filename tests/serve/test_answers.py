@@ -12,7 +12,7 @@ from countless import Estimator
 from countless.data.sources.source import connect
 from countless.engine.density import densities
 from countless.estimator import prepared
-from countless.serve import replies
+from countless.serve.api import replies
 from tests.serve.conftest import Client
 
 WHERE = "age > 30 AND married AND score < 1.3"

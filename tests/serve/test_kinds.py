@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
-from countless.serve import replies
-from countless.serve.app import ServiceOptions
+from countless.serve.api import replies
+from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served
 from tests.serve.conftest import Client, running
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from countless.serve.app import REFUSALS
+from countless.serve.api.app import REFUSALS
 from tests.serve.conftest import Client
 
 OPERATIONS = [

@@ -18,7 +18,7 @@ import pytest
 from countless import Network, TextNetwork
 from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
-from countless.serve.app import ServiceOptions
+from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served, load_models
 from tests.estimator.test_mixed import pages
 from tests.serve.conftest import Client, running

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from countless.data.sources.source import connect
-from countless.query.parse import parse
+from countless.query.parsing.parse import parse
 from tests.serve.conftest import Client
 
 if TYPE_CHECKING:

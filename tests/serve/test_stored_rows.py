@@ -10,7 +10,7 @@ import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
 from countless.data.sources.source import connect
-from countless.serve.app import ServiceOptions
+from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served
 from tests.serve.conftest import Client, running
 

@@ -19,7 +19,7 @@ from countless import Estimator
 from countless.cancellation import ComputationCancelledError, cancellable, check_cancelled
 from countless.serve import worker_threads as work
 from countless.serve.answer_cache import Kept
-from countless.serve.errors import RefusalError
+from countless.serve.api.errors import RefusalError
 from countless.serve.models import Served
 from countless.serve.worker_threads import Work
 from tests.serve.conftest import Client

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from countless.errors import TrainingError
 from countless.spec import ModelSpec
-from countless.train.columns import ColumnsTask
 from countless.train.loop import Progress, Trained, train
-from countless.train.masking import WORKLOAD_FROM
 from countless.train.options import TrainOptions
-from countless.train.task import Inputs, stream
+from countless.train.tasks.columns import ColumnsTask
+from countless.train.tasks.masking import WORKLOAD_FROM
+from countless.train.tasks.task import Inputs, stream
 
 SIZES = (4, 4, 3)
 SPEC = ModelSpec(SIZES, hidden=16, blocks=1, embedding=8)
@@ -186,7 +186,7 @@ class TestWorkload:
         tasks = [ColumnsTask(rows, spec, options, asked=sets) for sets in (asked, None)]
         for task in tasks:
             train(task, options)
-        monkeypatch.setattr("countless.train.masking.WORKLOAD_SHARE", 1.0)
+        monkeypatch.setattr("countless.train.tasks.masking.WORKLOAD_SHARE", 1.0)
         judge = ColumnsTask(rows, spec, options, asked=asked)
         bits = []
         for task in tasks:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countless.train.order import RowOrder, order_of
-from countless.train.task import stream
+from countless.train.tasks.task import stream
 
 
 def epoch(order: RowOrder, number: int) -> list[list[int]]:

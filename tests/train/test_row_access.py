@@ -10,13 +10,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from countless.data.columns.text import Strings
+from countless.data.columns.strings.text import Strings
 from countless.spec import ModelSpec, SharedTextSpec
-from countless.train.columns import ColumnsTask
 from countless.train.options import TrainOptions
 from countless.train.row_access import Windows, stored
-from countless.train.task import Task, stream
-from countless.train.text import TextTask
+from countless.train.tasks.columns import ColumnsTask
+from countless.train.tasks.task import Task, stream
+from countless.train.tasks.text import TextTask
 
 ROWS = 1_000
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from countless.automata.language import Language
-from countless.data.columns.text import TextColumn, encode
+from countless.data.columns.strings.text import TextColumn, encode
 from countless.engine.text.column_runtimes import runtimes_of
 from countless.engine.text.density import text_density
 from countless.engine.text.methods import PARTICLES
@@ -17,7 +17,7 @@ from countless.query.text.string_sets import Script, like
 from countless.spec import SharedTextSpec
 from countless.train.loop import train
 from countless.train.options import TrainOptions
-from countless.train.text import TextTask
+from countless.train.tasks.text import TextTask
 from tests.train.test_loop import Stop, same
 
 ANIMALS, PLACES = ("cat", "dove", "eel", "unicorn"), ("rome", "oslo", "bonn", "cairo", "lima")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from countless.automata.language import Language
-from countless.data.columns.text import TextColumn, encode
+from countless.data.columns.strings.text import TextColumn, encode
 from countless.engine.text.column_runtimes import runtimes_of
 from countless.engine.text.conditional import given, log_probabilities
 from countless.engine.text.runtime import TextRuntime
@@ -19,9 +19,9 @@ from countless.query.text.string_sets import Script, like
 from countless.spec import SharedTextSpec
 from countless.train.loop import train
 from countless.train.options import TrainOptions
-from countless.train.strings import GAPS_PER_STRING
-from countless.train.task import stream
-from countless.train.text import TextTask
+from countless.train.tasks.strings import GAPS_PER_STRING
+from countless.train.tasks.task import stream
+from countless.train.tasks.text import TextTask
 from tests.train.test_loop import Stop, same
 
 ENDINGS = (

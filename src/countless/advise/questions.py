@@ -12,8 +12,8 @@ from countless.data.sources.source import Source
 from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
 from countless.query.compile import Compiler
-from countless.query.parse import parse
-from countless.query.sql import written
+from countless.query.parsing.parse import parse
+from countless.query.parsing.sql import written
 from countless.workload import Workload, paper_filters, read_clauses
 
 FILTERS = (2, 4)  # of a random question

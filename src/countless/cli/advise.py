@@ -15,10 +15,10 @@ from countless.advise import advise as find_advice
 from countless.advise.findings import Suggestion
 from countless.advise.planner import Planner
 from countless.advise.questions import random_questions, read_questions
-from countless.cli import display as show
-from countless.cli.fit_progress import FitView
-from countless.cli.longer_training import HARDLY, hardly_trained
-from countless.cli.options import Duration, json_option
+from countless.cli.model_files.longer_training import HARDLY, hardly_trained
+from countless.cli.parameters.options import Duration, json_option
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import FitView
 from countless.errors import QueryError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit

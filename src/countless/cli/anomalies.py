@@ -10,8 +10,8 @@ from typing import Any
 import click
 from rich.progress import Progress
 
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument, output_option, table_argument
+from countless.cli.parameters.options import json_option, model_argument, output_option, table_argument
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import require_writable
 from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument, table_argument
+from countless.cli.parameters.options import json_option, model_argument, table_argument
+from countless.cli.terminal import display as show
 from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator
 from countless.estimator.updating.check import QUERIES, SAMPLE, THRESHOLD, Check

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.progress import Progress
 
-from countless.cli import display as show
-from countless.cli.options import Names, model_argument, table_argument
+from countless.cli.parameters.options import Names, model_argument, table_argument
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import require_writable
 from countless.data.sources.csv_files import CsvFile
 from countless.estimator.estimator import Estimator

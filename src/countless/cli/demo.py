@@ -11,10 +11,10 @@ import click
 from rich.table import Table as TextTable
 
 from countless._version import __version__
-from countless.cli import display as show
-from countless.cli.files_beside import checkpoint_of, checkpoints_left, codes_of
-from countless.cli.fit_progress import fit_and_save
-from countless.cli.locking import hold
+from countless.cli.model_files.files_beside import checkpoint_of, checkpoints_left, codes_of
+from countless.cli.model_files.locking import hold
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import fit_and_save
 from countless.data.datasets import adult, npm_urls
 from countless.data.encoding.table import Table
 from countless.data.sources.source import Source

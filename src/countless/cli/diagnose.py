@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from countless import workload
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument, table_argument
-from countless.cli.sheets import show_sheet
+from countless.cli.parameters.options import json_option, model_argument, table_argument
+from countless.cli.terminal import display as show
+from countless.cli.terminal.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.data.sources.csv_files import CsvFile
 from countless.errors import MissingExtraError

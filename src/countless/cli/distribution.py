@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import BinsOrEdges, json_option, model_argument, output_option
+from countless.cli.parameters.options import BinsOrEdges, json_option, model_argument, output_option
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import require_writable
-from countless.estimator.answers.distribution import SORTS, Distribution
+from countless.estimator.answers.distributions.distribution import SORTS, Distribution
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from countless.cli.options import json_option, method_options, model_argument
+from countless.cli.parameters.options import json_option, method_options, model_argument
 from countless.data.sources.regular_files import read_stdin, read_text
 from countless.errors import CountlessError, DataError
 from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_interval, format_rows

@@ -16,9 +16,9 @@ from rich.progress import Progress
 from rich.table import Table as TextTable
 
 from countless import workload
-from countless.cli import display as show
-from countless.cli.options import Names, json_option, method_options, model_argument, table_argument
+from countless.cli.parameters.options import Names, json_option, method_options, model_argument, table_argument
 from countless.cli.rules import measure_rules
+from countless.cli.terminal import display as show
 from countless.data.datasets import EMBEDDED
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from countless.cli.display import WIDE
-from countless.cli.longer_training import longer_training
-from countless.cli.options import json_option, method_options, model_argument
+from countless.cli.model_files.longer_training import longer_training
+from countless.cli.parameters.options import json_option, method_options, model_argument
+from countless.cli.terminal.display import WIDE
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once

@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
 from countless.cli.calibrate import require_whole
-from countless.cli.config_file import config_option
-from countless.cli.files_beside import checkpoint_of, codes_of
-from countless.cli.fit_progress import fit_and_save, require_writable
-from countless.cli.fit_record import REPORTED, Run
-from countless.cli.locking import hold
-from countless.cli.longer_training import longer_training, table_words
-from countless.cli.settings import GroupedCommand, GroupedOption, made_from, options_from
+from countless.cli.model_files.files_beside import checkpoint_of, codes_of
+from countless.cli.model_files.fit_record import REPORTED, Run
+from countless.cli.model_files.locking import hold
+from countless.cli.model_files.longer_training import longer_training, table_words
+from countless.cli.parameters.config_file import config_option
+from countless.cli.parameters.settings import GroupedCommand, GroupedOption, made_from, options_from
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import fit_and_save, require_writable
 from countless.data.sources.csv_files import with_csv_options
 from countless.options import (
     TEXT_PRESETS,

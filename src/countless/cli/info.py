@@ -10,8 +10,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument
+from countless.cli.parameters.options import json_option, model_argument
+from countless.cli.terminal import display as show
 from countless.engine.columns.kernel import SWITCH_OFF
 from countless.estimator.estimator import Estimator
 from countless.store import COLUMNS, EVIDENCE, PAIRS, TEXT, member_bytes, substrings_of

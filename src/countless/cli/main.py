@@ -70,12 +70,12 @@ def main(arguments: list[str] | None = None) -> None:
         code = result if isinstance(result, int) else 0
         flush_output()
     except OptionError as error:
-        from countless.cli.settings import with_flags
+        from countless.cli.parameters.settings import with_flags
 
         tell(f"error: {with_flags(error)}")
         code = 1
     except CountlessError as error:
-        from countless.cli.settings import with_csv_flags
+        from countless.cli.parameters.settings import with_csv_flags
 
         tell(f"error: {with_csv_flags(str(error))}")
         code = 1

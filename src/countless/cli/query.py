@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument
-from countless.estimator.answers.result import QueryResult
+from countless.cli.parameters.options import json_option, model_argument
+from countless.cli.terminal import display as show
+from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 

@@ -11,7 +11,7 @@ import click
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
-from countless.cli import display as show
+from countless.cli.terminal import display as show
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.estimator import Estimator
 from countless.evaluation.rules import RuleViolations, measure

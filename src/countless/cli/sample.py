@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import json_option, model_argument, output_option
+from countless.cli.parameters.options import json_option, model_argument, output_option
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import Duration, csv_option
+from countless.cli.parameters.options import Duration, csv_option
+from countless.cli.terminal import display as show
 from countless.errors import MissingExtraError
 from countless_command import leaving_at_once
 
@@ -89,7 +89,7 @@ def _served(
     timeout: float,
 ) -> int:
     try:
-        from countless.serve.app import ServiceOptions
+        from countless.serve.api.app import ServiceOptions
         from countless.serve.models import NamingError, load_models
         from countless.serve.server import address, is_loopback, leave, listen, run
     except ModuleNotFoundError as error:

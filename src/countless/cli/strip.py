@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
-from countless.cli.fit_progress import require_writable
-from countless.cli.locking import hold
-from countless.cli.options import model_argument
+from countless.cli.model_files.locking import hold
+from countless.cli.parameters.options import model_argument
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import require_writable
 from countless.estimator.estimator import Estimator
 from countless.estimator.stripping import left_out
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
 from countless.cli.calibrate import require_whole
-from countless.cli.fit_progress import FitView, require_writable
-from countless.cli.locking import hold
-from countless.cli.options import model_argument, table_argument
-from countless.cli.settings import GroupedCommand, options_from
+from countless.cli.model_files.locking import hold
+from countless.cli.parameters.options import model_argument, table_argument
+from countless.cli.parameters.settings import GroupedCommand, options_from
+from countless.cli.terminal import display as show
+from countless.cli.terminal.fit_progress import FitView, require_writable
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.source import require_file

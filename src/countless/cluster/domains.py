@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from countless.cluster.rows import ParquetRows, reader
-from countless.data.columns.alphabet import POINTS, Tally, length_of
 from countless.data.columns.discovery import Few
-from countless.data.columns.grid_knots import grid_of
+from countless.data.columns.grids.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.alphabet import POINTS, Tally, length_of
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifier, stored_type, unsigned
 from countless.data.sources.source import Source, connect, new_name
 from countless.errors import DataError

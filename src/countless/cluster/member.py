@@ -13,8 +13,8 @@ from countless.data.encoding.out_of_core import mapped_table
 from countless.errors import CountlessError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import Progress, train
-from countless.train.recipe import Recipe
-from countless.train.team import ProcessGroup
+from countless.train.parallel.team import ProcessGroup
+from countless.train.tasks.recipe import Recipe
 
 TOLD_EVERY = 1.0  # seconds between two reports of progress
 

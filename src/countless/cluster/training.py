@@ -16,7 +16,7 @@ from countless.data.encoding.memory_limit import Memory
 from countless.errors import ClusterError
 from countless.train.interrupt import Interrupt
 from countless.train.loop import CHECKPOINT_SECONDS, Progress, Trained
-from countless.train.recipe import Recipe, TrainingTable, train_here
+from countless.train.tasks.recipe import Recipe, TrainingTable, train_here
 
 MOST_FAILURES = 20  # of a run, until it is given up
 TURN = 0.25  # seconds after which news and a Ctrl-C are noticed
@@ -47,7 +47,7 @@ class Workers:
 
 @dataclass
 class ClusterTrainer:
-    """A :class:`~countless.train.recipe.Trainer` on a cluster.
+    """A :class:`~countless.train.tasks.recipe.Trainer` on a cluster.
 
     ``folder`` is one that all its machines see, and so is ``codes``, the folder of the codes of the table to come.
     """

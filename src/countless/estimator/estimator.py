@@ -28,10 +28,10 @@ from countless.settings import Seconds
 
 if TYPE_CHECKING:
     from countless.data.frame import Frame
-    from countless.estimator.answers.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.aggregates.result import QueryResult
+    from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.distributions.joint import Joint
     from countless.estimator.answers.explain import Explanation
-    from countless.estimator.answers.joint import Joint
-    from countless.estimator.answers.result import QueryResult
     from countless.estimator.fitting.learning import Listener
     from countless.estimator.rows.completed import Completed
     from countless.estimator.rows.likelihood import Watch
@@ -254,7 +254,7 @@ class Estimator:
         An expression can put a whole row into one value. So of expressions only what at least ``least_hits`` evidence
         rows share is told; smaller groups are left out.
         """
-        from countless.estimator.answers.aggregates import answered
+        from countless.estimator.answers.aggregates.aggregates import answered
 
         model = self._model
         return answered(self._asked, model.compiler, model.outer, sql, self.calibration, intervals, least_hits)

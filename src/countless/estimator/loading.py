@@ -25,7 +25,7 @@ def schema_of(data: Any) -> Schema:
     schema = Schema.from_json(data)
     check_grids(schema)
     if schema.derived:  # without any, a plain question loads no parser
-        from countless.query.derivation import check_stored
+        from countless.query.rewrites.derivation import check_stored
 
         check_stored(schema)
     return schema

@@ -12,7 +12,7 @@ from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.postgres import Loading
 from countless.data.sources.source import Source
 from countless.errors import DataError
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 
 
 def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> Source:

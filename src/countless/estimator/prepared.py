@@ -21,15 +21,15 @@ from countless.estimator.answers.known_parts import narrowed
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
 from countless.query.answer_clock import answer_clock, one_time_work
+from countless.query.domains.searches import Searches
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
-from countless.query.searches import Searches
 from countless.region import EVERY_ROW, Box, Region
 
 if TYPE_CHECKING:
-    from countless.estimator.answers.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.distributions.joint import Joint, ObservedGroups
     from countless.estimator.answers.explain import Explanation
-    from countless.estimator.answers.joint import Joint, ObservedGroups
     from countless.estimator.rows.sampling import Sample, SampleSource
     from countless.query.compile import Compiler
     from countless.query.parameters import Clause
@@ -235,7 +235,7 @@ class PreparedQuestion:
 
     def joint_of(self, places: Sequence[int], groups: int) -> Joint:
         """The same of the columns at ``places`` in the schema, which may be hidden."""
-        from countless.estimator.answers.joint import joint
+        from countless.estimator.answers.distributions.joint import joint
 
         schema, seed, region = self._model.schema, self._model.seed, self.question.region
         return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
@@ -244,7 +244,7 @@ class PreparedQuestion:
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
     ) -> Distribution:
         """The values of ``column`` and the rows of each, as :meth:`Estimator.distribution`."""
-        from countless.estimator.answers.distribution import distribution
+        from countless.estimator.answers.distributions.distribution import distribution
 
         started = self._started()
         found = self.joint(names_of(column))
@@ -252,7 +252,7 @@ class PreparedQuestion:
 
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
         """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
-        from countless.estimator.answers.marginals import distributions
+        from countless.estimator.answers.distributions.marginals import distributions
 
         model, region, total = self._model, self.question.region, self.total
         places, seed = self._places(columns), self._model.seed
@@ -277,7 +277,7 @@ class PreparedQuestion:
     def _drawing(self, seed: int) -> SampleSource:
         """What rows are drawn of."""
         from countless.estimator.rows.sampling import WIDER, SampleSource
-        from countless.query.derived import without_derived
+        from countless.query.rewrites.derived import without_derived
         from countless.query.row_check import RowCheck
 
         if self._where is None:
@@ -317,7 +317,7 @@ class PreparedQuestion:
     @property
     def _observed(self) -> ObservedGroups | None:
         """What the evidence says of groups of the condition's rows, beside the model."""
-        from countless.estimator.answers.joint import ObservedGroups
+        from countless.estimator.answers.distributions.joint import ObservedGroups
 
         hits, model = self.evidence, self._model
         return None if hits is None else ObservedGroups.of(model.schema, hits, self.question, model.calibration)

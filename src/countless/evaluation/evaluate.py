@@ -15,7 +15,7 @@ from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.calibration.bands import FILTERS, PREDICTED, band
 from countless.estimator.calibration.conformal import LEVEL, width
 from countless.estimator.model_table import open_table
-from countless.query.parse import parse
+from countless.query.parsing.parse import parse
 from countless.workload import Query, both_clauses, contains_clauses, paper_clauses, pattern_clauses, questions_by_kind
 from countless.workload.questions import KINDS as QUESTION_KINDS
 

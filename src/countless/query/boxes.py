@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Schema
 from countless.errors import QueryTooLargeError
+from countless.query.domains.truth import Codes
 from countless.query.formula import All, Formula, Leaf
-from countless.query.truth import Codes
 from countless.region import DigitSet, Filter, ValueSet
 
 MOST_BOXES = 256

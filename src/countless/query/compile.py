@@ -10,32 +10,32 @@ from sqlglot import exp
 
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.text import NAMELESS, TextColumn
+from countless.data.columns.strings.text import NAMELESS, TextColumn
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError, is_final
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
-from countless.query.calendar import with_calendar, without_hidden
-from countless.query.comparisons import plain_comparison
-from countless.query.conjuncts import conjuncts, leaves_of
-from countless.query.domain_evaluation import DomainTables
+from countless.query.domains.comparisons import plain_comparison
+from countless.query.domains.domain_evaluation import DomainTables
+from countless.query.domains.searches import Searches
+from countless.query.domains.truth import Codes, Truth
 from countless.query.evidence import EvidenceTables, Observed
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.grids.survey import CellParts, Lines, Survey
-from countless.query.names import resolve
 from countless.query.parameters import Clause
-from countless.query.parse import span_of
+from countless.query.parsing.conjuncts import conjuncts, leaves_of
+from countless.query.parsing.names import resolve
+from countless.query.parsing.parse import span_of
+from countless.query.parsing.sql import NESTED, written
 from countless.query.predicate import Where
 from countless.query.question import Comparison, Question
+from countless.query.rewrites.calendar import with_calendar, without_hidden
+from countless.query.rewrites.uuids import with_canonical_uuids
 from countless.query.sandbox.as_written import as_written, shape_of, surely_read
-from countless.query.searches import Searches
-from countless.query.sql import NESTED, written
 from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
-from countless.query.truth import Codes, Truth
-from countless.query.uuids import with_canonical_uuids
 from countless.region import Box, Filter, Region, TextFilter
 
 MOST_SHAPES = 4_096  # that are kept

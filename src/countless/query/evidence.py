@@ -20,8 +20,8 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
-from countless.query.comparisons import plain_comparison
-from countless.query.domain_evaluation import (
+from countless.query.domains.comparisons import plain_comparison
+from countless.query.domains.domain_evaluation import (
     TRUE,
     DomainTables,
     explain_error,
@@ -29,14 +29,14 @@ from countless.query.domain_evaluation import (
     truth_letters,
     values_of,
 )
-from countless.query.domain_search import Search
-from countless.query.names import resolve
+from countless.query.domains.domain_search import Search
+from countless.query.domains.truth import Codes, Truth
+from countless.query.parsing.names import resolve
+from countless.query.parsing.sql import written
 from countless.query.sandbox.process import Sandbox, borrowed, owner
 from countless.query.select.selection import RowExpression
-from countless.query.sql import written
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
-from countless.query.truth import Codes, Truth
 
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs

@@ -20,9 +20,9 @@ from countless.arrays import BoolArray
 from countless.errors import QueryError, is_final
 from countless.query.answer_clock import one_time_work
 from countless.query.boxes import filter_of
+from countless.query.domains.searches import Searches
+from countless.query.parsing.simple_filters import SimpleFilter, simple_filters
 from countless.query.question import Question
-from countless.query.searches import Searches
-from countless.query.simple_filters import SimpleFilter, simple_filters
 from countless.region import Box, Filter, Region, TextFilter
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class CachedCompiler:
         found = self._searched(items)
         if found is None:
             with one_time_work():
-                from countless.query.simple_expressions import clause_of
+                from countless.query.parsing.simple_expressions import clause_of
 
             return self._compiled(clause_of(text, items))
         return found

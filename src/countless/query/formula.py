@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from countless.query.truth import Codes, Truth
+from countless.query.domains.truth import Codes, Truth
 
 
 class Want(Enum):

@@ -11,10 +11,10 @@ from sqlglot import TokenType, exp
 
 from countless.data.columns.schema import Schema
 from countless.errors import QueryTypeError, UnsupportedQueryError
-from countless.query.derived import with_derived
-from countless.query.parse import BOUND, NO_VALUE, parse
+from countless.query.parsing.parse import BOUND, NO_VALUE, parse
+from countless.query.parsing.sql import tokens_of, written
 from countless.query.predicate import ColumnReference, Predicate, Where, literal
-from countless.query.sql import tokens_of, written
+from countless.query.rewrites.derived import with_derived
 
 Span = tuple[int, int]
 SIGNS = "?$:"  # one of these stands in every clause that has parameters

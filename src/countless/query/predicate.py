@@ -11,8 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from countless.errors import QueryTypeError
-from countless.query.sql import DIALECT as DIALECT
-from countless.query.sql import written
+from countless.query.parsing.sql import DIALECT as DIALECT
+from countless.query.parsing.sql import written
 
 
 class Predicate:

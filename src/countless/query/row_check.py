@@ -13,13 +13,13 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Schema
 from countless.errors import UnsupportedQueryError
-from countless.query.conjuncts import leaves_of
-from countless.query.domain_evaluation import FALSE, NULL, TRUE, explain_error
-from countless.query.names import resolve
+from countless.query.domains.domain_evaluation import FALSE, NULL, TRUE, explain_error
+from countless.query.parsing.conjuncts import leaves_of
+from countless.query.parsing.names import resolve
+from countless.query.parsing.sql import written
+from countless.query.rewrites.uuids import with_canonical_uuids
 from countless.query.sandbox.process import borrowed
-from countless.query.sql import written
 from countless.query.text.rewrites import with_patterns
-from countless.query.uuids import with_canonical_uuids
 
 AT_ONCE = 10_000  # rows in one statement
 Texts = Sequence[str | None]

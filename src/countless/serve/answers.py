@@ -13,12 +13,9 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.frame import Frame
 from countless.errors import CountlessError, QueryTooLargeError
 from countless.estimator.answers.estimate import Estimate
-from countless.serve import limits
-from countless.serve.cards import card, searched
-from countless.serve.errors import RefusalError, told
-from countless.serve.float_noise import snap_to_zero
-from countless.serve.models import Served, kind_of
-from countless.serve.requests import (
+from countless.serve.api import limits
+from countless.serve.api.errors import RefusalError, told
+from countless.serve.api.requests import (
     CheckRequest,
     DistributionRequest,
     EstimateRequest,
@@ -26,6 +23,9 @@ from countless.serve.requests import (
     RequestBody,
     SampleRequest,
 )
+from countless.serve.cards import card, searched
+from countless.serve.float_noise import snap_to_zero
+from countless.serve.models import Served, kind_of
 from countless.serve.worker_threads import note_progress
 
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")

@@ -7,11 +7,11 @@ from typing import Any
 
 from countless.data.columns.schema import Column, Schema
 from countless.errors import UnsupportedQueryError
-from countless.estimator.answers.distribution import NUMBERS, Distribution
+from countless.estimator.answers.distributions.distribution import NUMBERS, Distribution
 from countless.query.grids.scale import is_number
+from countless.serve.api.requests import DistributionRequest
 from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import kind_of
-from countless.serve.requests import DistributionRequest
 
 
 def card(column: Column, found: Distribution, top: int, search: str | None) -> dict[str, Any]:

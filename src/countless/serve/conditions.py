@@ -10,7 +10,7 @@ import re
 from sqlglot import exp
 
 from countless.errors import UnsupportedQueryError
-from countless.query.parse import span_of
+from countless.query.parsing.parse import span_of
 
 REGEXES = (exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.RegexpExtract, exp.SimilarTo)
 BYTES = frozenset({exp.DType.BIT, exp.DType.BINARY, exp.DType.VARBINARY, exp.DType.BLOB})

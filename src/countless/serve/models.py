@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import TEXT, TIMES
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options
@@ -16,7 +16,7 @@ from countless.data.sources.location import is_postgres, shown
 from countless.errors import CountlessError, ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.query.grids.scale import is_number
-from countless.serve import limits
+from countless.serve.api import limits
 from countless.serve.tables import CheckedTable
 
 FEW = 12  # values of numbers and times that are told one by one, as categories are

@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
-from countless.serve.app import Service, ServiceOptions, make_app
+from countless.serve.api.app import Service, ServiceOptions, make_app
 from countless.serve.models import Served
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -20,10 +20,10 @@ from countless.data.sources.source import Source
 from countless.errors import SourceError
 from countless.estimator.model_table import require_types
 from countless.query.compile import Compiler
-from countless.query.derivation import derive
-from countless.query.parse import parse
-from countless.query.sql import tokens_of, written
-from countless.query.uuids import with_canonical_uuids
+from countless.query.parsing.parse import parse
+from countless.query.parsing.sql import tokens_of, written
+from countless.query.rewrites.derivation import derive
+from countless.query.rewrites.uuids import with_canonical_uuids
 from countless.serve.conditions import check_condition
 
 ABSOLUTE = re.compile(r"""(^|[\s"'(=])(?:/[^/\s"']+)*/(?=[^/\s])""")  # the folders of a path

@@ -13,7 +13,7 @@ from typing import Any
 
 from countless.cancellation import ComputationCancelledError, cancellable
 from countless.serve.answer_cache import Kept
-from countless.serve.errors import RefusalError, too_long
+from countless.serve.api.errors import RefusalError, too_long
 
 Compute = Callable[[], bytes]
 Left = asyncio.Future[None]

@@ -1,6 +1,6 @@
 """Training: masking, the training loop and checkpoints.
 
->>> from countless.train.masking import UniformMasking
+>>> from countless.train.tasks.masking import UniformMasking
 >>> UniformMasking().name
 'uniform'
 """

@@ -19,12 +19,12 @@ from countless.errors import TrainingError
 from countless.train.adam import Adam
 from countless.train.allocator import keep_freed_memory
 from countless.train.checkpoint import Checkpoint
-from countless.train.gradient_workers import GradientWorkers, parts_of
 from countless.train.interrupt import Interrupt
 from countless.train.options import CLOCKS, TrainOptions
 from countless.train.order import order_of
-from countless.train.task import Inputs, Task, stream
-from countless.train.team import Team
+from countless.train.parallel.gradient_workers import GradientWorkers, parts_of
+from countless.train.parallel.team import Team
+from countless.train.tasks.task import Inputs, Task, stream
 
 logger = logging.getLogger(__name__)
 

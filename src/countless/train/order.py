@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from countless.train.task import stream
+from countless.train.tasks.task import stream
 
 
 class RowOrder(Protocol):

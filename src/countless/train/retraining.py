@@ -9,7 +9,7 @@ import torch
 
 from countless.train.loop import Progress, Trained, train
 from countless.train.options import TrainOptions
-from countless.train.task import Task, stream
+from countless.train.tasks.task import Task, stream
 
 PROBE_ROWS = 2_000  # of each that are measured
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 
 from countless.train.adam import Adam
-from countless.train.gradient_workers import GradientWorkers, parts_of
-from countless.train.task import Task, stream
+from countless.train.parallel.gradient_workers import GradientWorkers, parts_of
+from countless.train.tasks.task import Task, stream
 
 PILOT_ROWS = 4_096  # that a pilot needs
 PILOT_SECONDS = 1.0

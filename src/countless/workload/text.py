@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import TEXT, quote_identifier, sql_literal
 from countless.data.sources.source import Source
 from countless.errors import DataError

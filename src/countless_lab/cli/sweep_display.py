@@ -14,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from countless.cli import display as show
-from countless.cli.display import duration, plural
+from countless.cli.terminal import display as show
+from countless.cli.terminal.display import duration, plural
 from countless_lab.runner.process import LocalProcesses
 from countless_lab.runner.sweep import Job, SweepListener, SweepOutcome, sweep
 

@@ -19,7 +19,7 @@ from typing import Any
 from countless_lab.runner.process import LIMITS
 
 PRELOADED = [  # by a fit, and slow to load
-    *("countless", "countless.train.columns", "countless_lab.fuzz.run"),
+    *("countless", "countless.train.tasks.columns", "countless_lab.fuzz.run"),
     *("torch._dynamo", "torch._inductor.config", "pandas", "polars", "pyarrow.parquet"),
 ]
 LOG_BYTES = 2_000  # of what a process wrote to standard error, at its end

@@ -444,7 +444,7 @@ def _trained(report: dict[str, Any]) -> dict[str, Any]:
 def _scanned(memory: Any, queries: Any, seconds: float) -> Any:
     """The paper's questions by a scan of codes; None where it is not compiled, or the questions are about text."""
     from countless.estimator.answers.estimate import Estimate
-    from countless.query.parse import parse
+    from countless.query.parsing.parse import parse
     from countless_lab.codes import PackedCodes, has_scan
     from countless_lab.measurement.timer import timed
     from countless_lab.scoreboard.answers import Answers

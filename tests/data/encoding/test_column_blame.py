@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import countless
-from countless.cli.options import Names
+from countless.cli.parameters.options import Names
 from countless.data.columns.names import exclude_option, split_names
 from countless.data.encoding.table import Table
 from countless.data.sources.connection import first_line

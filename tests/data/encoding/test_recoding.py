@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.data.columns.grid import Grid
+from countless.data.columns.grids.grid import Grid
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.encoding.recoding import MISSING, UNSEEN, Recoded, RecodedRows, opened
 from countless.data.encoding.table import Table
 from countless.data.sources.source import connect

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.data.columns.granularity import Granularity
+from countless.data.columns.grids.granularity import Granularity
 from countless.data.columns.schema import Schema
 from countless.data.encoding.schema_growth import MOST_SYMBOLS, NEW, conformed, encoded, grown
 from countless.data.encoding.table import Table

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.data.columns.characters import Characters
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries import substring_counting as counting
 from countless.data.summaries import substring_growth as growth
 from countless.data.summaries.substring_counting import StringScans, count_substrings, unseen_bound

@@ -12,8 +12,8 @@ import pytest
 
 from countless.arrays import IntArray
 from countless.automata.language import Automaton, Language
-from countless.data.columns.characters import Characters
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.data.summaries.substrings import Substrings
 from countless.engine.text.conditional import given, log_probabilities

@@ -18,7 +18,7 @@ from countless.engine.text.density import FEWER, text_density
 from countless.engine.text.methods import TextMethod
 from countless.engine.text.tree_search import StringSearchPlan
 from countless.errors import QueryTooLargeError
-from countless.query.domain_evaluation import DomainTables
+from countless.query.domains.domain_evaluation import DomainTables
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import full_match, search
 from countless.query.text.string_sets import compared, like, one_of

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.automata.language import Automaton, Language
-from countless.data.columns.characters import Characters
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer

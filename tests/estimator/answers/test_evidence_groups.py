@@ -14,16 +14,16 @@ import countless
 from countless.data.columns.schema import Column
 from countless.data.sources.source import connect
 from countless.errors import QueryTypeError, UnsupportedQueryError
-from countless.estimator.answers.aggregate_intervals import Bars
-from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.group_fusion import counts_of_hits, fused_counts
-from countless.estimator.answers.mean_fusion import fused_means
-from countless.estimator.answers.value_distributions import (
+from countless.estimator.answers.aggregates.aggregate_intervals import Bars
+from countless.estimator.answers.aggregates.group_fusion import counts_of_hits, fused_counts
+from countless.estimator.answers.aggregates.mean_fusion import fused_means
+from countless.estimator.answers.aggregates.value_distributions import (
     ColumnSample,
     FusedValueDistribution,
     GroupValueDistribution,
 )
-from countless.estimator.answers.values import Values
+from countless.estimator.answers.distributions.values import Values
+from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import Calibration, Shape
 from countless.estimator.estimator import Estimator
 from countless.options import Network

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from countless.data.columns.granularity import Granularity
+from countless.data.columns.grids.granularity import Granularity
 from countless.data.columns.schema import Column, Schema
 from countless.data.sources.source import Source, connect
 from countless.errors import NoRowsError, UnsupportedQueryError
@@ -18,7 +18,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.estimator.rows import sampling
 from countless.options import Network, TextNetwork
-from countless.query.parse import parse
+from countless.query.parsing.parse import parse
 from countless.query.row_check import RowCheck
 from countless.workload.questions import questions_by_kind
 

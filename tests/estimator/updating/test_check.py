@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
-from countless.data.columns.characters import Characters
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.sources.source import Source, connect
 from countless.data.summaries.substring_counting import StringScans, count_substrings
 from countless.errors import CountlessError, DataError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countless.data.columns.grid import Grid
+from countless.data.columns.grids.grid import Grid
 from countless.data.columns.schema import Column, Schema
 from countless.data.encoding.table import Table
 from countless.data.sources.source import Source, connect

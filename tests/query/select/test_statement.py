@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from countless.data.columns.grid import Grid
+from countless.data.columns.grids.grid import Grid
 from countless.data.columns.schema import Column, LeftOut, Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.errors import (
     ColumnLeftOutError,
     QueryError,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.evidence import Evidence

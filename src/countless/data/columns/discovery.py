@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from countless.data.columns.alphabet import read_text
 from countless.data.columns.domains import Domains
-from countless.data.columns.grid_knots import read_grid
+from countless.data.columns.grids.grid_knots import read_grid
 from countless.data.columns.schema import Column
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.alphabet import read_text
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifier, stored_type
 from countless.data.sources.source import Source
 

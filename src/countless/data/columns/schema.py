@@ -14,9 +14,9 @@ from countless.csv_options import csv_options
 from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
 from countless.data.columns.derived import Derived
 from countless.data.columns.digits import GRID_DIGITS_FROM, radices_of
-from countless.data.columns.grid import Grid
+from countless.data.columns.grids.grid import Grid
 from countless.data.columns.printed_values import are_printed, is_type
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import stored_type
 from countless.errors import ModelFileError, OptionError
 from countless.json_forms import SCHEMA, check_section

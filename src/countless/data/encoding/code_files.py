@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.data.atomic_files import write_whole
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import Strings, symbol_type
+from countless.data.columns.strings.text import Strings, symbol_type
 from countless.data.encoding.memory_limit import readable
 from countless.errors import CountlessError, DataError
 

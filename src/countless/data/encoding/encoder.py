@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.data.columns.calendar import CalendarPart
-from countless.data.columns.characters import Characters
 from countless.data.columns.digits import to_digits
-from countless.data.columns.grid_knots import cell_code
+from countless.data.columns.grids.grid_knots import cell_code
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.string_dictionary import StringDictionary
-from countless.data.columns.text import Alphabet, Strings
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.string_dictionary import StringDictionary
+from countless.data.columns.strings.text import Alphabet, Strings
 from countless.data.columns.types import DECIMAL, TEXT, quote_identifier, sql_texts, sql_value
 from countless.data.encoding.sorted_lookup import Lookup, ordered
 from countless.data.sources.arrow_batches import Vector, rows_at_once

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
-from countless.data.columns.grid_knots import cell_code
+from countless.data.columns.grids.grid_knots import cell_code
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import (
     DECIMAL,

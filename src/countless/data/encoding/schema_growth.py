@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.data.columns.calendar import MOST_YEARS, YEAR, CalendarPart
 from countless.data.columns.digits import DIGITS_FROM, to_digits
-from countless.data.columns.grid import Grid
-from countless.data.columns.grid_knots import cell_code, cut_into_cells, granularity_of
+from countless.data.columns.grids.grid import Grid
+from countless.data.columns.grids.grid_knots import cell_code, cut_into_cells, granularity_of
 from countless.data.columns.schema import Column, Schema
-from countless.data.columns.text import Strings, TextColumn, encode
+from countless.data.columns.strings.text import Strings, TextColumn, encode
 from countless.data.columns.types import FLOATS, is_signed, quote_identifier, sql_literal
 from countless.data.encoding.encoder import CHANGED, calendar_code
 from countless.data.encoding.recoding import (

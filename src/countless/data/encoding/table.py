@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.data.columns.digits import from_digits
 from countless.data.columns.discovery import Finder, Scans
-from countless.data.columns.grid_knots import CELLS
+from countless.data.columns.grids.grid_knots import CELLS
 from countless.data.columns.names import unknown_columns
 from countless.data.columns.schema import Column, LeftOut, Schema
-from countless.data.columns.text import Strings, symbol_type
+from countless.data.columns.strings.text import Strings, symbol_type
 from countless.data.columns.types import TEXT, sql_value, stored_type
 from countless.data.datasets import Advice
 from countless.data.encoding.blocks import BLOCK_ROWS, blocks

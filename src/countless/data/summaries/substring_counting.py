@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from countless.arrays import IntArray
-from countless.data.columns.characters import Characters
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import TEXT, sql_value
 from countless.data.sources.arrow_batches import rows_at_once
 from countless.data.sources.source import Source

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray
-from countless.data.columns.characters import Characters
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.characters import Characters
+from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substrings import BEGIN, END
 
 BREAK = 0xFFFF  # as in the C source: substrings do not go over it

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from countless.arrays import IntArray
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substring_counting import CANDIDATES, LEAST_ROWS, SAMPLE_SYMBOLS, StringScans
 from countless.data.summaries.substring_growth import RowCounter, frequent
 from countless.data.summaries.substring_text import RowTexts, SymbolTable, joined

@@ -20,7 +20,7 @@ from countless.options import ReadingOptions, ResourceOptions
 from countless.store import COLUMNS, TEXT
 
 if TYPE_CHECKING:
-    from countless.train.recipe import Trainer
+    from countless.train.tasks.recipe import Trainer
 
 
 TEXT_ROWS_A_SECOND = 10_000  # more than a network reads on two cores
@@ -73,7 +73,7 @@ class LocalBackend:
 
     @property
     def train(self) -> Trainer:
-        from countless.train.recipe import train_here
+        from countless.train.tasks.recipe import train_here
 
         return train_here
 

@@ -40,7 +40,7 @@ from countless.options import (
     TextNetwork,
     TrainingOptions,
 )
-from countless.query.derivation import derive, read_derived
+from countless.query.rewrites.derivation import derive, read_derived
 from countless.store import EVIDENCE, StoredRows
 from countless.train import require_torch
 from countless.train.options import CLOCKS

@@ -12,7 +12,7 @@ import numpy as np
 
 from countless.arrays import IntArray
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.encoding.table import Table
 from countless.data.evidence import evidence_rows
 from countless.data.progress import Meter, ScanProgress
@@ -31,7 +31,7 @@ from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
     from countless.train.loop import Progress
-    from countless.train.recipe import ColumnsRecipe, Recipe, TextRecipe
+    from countless.train.tasks.recipe import ColumnsRecipe, Recipe, TextRecipe
 
 
 class Listener:
@@ -146,7 +146,7 @@ class Learner:
         return found
 
     def _columns_recipe(self, share: float | None) -> ColumnsRecipe:
-        from countless.train.recipe import ColumnsRecipe
+        from countless.train.tasks.recipe import ColumnsRecipe
 
         schema, network = self.table.schema, self.options.network
         options = TrainOptions.of(self.options.training, LEARNING_RATE, share)
@@ -182,7 +182,7 @@ class Learner:
         return sizes_of(network, size_for(rows, passes))
 
     def _text_recipe(self, share: float | None) -> TextRecipe:
-        from countless.train.recipe import TextRecipe
+        from countless.train.tasks.recipe import TextRecipe
 
         schema, trained_on = self.table.schema, self.sample.encoded_rows / self.table.rows
         network = self.options.text_network
@@ -292,8 +292,8 @@ def late(plan: TimePlan) -> str:
 
 def passes_within(recipe: ColumnsRecipe, table: Table, seconds: float) -> float:
     """About how often a network would go through the rows of ``table`` in so many seconds of training."""
-    from countless.train.recipe import pilot
     from countless.train.speed import rows_per_second
+    from countless.train.tasks.recipe import pilot
 
     speed = rows_per_second(pilot(recipe, table), CLOCKS[recipe.options.clock])
     return speed * seconds / len(table.matrix())

@@ -15,11 +15,11 @@ from countless.data.encoding.recoding import Recoded, opened
 from countless.data.frame import Frame
 from countless.engine.distributions.likelihood import NOBODY
 from countless.engine.runtimes import Runtimes
-from countless.estimator.answers.values import Values
+from countless.estimator.answers.distributions.values import Values
 from countless.estimator.rows.completion import MIDDLE, typical
 from countless.estimator.rows.likelihood import Likelihoods, Watch, likelihoods, symbols_of
 from countless.estimator.rows.text_evidence import completions_of
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 
 NAMES = ("row", "log_probability", "column", "value", "probability", "expected", "expected_probability")
 TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR", "DOUBLE")

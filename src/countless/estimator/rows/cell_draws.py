@@ -8,7 +8,7 @@ import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.schema import Schema
-from countless.estimator.answers.values import Values
+from countless.estimator.answers.distributions.values import Values
 from countless.query.grids.line import Piece
 from countless.query.grids.survey import CellParts
 from countless.query.row_check import RowCheck

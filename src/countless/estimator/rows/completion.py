@@ -19,7 +19,7 @@ from countless.engine.distributions.completion import Completions
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import sample_each
 from countless.errors import DataError, NoTextModelError
-from countless.estimator.answers.values import Values
+from countless.estimator.answers.distributions.values import Values
 from countless.estimator.rows.completed import Completed
 from countless.estimator.rows.likelihood import Watch, symbols_of
 from countless.estimator.rows.text_evidence import completions_of

@@ -12,13 +12,13 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.digits import to_digits
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import TextColumn, encode
+from countless.data.columns.strings.text import TextColumn, encode
 from countless.data.encoding.recoding import UNSEEN, Recoded, RecodedRows, opened
 from countless.engine.distributions.likelihood import row_log_probabilities
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.conditional import log_probabilities as text_log_probabilities
 from countless.errors import NoTextModelError
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 
 Watch = Callable[[int, int], None]  # is told how many rows are done, and how many there are
 

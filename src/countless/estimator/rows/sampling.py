@@ -10,7 +10,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.automata.language import Automaton, Language
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.frame import Frame
 from countless.engine.distributions.likelihood import row_log_probabilities
 from countless.engine.distributions.sampling import draw_rows
@@ -18,10 +18,10 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.text.runtime import TextRuntime
 from countless.engine.text.sampling import Drawn, sample, sample_each
 from countless.errors import NoRowsError, NoTextModelError
-from countless.estimator.answers.joint import axes_of
+from countless.estimator.answers.distributions.joint import axes_of
 from countless.estimator.rows.cell_draws import CellDraws
-from countless.query.derivation import recompute
 from countless.query.grids.survey import CellParts
+from countless.query.rewrites.derivation import recompute
 from countless.query.row_check import RowCheck
 from countless.region import Box, Region
 

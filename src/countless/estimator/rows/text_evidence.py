@@ -9,7 +9,7 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.digits import to_digits
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import encode
+from countless.data.columns.strings.text import encode
 from countless.engine.distributions.completion import Completions
 from countless.engine.distributions.likelihood import NOBODY, completions
 from countless.engine.runtimes import Runtimes

@@ -16,7 +16,7 @@ import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Column
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.data.encoding.recoding import MISSING, UNSEEN
 from countless.data.evidence import EvidenceRows
 from countless.data.summaries.counting import bucket_starts

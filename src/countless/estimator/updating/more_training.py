@@ -45,7 +45,7 @@ from countless.workload import WorkloadColumns, asked_columns, read_clauses
 
 if TYPE_CHECKING:
     from countless.train.loop import EarlierTraining, Trained
-    from countless.train.task import Task
+    from countless.train.tasks.task import Task
 
 PEAK = 0.5  # of the fit's learning rate
 WARMUP = 0.05
@@ -177,7 +177,7 @@ class _MoreTraining:
         return TrainOptions(**fitted | end | {"learning_rate": rate, "warmup": WARMUP, "clock": "wall"})
 
     def _columns_task(self, options: TrainOptions, weights: Mapping[str, Any]) -> Task:
-        from countless.train.columns import ColumnsTask
+        from countless.train.tasks.columns import ColumnsTask
 
         spec = ModelSpec.from_json(self.stored.networks[COLUMNS].spec)
         asked = None if self.asked is None else self.asked.sets
@@ -185,7 +185,7 @@ class _MoreTraining:
         return ColumnsTask(self.table.matrix(), spec, options, network, asked, start=weights, window=window)
 
     def _text_task(self, options: TrainOptions, weights: Mapping[str, Any]) -> Task:
-        from countless.train.text import TextTask
+        from countless.train.tasks.text import TextTask
 
         spec, schema = SharedTextSpec.from_json(self.stored.networks[TEXT].spec), self.table.schema
         codes = self.table.matrix() if schema.coded else None

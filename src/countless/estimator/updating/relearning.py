@@ -27,7 +27,7 @@ from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, Store
 from countless.train.options import LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 
 if TYPE_CHECKING:
-    from countless.train.task import Task
+    from countless.train.tasks.task import Task
 
 BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
 LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
@@ -125,7 +125,7 @@ class Relearner:
         return texts / (texts + bool(self.growth.schema.coded))
 
     def _learn_columns(self) -> None:
-        from countless.train.columns import ColumnsTask
+        from countless.train.tasks.columns import ColumnsTask
 
         schema, matrix = self.growth.schema, self._matrix
         assert matrix is not None
@@ -145,7 +145,7 @@ class Relearner:
         self.told.update(told)
 
     def _learn_texts(self) -> None:
-        from countless.train.text import TextTask
+        from countless.train.tasks.text import TextTask
 
         network, names = self.stored.networks[TEXT], [column.name for column in self.growth.schema.texts]
         options = self.effort.options(self.report.get("text", {}), TEXT_LEARNING_RATE, self._text_share)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 from countless.data.columns.schema import Schema
-from countless.data.columns.text import Strings, encode
+from countless.data.columns.strings.text import Strings, encode
 from countless.data.encoding.recoding import opened
 from countless.data.encoding.schema_growth import Growth, conformed, encoded
 from countless.data.encoding.table import Table
@@ -20,7 +20,7 @@ from countless.data.evidence import EvidenceRows
 from countless.engine.distributions.ancestral import ancestral_rows
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.sampling import Drawn, sample_each
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
 CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows

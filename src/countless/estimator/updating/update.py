@@ -24,7 +24,7 @@ from countless.estimator.fitting.salvage import CALIBRATION, Salvage
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
 from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 from countless.settings import rows_to_keep
 from countless.spec import RESMADE, ModelSpec
 from countless.store import COLUMNS, EVIDENCE, Sections, StoredRows

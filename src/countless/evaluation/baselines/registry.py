@@ -20,7 +20,7 @@ from countless.evaluation.baselines.row_sample import RowSample
 from countless.evaluation.baselines.sample_scan import SampleScan
 from countless.evaluation.baselines.scan import Scan
 from countless.options import EncodeOptions
-from countless.query.derivation import derive
+from countless.query.rewrites.derivation import derive
 
 if TYPE_CHECKING:
     from countless.evaluation.baselines.postgres.planner import LoadedTable

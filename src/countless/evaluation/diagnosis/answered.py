@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from countless.estimator.answers.estimate import q_error
-from countless.query.conjuncts import Conjunct
+from countless.query.parsing.conjuncts import Conjunct
 
 Tell = Callable[[str, int, int], None]  # a stage, how much of it is done, and of how much
 

@@ -18,7 +18,7 @@ from countless.estimator.answers.estimate import q_error
 from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.evaluation.diagnosis.answered import AnsweredQuery, Tell, signed_error
-from countless.query.conjuncts import Conjunct, together
+from countless.query.parsing.conjuncts import Conjunct, together
 
 HALF = 0.5  # of the error, in logarithms
 SCANNED = 256  # parts that are counted in one scan

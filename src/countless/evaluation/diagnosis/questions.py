@@ -9,7 +9,7 @@ from countless.data.columns.schema import Schema
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.evaluation.diagnosis.answered import DiagnosedQuery, Tell
-from countless.query.conjuncts import Conjunct, parts, together
+from countless.query.parsing.conjuncts import Conjunct, parts, together
 from countless.workload import Query, paper_filters
 
 PAPER = (5, 12)  # filters of a query

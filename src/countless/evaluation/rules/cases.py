@@ -14,7 +14,7 @@ from countless.data.columns.types import quote_identifier, sql_literal
 from countless.data.sources.source import Source
 from countless.evaluation.diagnosis.questions import filters_of
 from countless.evaluation.rules.literals import everything, in_order, nothing
-from countless.query.conjuncts import Conjunct, together
+from countless.query.parsing.conjuncts import Conjunct, together
 from countless.workload import mixed_clauses, paper_filters
 from countless.workload.columns import random_rows
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from countless.query.comparisons import FLIPPED, SIGNS
+from countless.query.domains.comparisons import FLIPPED, SIGNS
 from countless.query.grids.plain import compared, cut_beside
 from countless.query.grids.ranges import Ranges
 from countless.query.grids.scale import Key, Scale

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from countless.query.comparisons import is_null_test
-from countless.query.conjuncts import conjuncts
+from countless.query.domains.comparisons import is_null_test
 from countless.query.grids.ranges import Cut
 from countless.query.grids.survey import Lines
+from countless.query.parsing.conjuncts import conjuncts
 
 Parts = dict[int, tuple[float, float]]  # of cells, from which share of their rows to which
 

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.data.columns.grid import Grid
+from countless.data.columns.grids.grid import Grid
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
 from countless.errors import ModelFileError
+from countless.query.domains.truth import Truth
 from countless.query.grids.nearest import nearest_value
 from countless.query.grids.ranges import Cut, Range, Ranges
 from countless.query.grids.scale import Key, interpolate, scale_of, written
-from countless.query.truth import Truth
 
 MOST_PROBES = 16_384  # of a column: values between its knots
 LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.columns.granularity import Granularity
+from countless.data.columns.grids.granularity import Granularity
 from countless.data.columns.types import FLOATS, TEXT
 from countless.query.grids.ranges import Cut
 from countless.query.grids.scale import Key, scale_of

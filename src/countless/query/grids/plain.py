@@ -9,11 +9,11 @@ from fractions import Fraction
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Schema
 from countless.query.boxes import filter_of
-from countless.query.domain_search import Search, read_literal
+from countless.query.domains.domain_search import Search, read_literal
+from countless.query.domains.plain_comparison import BETWEEN, IN, IS_NULL, PlainComparison
 from countless.query.grids.line import Atoms, Line
 from countless.query.grids.ranges import Cut, Ranges
 from countless.query.grids.scale import Key, Scale
-from countless.query.plain_comparison import BETWEEN, IN, IS_NULL, PlainComparison
 from countless.region import Filter
 
 Asked = Sequence[tuple[PlainComparison, bool]]  # comparisons, and whether each is denied

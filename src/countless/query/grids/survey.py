@@ -14,16 +14,16 @@ from sqlglot import exp
 from countless.arrays import BoolArray, FloatArray
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
-from countless.query.comparisons import constant_of, is_null_test
-from countless.query.domain_evaluation import DomainTables
-from countless.query.domain_search import read_literal
+from countless.query.domains.comparisons import constant_of, is_null_test
+from countless.query.domains.domain_evaluation import DomainTables
+from countless.query.domains.domain_search import read_literal
+from countless.query.domains.truth import Truth
 from countless.query.grids.cuts import NULL, prefix_range, ranges_of
 from countless.query.grids.line import Atoms, Line, Piece
 from countless.query.grids.plain import GridSearch
 from countless.query.grids.ranges import Ranges
 from countless.query.grids.scale import Key
-from countless.query.sql import written
-from countless.query.truth import Truth
+from countless.query.parsing.sql import written
 
 
 class Lines:

@@ -11,10 +11,10 @@ import re
 from sqlglot import exp
 
 from countless.data.columns.schema import Schema
-from countless.query.names import resolve
 from countless.query.parameters import Clause
+from countless.query.parsing.names import resolve
+from countless.query.parsing.sql import tokens_of
 from countless.query.select.pieces import Pieces
-from countless.query.sql import tokens_of
 
 # What sqlglot and DuckDB read alike, so that DuckDB need not be asked: most clauses have nothing else.
 PLAIN: frozenset[type[exp.Expr]] = frozenset(

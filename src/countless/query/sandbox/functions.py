@@ -13,8 +13,8 @@ from itertools import pairwise
 from sqlglot import Token, TokenType
 
 from countless.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
+from countless.query.parsing.sql import tokens_of
 from countless.query.select.aggregate_names import AGGREGATES, UNANSWERED
-from countless.query.sql import tokens_of
 
 SYNTAX = """
     select from where group by having order limit offset filter within as on distinct and or not in is like ilike

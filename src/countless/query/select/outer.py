@@ -15,9 +15,9 @@ from countless.data.columns.types import quote_identifier
 from countless.data.frame import ZONED, Frame
 from countless.data.sources.source import first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
+from countless.query.parsing.sql import written
 from countless.query.sandbox.process import Sandbox, borrowed, owner
 from countless.query.select.selection import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
-from countless.query.sql import written
 
 BOUNDS = ("low", "high")  # of an error bar
 PLACE = "__place"  # of a group; also what makes an aggregate over groups an error

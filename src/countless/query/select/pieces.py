@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from sqlglot import Token, TokenType, exp
 
-from countless.query.fields import quote_fields
-from countless.query.sql import tokens_of
+from countless.query.parsing.fields import quote_fields
+from countless.query.parsing.sql import tokens_of
 
 OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 CLOSED = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})

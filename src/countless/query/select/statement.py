@@ -15,11 +15,12 @@ from sqlglot import exp
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TIMES, quote_identifier
 from countless.errors import QueryError, QuerySyntaxError, QueryTooLargeError, UnsupportedQueryError
-from countless.query.calendar import hidden_part
-from countless.query.fields import merge_struct_fields
 from countless.query.grids.scale import is_number
-from countless.query.names import resolve
-from countless.query.parse import span_of
+from countless.query.parsing.fields import merge_struct_fields
+from countless.query.parsing.names import resolve
+from countless.query.parsing.parse import span_of
+from countless.query.parsing.sql import read_condition, read_statement, written
+from countless.query.rewrites.calendar import hidden_part
 from countless.query.sandbox.functions import check_functions
 from countless.query.select.aggregate_names import AGGREGATES
 from countless.query.select.aliases import expanded_size
@@ -36,7 +37,6 @@ from countless.query.select.selection import (
     aggregate_name,
     group_name,
 )
-from countless.query.sql import read_condition, read_statement, written
 
 MOST_GROUPS = 3  # columns
 MOST_NODES = 10_000  # of a statement in which every name is written out

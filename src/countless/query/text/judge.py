@@ -14,13 +14,13 @@ from sqlglot import exp
 
 from countless.data.columns.types import TEXT
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError
-from countless.query.comparisons import FLIPPED
-from countless.query.sql import written
+from countless.query.domains.comparisons import FLIPPED
+from countless.query.domains.truth import Truth
+from countless.query.parsing.sql import written
 from countless.query.text.regex_automata import MOST_CHARACTERS
 from countless.query.text.regex_syntax import Regex, full_match, search
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, like_pieces
-from countless.query.truth import Truth
 
 ASKED = (
     "= <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, starts_with, ends_with, contains, regexp_matches, "

@@ -13,14 +13,14 @@ from sqlglot import exp
 
 from countless.automata.dfa import MOST_STATES
 from countless.automata.language import Automaton, Language
-from countless.data.columns.text import TextColumn
+from countless.data.columns.strings.text import TextColumn
 from countless.errors import QueryTooLargeError
+from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, Script, compared, having_pieces, one_of
-from countless.query.truth import Truth
 
 NUMBERS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.EQ: operator.eq,

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from countless.data.columns.schema import Schema
 from countless.data.columns.types import TEXT
-from countless.query.comparisons import FLIPPED
+from countless.query.domains.comparisons import FLIPPED
 
 ESCAPE = "\ue000"  # of the patterns that are made here
 MOST_PLACES = 200  # characters, or parts, that a pattern counts off
@@ -26,7 +26,7 @@ def with_patterns(condition: exp.Expr, schema: Schema) -> exp.Expr:
     """``condition`` with every function that asks for a pattern in its plain form.
 
     >>> from countless.data.columns.schema import Column
-    >>> from countless.query.parse import parse
+    >>> from countless.query.parsing.parse import parse
     >>> schema = Schema(9, (Column("s", "VARCHAR", ("a",), False),))
     >>> with_patterns(parse("left(s, 2) = 'ab' AND NOT strpos(s, 'x') > 0"), schema).sql("duckdb")
     "STARTS_WITH(s, 'ab') AND NOT CONTAINS(s, 'x')"

@@ -8,8 +8,8 @@ from functools import lru_cache
 from sqlglot import exp
 
 from countless.errors import QueryError
-from countless.query.domain_evaluation import DomainTables
-from countless.query.sql import written
+from countless.query.domains.domain_evaluation import DomainTables
+from countless.query.parsing.sql import written
 
 REMEMBERED = 1_000
 

@@ -17,13 +17,13 @@ from countless.automata.string_table import StringTable, like_pattern
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
 from countless.errors import QueryError, is_final
+from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.predicates import NUMBERS
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex, required_text
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, Script
-from countless.query.truth import Truth
 
 
 class StringSearch:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import Among, Duration, Names, json_option
-from countless.cli.sheets import show_sheet
+from countless.cli.parameters.options import Among, Duration, Names, json_option
+from countless.cli.terminal import display as show
+from countless.cli.terminal.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.ablation.study import gather, plan, sheets

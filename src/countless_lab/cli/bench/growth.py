@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 from rich.table import Table as TextTable
 
-from countless.cli import display as show
-from countless.cli.options import Among, Duration, json_option
+from countless.cli.parameters.options import Among, Duration, json_option
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.cli.sweep_display import run_sweep, say_failures
 from countless_lab.growth.dimensions import DIMENSIONS, GrowthSizes

@@ -6,8 +6,8 @@ import json
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import Names, json_option
+from countless.cli.parameters.options import Names, json_option
+from countless.cli.terminal import display as show
 from countless_lab.measurement.training_rate import training_rates
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from countless.cli import display as show
-from countless.cli.options import Duration
+from countless.cli.parameters.options import Duration
+from countless.cli.terminal import display as show
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.scoreboard.page import write_page, write_readme
 from countless_lab.scoreboard.run import StepListener, measure_tables

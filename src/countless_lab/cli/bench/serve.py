@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import Duration, json_option, model_argument
+from countless.cli.parameters.options import Duration, json_option, model_argument
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.contests.service import PLACES, LoadTestOptions, measure
 

@@ -10,8 +10,8 @@ import click
 from rich.progress import Progress
 from rich.table import Table as TextTable
 
-from countless.cli import display as show
-from countless.cli.options import json_option
+from countless.cli.parameters.options import json_option
+from countless.cli.terminal import display as show
 from countless_lab.cli.bench.contest_display import ContestDisplay
 from countless_lab.contests.text import TextContestOptions, contest
 from countless_lab.measurement.requirements import require_lab

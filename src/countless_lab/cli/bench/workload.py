@@ -8,8 +8,8 @@ from typing import Any
 import click
 from rich.table import Table as TextTable
 
-from countless.cli import display as show
-from countless.cli.options import Names, json_option
+from countless.cli.parameters.options import Names, json_option
+from countless.cli.terminal import display as show
 from countless_lab.contests.workload import WorkloadContestOptions, contest
 from countless_lab.measurement.requirements import require_lab
 

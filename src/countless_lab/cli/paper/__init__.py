@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from countless.cli.display import plural
 from countless.cli.lazy import Commands
+from countless.cli.terminal.display import plural
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.scale import SCALES, PaperScale
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
+from countless.cli.terminal import display as show
 from countless.data.atomic_files import write_bytes
 from countless.errors import DataError
 from countless_lab.measurement.requirements import require_plotting

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from countless.cli import display as show
-from countless.cli.options import Names, json_option
-from countless.cli.sheets import show_sheet
+from countless.cli.parameters.options import Names, json_option
+from countless.cli.terminal import display as show
+from countless.cli.terminal.sheets import show_sheet
 from countless.errors import DataError
 from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.plugins import PLUGINS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from countless.data.columns.digits import DIGITS_FROM
-from countless.data.columns.grid_knots import CELLS
+from countless.data.columns.grids.grid_knots import CELLS
 from countless.sheet import Sheet
 from countless_lab.paper.numbers import Record
 from countless_lab.paper.report.counterparts import counterpart, described, paper_name

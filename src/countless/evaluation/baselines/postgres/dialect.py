@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TIMES
 from countless.errors import UnknownColumnError, UnsupportedQueryError
-from countless.query.parse import parse, span_of
+from countless.query.parsing.parse import parse, span_of
 
 NUMERIC = "NUMERIC"
 TYPES = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from countless.cli import display as show
-from countless.cli.options import Duration
+from countless.cli.parameters.options import Duration
+from countless.cli.terminal import display as show
 from countless_lab.fuzz.run import Case, Findings, fuzz_tables
 
 

@@ -1,0 +1,1 @@
+"""The files that commands keep beside a model file."""

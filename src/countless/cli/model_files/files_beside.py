@@ -1,0 +1,77 @@
+"""The files beside a model file: checkpoints and codes of a fit that was stopped, and what further training needs."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from rich.console import Console
+
+from countless.cli.terminal.display import size
+from countless.data.encoding.code_files import PARTIAL
+from countless.errors import TrainingError
+from countless.estimator.fitting.backends import checkpoint_of as of_network
+from countless.store import COLUMNS, TEXT
+
+MOST_KEPT = 250_000_000  # bytes of what further training needs; more is not kept unless it is asked for
+
+
+def checkpoint_of(output: Path) -> Path:
+    """Where training towards ``output`` keeps its state."""
+    return output.with_name(output.name + ".checkpoint")
+
+
+def codes_of(output: Path) -> Path:
+    """Where a fit of ``output`` with limited memory keeps the table's codes."""
+    return output.with_name(output.name + ".codes")
+
+
+def training_of(output: Path) -> Path:
+    """Where what further training of ``output`` needs is kept."""
+    return output.with_name(output.name + ".training")
+
+
+def checkpoints_left(output: Path) -> list[Path]:
+    """What a stopped fit of ``output`` has left: a checkpoint of the columns' model, of text models, or both."""
+    return [path for path in checkpoint_files(output) if path.suffix != PARTIAL]
+
+
+def checkpoint_files(output: Path) -> list[Path]:
+    """The same, with checkpoints that were not finished when the process was killed."""
+    return sorted(output.parent.glob(glob.escape(checkpoint_of(output).name) + "*"))
+
+
+def remove_checkpoints(output: Path) -> None:
+    """Remove what a fit of ``output`` that was stopped has left to go on from, but for the codes."""
+    for left in (*checkpoint_files(output), output.with_name(output.name + ".run")):
+        left.unlink(missing_ok=True)
+
+
+def keep_training(console: Console, beside: Path, output: Path, keep: bool | None) -> None:
+    """Keep what further training needs of the checkpoints of a fit that is finished."""
+    if keep is False:
+        return
+    from countless.train.checkpoint import Checkpoint
+
+    for name in (COLUMNS, TEXT):
+        checkpoint, kept = of_network(checkpoint_of(beside), name), of_network(training_of(output), name)
+        if not checkpoint.exists():
+            continue
+        if keep is None and checkpoint.stat().st_size > MOST_KEPT:
+            large = size(checkpoint.stat().st_size)
+            console.print(f"{kept.name} is not kept, since it would take {large}: --keep-training keeps it")
+            continue
+        try:
+            Checkpoint.load(checkpoint).without_model().save(kept)
+        except TrainingError as error:  # the model is written
+            console.print(f"{error}; countless train will start without it", style="yellow", soft_wrap=True)
+
+
+def kept_training(output: Path) -> str:
+    """What is told of the files that further training needs, if there are any."""
+    files = [of_network(training_of(output), name) for name in (COLUMNS, TEXT)]
+    files = [file for file in files if file.exists()]
+    if not files:
+        return ""
+    bytes_kept = size(sum(file.stat().st_size for file in files))
+    return f"; {' and '.join(map(str, files))} ({bytes_kept}), for countless train, may be deleted"

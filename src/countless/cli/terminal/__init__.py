@@ -1,0 +1,1 @@
+"""What commands show on a terminal: messages, progress, result tables."""

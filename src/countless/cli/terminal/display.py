@@ -1,0 +1,221 @@
+"""Consoles and styles of the command line: one console for results, one for progress.
+
+Neither reads markup: names of columns and files are shown as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from countless.data.columns.schema import Column
+from countless.data.columns.strings.text import TextColumn
+from countless.estimator.answers.estimate import format_rows as rows
+from countless.human_format import duration, factor, plural, size
+
+NARROWEST = 120
+MOST_NAMED = 3  # columns with a grid
+WARNING = "yellow"  # the style of a warning
+
+__all__ = [
+    "characters",
+    "distinct",
+    "duration",
+    "error_bars",
+    "factor",
+    "known_values",
+    "plural",
+    "progress",
+    "results",
+    "rows",
+    "size",
+    "storage",
+    "wrote",
+]
+WIDE = 5.0  # an error bar whose high end is more times the low end is hardly of use
+FEW = ("0-1", "1-10")  # rows, of which nobody can tell more
+UNCALIBRATED = (
+    "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
+    "(countless calibrate MODEL TABLE asks some)"
+)
+
+
+class CommandConsole(Console):
+    """A console that remembers its warnings, and leaves it to the command what to do if nobody reads any more.
+
+    With ``only_warnings`` it prints nothing else, and with ``as_json`` each message is a line of JSON.
+    """
+
+    def __init__(self, file: TextIO, only_warnings: bool = False, as_json: bool = False) -> None:
+        super().__init__(file=file, highlight=False, markup=False, emoji=False)
+        self.only_warnings, self.as_json = only_warnings, as_json
+        self.warnings: list[str] = []
+
+    @property
+    def shows_bars(self) -> bool:
+        """Whether progress is shown as a bar that moves."""
+        return self.is_terminal and not self.only_warnings and not self.as_json
+
+    def print(self, *objects: Any, style: Any = None, **about: Any) -> None:
+        """Print as rich does, unless it is neither wanted nor a warning."""
+        if style == WARNING:
+            self.warnings.append(" ".join(map(str, objects)))
+        if self.as_json and all(isinstance(each, str) for each in objects):
+            self.event("warning" if style == WARNING else "message", message=" ".join(objects))
+        elif style == WARNING or not (self.only_warnings or self.as_json):
+            super().print(*objects, style=style, **about)
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Write a line of JSON, if it is wanted."""
+        if self.as_json and (kind == "warning" or not self.only_warnings):
+            self.file.write(json.dumps({"event": kind, **facts}, ensure_ascii=False) + "\n")
+            self.file.flush()
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def results() -> CommandConsole:
+    """The console on standard output."""
+    return _wide_enough(CommandConsole(sys.stdout))
+
+
+def progress(only_warnings: bool = False, as_json: bool = False) -> CommandConsole:
+    """The console on standard error, for progress and notices."""
+    return _wide_enough(CommandConsole(sys.stderr, only_warnings, as_json))
+
+
+def wrote(count: int, noun: str, path: Path) -> None:
+    """Say on standard error what is in a file now."""
+    progress().print(f"wrote {plural(count, noun)} to {path}", soft_wrap=True)
+
+
+def asked_for(queries: int, column_sets: int) -> str:
+    """What a workload is about.
+
+    >>> asked_for(200, 10)
+    '200 clauses about 10 sets of columns'
+    """
+    return f"{plural(queries, 'clause')} about {plural(column_sets, 'set')} of columns"
+
+
+def validation(unit: str, train: float | None, masked: float | None, unmasked: float | None) -> str:
+    """How many bits a model needs for rows that it was not trained on, or for others if none are held out.
+
+    >>> validation("row", 38.1, 38.95, 28.59)
+    'validation: 38.95 bits/row with columns masked, 28.59 without'
+    >>> validation("character", 2.1, None, None), validation("character", None, None, None)
+    ('training rows: 2.10 bits/character, none are held out for validation', '')
+    """
+    if masked is not None and unmasked is not None:
+        what = "columns" if unit == "row" else "text"
+        return f"validation: {masked:.2f} bits/{unit} with {what} masked, {unmasked:.2f} without"
+    return "" if train is None else f"training rows: {train:.2f} bits/{unit}, none are held out for validation"
+
+
+def trained(report: dict[str, Any]) -> str:
+    """How long a model was trained, and how well it knows rows that it was not trained on."""
+    bits = (report.get(name) for name in ("train_bits", "masked_bits", "unmasked_bits"))
+    time = f" in {duration(report['seconds'])}" if "seconds" in report else ""
+    told = validation(report.get("unit", "row"), *bits)
+    return "; ".join(filter(None, (f"{plural(report.get('epochs', 0), 'epoch')}{time}", told)))
+
+
+def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
+    """How a column is stored, and with what resolution.
+
+    >>> storage(48_842, 74, 1, None), storage(181_458, 11_060, 2, None), storage(336_776, 1_024, 2, 1_024)
+    ('74 codes', '11,060 codes, in 2 digits', 'grid of 1,024 cells, about 329 rows each')
+    """
+    if cells is not None:
+        return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
+    return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def known_values(columns: Iterable[Column]) -> str:
+    """How many of the values of columns with a grid the file holds, where it holds most of them first.
+
+    >>> from countless.data.columns.grids.grid import Grid
+    >>> grid = Grid(starts=(0,), shares=(0.0, 1.0), distinct=(3,))
+    >>> known_values([Column("price", "DOUBLE", ("0.5", "2.5"), False, radices=(1,), grid=grid)])
+    'of price 2 of 3 values'
+    """
+    grids = [column for column in columns if column.grid is not None]
+    grids.sort(key=lambda column: len(column.values) / column.distinct, reverse=True)
+    told = [f"of {column.name} {len(column.values):,} of {column.distinct:,} values" for column in grids[:MOST_NAMED]]
+    rest = grids[MOST_NAMED:]
+    return ", ".join([*told, *([f"of {plural(len(rest), 'more column')} a smaller share"] if rest else [])])
+
+
+def distinct(text: TextColumn) -> str:
+    """How many distinct strings a text column has; of an estimate the first three digits.
+
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952))
+    '7,311,952'
+    >>> distinct(TextColumn("t", "VARCHAR", "abc", 100, False, 7_311_952, estimated=True))
+    'about 7,310,000'
+    """
+    if not text.estimated:
+        return f"{text.distinct:,}"
+    return f"about {round(text.distinct, 3 - len(str(text.distinct))):,}"
+
+
+def characters(text: TextColumn) -> str:
+    """What of a text column's strings is modelled.
+
+    >>> characters(TextColumn("t", "VARCHAR", "abc", 100, False, 9, (("é", 2),), (9, 9, 9), cut=3))
+    '3 characters (1 rarer one as unknown), up to 100 of a string (3 strings are cut there)'
+    """
+    rare = f" ({plural(len(text.rare), 'rarer one')} as unknown)" if text.rare else ""
+    cut = f" ({plural(text.cut, 'string')} are cut there)" if text.cut else ""
+    cut = cut.replace("string are", "string is")
+    return f"{plural(len(text.characters), 'character')}{rare}, up to {text.length} of a string{cut}"
+
+
+def error_bars(interval: dict[str, Any]) -> str:
+    """What the error bars of a model promise, and what they do on its own calibration queries.
+
+    >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
+    >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
+    90% should hold, and 91.4% of 400 calibration queries do
+    the high end is 3.20 times the low end for 1-10 rows, 1.50 for 10-100
+    """
+    if interval["coverage"] is None:
+        return UNCALIBRATED
+    told = [f"{factor(value)} for {name}" for name, value in interval["width"].items() if value is not None]
+    first, *others = told
+    times = ", ".join([first.replace(" for ", " times the low end for ") + " rows", *others])
+    held = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration queries do"
+    return f"{interval['level']:.0%} should hold, and {held}; the high end is {times}"
+
+
+def wide_intervals(interval: dict[str, Any]) -> str | None:
+    """For which counts error bars are too wide to be of much use, if there are any; those of a few rows always are.
+
+    >>> wide_intervals({"width": {"0-1": 9.0, "1-10": 9.0, "10-100": 9.0, "100-1000": 1.5, "1000+": 1.1}})
+    'intervals are wide for counts under 100'
+    >>> wide_intervals({"width": {"1-10": 9.0, "10-100": 2.0, "100-1000": None, "1000+": 12.0}})
+    'intervals are wide, also for large counts'
+    >>> wide_intervals({"width": {"1-10": 9.0, "10-100": 2.0}})
+    """
+    wide = [name for name, times in interval["width"].items() if times is not None and times > WIDE]
+    upper = [name.partition("-")[2] for name in wide if name not in FEW]
+    if not upper:
+        return None
+    return (
+        f"intervals are wide for counts under {int(upper[-1]):,}"
+        if upper[-1]
+        else ("intervals are wide, also for large counts")
+    )
+
+
+def _wide_enough(console: CommandConsole) -> CommandConsole:
+    """The console, wide enough for tables when it is not a terminal."""
+    if not console.is_terminal:
+        console.width = max(console.width, NARROWEST)
+    return console

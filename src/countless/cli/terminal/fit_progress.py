@@ -1,0 +1,349 @@
+"""Terminal display of a fit, for ``fit`` and ``demo``: stages, live progress and a summary."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from countless.cli.model_files.files_beside import (
+    checkpoints_left,
+    codes_of,
+    keep_training,
+    kept_training,
+    remove_checkpoints,
+    training_of,
+)
+from countless.cli.model_files.longer_training import longer_training, short_training, table_words
+from countless.cli.parameters.settings import with_csv_flags
+from countless.cli.terminal.display import (
+    CommandConsole,
+    asked_for,
+    characters,
+    distinct,
+    duration,
+    error_bars,
+    known_values,
+    plural,
+    size,
+    storage,
+    trained,
+    validation,
+    wide_intervals,
+)
+from countless.data.columns.schema import Schema
+from countless.data.encoding.available_memory import peak_memory
+from countless.data.encoding.code_files import is_codes, remove, remove_spills
+from countless.data.encoding.table import EXCLUDED
+from countless.data.progress import ScanProgress
+from countless.data.sources.csv_files import with_csv_options
+from countless.errors import ModelFileError
+from countless.estimator.estimator import Estimator
+from countless.estimator.fitting.backends import checkpoint_of as of_network
+from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.learning import Listener
+from countless.options import FitOptions
+from countless.store import COLUMNS, TEXT, is_model
+from countless.workload import WorkloadColumns
+
+if TYPE_CHECKING:
+    from countless.train.loop import Progress as TrainProgress
+
+AFTER_TRAINING = ("calibrating",)  # stages
+MANY_CUT = 0.05  # so many strings that are cut are worth a warning
+LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
+TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
+
+
+class FitView(Listener):
+    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: CommandConsole, on_training: Callable[[], None] = lambda: None) -> None:
+        self.console = console
+        self._on_training = on_training
+        self.last = ""
+        self.trained = False
+        self._text_left, self._fraction = False, 1.0
+        self._last_line = 0.0
+        self._stage_began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> FitView:
+        if self.console.shows_bars:
+            bar = BarColumn(30 if self.console.width >= 140 else 8)
+            self._bar = Progress(
+                TextColumn("{task.description}"), bar, TextColumn("{task.fields[text]}"), console=self.console
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def stage(self, name: str) -> None:
+        self.last = name.removeprefix("stopped early, ")
+        self._stage_began = time.monotonic()
+        if name.startswith("training") and not self.trained:
+            self.trained = True
+            self._on_training()
+        self._text_left &= not name.startswith("training on the text")
+        if self.console.as_json:
+            self.console.event("stage", name=name)
+            return
+        if self._bar is None:
+            self.console.print(f"{name} ...")
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=1.0, text="")
+
+    @property
+    def more_to_train(self) -> bool:
+        """Whether training was stopped, or there is text still to be learned."""
+        return self._fraction < 1.0 or self._text_left
+
+    def loading(self, done: int, expected: int | None) -> None:
+        if not done:
+            self.stage("reading from PostgreSQL")
+        known = expected is not None and expected >= done
+        text = f"{plural(done, 'row')}{f' of about {expected:,}' if known else ''}"
+        self._show(done / expected if known and expected else 0.0, text, text if done else None)
+
+    def table(self, schema: Schema) -> None:
+        self._text_left = bool(schema.texts)
+        texts = f", {plural(len(schema.texts), 'text column')}" if schema.texts else ""
+        columns = f", {plural(len(schema.coded), 'column')}" if schema.coded or not texts else ""
+        self.console.print(f"{plural(schema.rows, 'row')}{columns}{texts}")
+        for text in schema.texts:
+            self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
+            if text.cut > MANY_CUT * schema.rows:
+                hint = f"{text.cut / schema.rows:.0%} of the strings are cut, and what comes later is only guessed"
+                self.console.print(f"{hint}: give a larger --max-length", style="yellow", soft_wrap=True)
+        for column in schema.left_out:
+            if column.reason == EXCLUDED:
+                continue
+            self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
+
+    def notice(self, message: str) -> None:
+        self.console.print(with_csv_flags(message), style="yellow", soft_wrap=True)
+
+    def workload(self, asked: WorkloadColumns) -> None:
+        self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
+        if asked.passed_over:
+            passed_over = plural(asked.passed_over, "clause")
+            hint = f"passed over {passed_over} of the workload: nothing is filtered, or text alone"
+            self.console.print(hint, style="yellow", soft_wrap=True)
+
+    def training(self, progress: TrainProgress) -> None:
+        self._fraction = progress.fraction
+        epochs = f"/{progress.epochs}" if progress.epochs else ""
+        measured = validation(progress.unit, progress.train_bits, progress.masked_bits, progress.unmasked_bits)
+        text = (
+            f"epoch {progress.epoch}{epochs}  loss {progress.loss:.2f}  {measured + '  ' if measured else ''}"
+            f"{progress.rows_per_second:,.0f} rows/s  {duration(progress.seconds_left)} left"
+        )
+        facts = {name: getattr(progress, name) for name in TRAINING_FACTS}
+        self._show(progress.fraction, text, f"{100 * progress.fraction:3.0f}%  {text}", **facts)
+
+    def reading(self, reading: ScanProgress) -> None:
+        speed = "" if reading.rows_per_second is None else f"{reading.rows_per_second:,.0f} rows/s  "
+        text = "" if reading.seconds_left is None else f"{speed}{duration(reading.seconds_left)} left"
+        self._show(reading.fraction, text, f"{100 * reading.fraction:3.0f}%  {text}" if text else None)
+
+    def calibrating(self, done: int, total: int) -> None:
+        text = f"{done}/{total} queries"
+        if done:
+            left = (time.monotonic() - self._stage_began) * (total - done) / done
+            text += f"  at most {duration(left)} left"
+        self._show(done / total, text, text)
+
+    def _show(self, fraction: float, text: str, line: str | None, **facts: Any) -> None:
+        due = time.monotonic() - self._last_line
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=fraction, text=text)
+        elif self.console.as_json and (due > EVENT_SECONDS or fraction >= 1.0):
+            self._last_line = time.monotonic()
+            self.console.event("progress", stage=self.last, fraction=round(fraction, 4), **facts)
+        elif line is not None and (due > LINE_SECONDS or fraction >= 1.0):
+            self._last_line = time.monotonic()
+            self.console.print(line, soft_wrap=True)
+
+
+def fit_and_save(
+    console: CommandConsole,
+    source: Any,
+    output: Path,
+    options: FitOptions,
+    *,
+    beside: Path | None = None,
+    on_training: Callable[[], None] = lambda: None,
+    facts: Mapping[str, Any] | None = None,
+    keep: bool | None = False,
+) -> Estimator:
+    """Fit ``source``, shown on ``console``, and write ``output``.
+
+    The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
+    options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
+    begins. ``facts`` are added to the report. What :meth:`.Estimator.train` needs is kept beside ``output`` with
+    ``keep``; if that is None, unless it is large.
+    """
+    require_writable(output)
+    beside = beside or output
+    codes = codes_of(beside)
+    remove_spills(codes)
+    view = FitView(console, on_training)
+    parts = {part.name: getattr(options, part.name) for part in fields(options)}
+    if not options.trains_text:
+        del parts["text_network"]  # which asks for one
+    try:
+        with view:
+            estimator = fit(source, **parts, listener=view)
+    except KeyboardInterrupt:
+        told = _stopped(view, beside)
+        if told is None:
+            raise
+        console.print(told, style="yellow", soft_wrap=True)
+        raise click.exceptions.Exit(130) from None
+    estimator.report.update(facts or {})
+    _save(estimator, output, beside)
+    for old in (of_network(training_of(output), name) for name in (COLUMNS, TEXT)):
+        old.unlink(missing_ok=True)
+    if not estimator.report["interrupted"]:
+        keep_training(console, beside, output, keep)
+        remove_checkpoints(beside)
+        if is_codes(codes):
+            remove(codes)
+    reading = options.reading
+    table = ["TABLE"]
+    if isinstance(source, str | Path):
+        table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
+    _summarize(console, estimator, output, table, options.training.workload)
+    return estimator
+
+
+def _save(estimator: Estimator, output: Path, beside: Path) -> None:
+    """Write the model; if that fails, say where the training is kept."""
+    try:
+        estimator.save(output)
+    except ModelFileError as error:
+        if not (left := checkpoints_left(beside)):
+            raise
+        kept = f"the training is kept in {' and '.join(map(str, left))}"
+        raise ModelFileError(f"{error}; {kept}: add --resume then, and have the model in a moment") from None
+
+
+def _stopped(view: FitView, beside: Path) -> str | None:
+    """Where a fit stood that was stopped, and what --resume does; None if nothing is left of it."""
+    left = [codes_of(beside)] if is_codes(codes_of(beside)) else []
+    if view.trained:
+        left = [*checkpoints_left(beside), *left]
+    if not left:
+        return None
+    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to go on"
+    if not view.last.startswith(AFTER_TRAINING):
+        return f"interrupted while {view.last}: {kept}"
+    if view.more_to_train:
+        return f"interrupted while {view.last}, which comes after training: {kept}"
+    return f"interrupted while {view.last}, after training was finished: {kept}, and have the model in a moment"
+
+
+def require_writable(output: Path) -> None:
+    """Say now, not after training, that the model file cannot be written, or that something else would be lost."""
+    if output.is_dir():
+        raise ModelFileError(f"cannot write {output}: it is a directory; give the name of a file")
+    if output.exists() and not is_model(output):
+        raise ModelFileError(f"{output} exists and is not a Countless model: remove it first, or choose another -o")
+    if not output.parent.is_dir():
+        raise ModelFileError(f"cannot write {output}: there is no directory {output.parent}; make it first")
+    try:
+        tempfile.TemporaryFile(dir=output.parent).close()
+    except OSError as error:
+        raise ModelFileError(f"cannot write in {output.parent}: {error.strerror}; choose another -o") from None
+
+
+def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
+    """What was fitted: every column and how it is stored, what was left out, how good, how large."""
+    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
+    for column in estimator.schema.coded:
+        table.add_row(
+            column.name,
+            column.type,
+            f"{column.distinct:,}",
+            "yes" if column.has_null else "",
+            storage(
+                estimator.rows, column.size, len(column.radices), None if column.grid is None else column.grid.cells
+            ),
+        )
+    for text in estimator.schema.texts:
+        nulls = "yes" if text.has_null else ""
+        table.add_row(text.name, text.type, distinct(text), nulls, f"text, {characters(text)}")
+    console.print(table)
+    excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
+    if excluded:
+        console.print(f"excluded: {', '.join(excluded)}", soft_wrap=True)
+    for left_out in estimator.schema.left_out:
+        if left_out.reason != EXCLUDED:
+            console.print(f"left out: {left_out.name}, because {left_out.reason}", style="yellow", soft_wrap=True)
+    report = estimator.report
+    if estimator.schema.coded:
+        console.print(trained(report), soft_wrap=True)
+    if "text" in report:
+        console.print(f"text of {', '.join(report['text']['columns'])}: {trained(report['text'])}", soft_wrap=True)
+    # After Ctrl-C the remedy is --resume.
+    for warning in [] if report["interrupted"] else _remedies(estimator, path, source, workload):
+        console.print(warning, style="yellow", soft_wrap=True)
+    for text in estimator.info()["texts"]:
+        if text["summary"] and "sampled_rows" in text["summary"]:
+            console.print(
+                f"substrings of {text['name']}: estimated from {text['summary']['sampled_rows']:,} random rows, since "
+                "there was no time to count all"
+            )
+    if estimator.schema.coded and report["options"]["masking"] == "none":
+        hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
+        console.print(hint, style="yellow", soft_wrap=True)
+    if _holds_every_row(estimator):
+        console.print("counts are exact: the file holds all rows of the table")
+    else:
+        console.print(f"error bars: {error_bars(estimator.info()['interval'])}", soft_wrap=True)
+    if "on_disk" in report:
+        needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
+        console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
+    console.print(f"peak memory {size(peak_memory())}")
+    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}{kept_training(path)}"
+    console.print(written, soft_wrap=True)
+
+
+def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
+    """What to do about a model that was trained too little, or whose error bars are wide."""
+    found = short_training(estimator, path, source, workload)
+    wide = wide_intervals(estimator.info()["interval"])
+    if found or wide is None or _holds_every_row(estimator):
+        return found
+    return [f"{wide}: train longer with {longer_training(path, source, workload)}, or fit with more --evidence"]
+
+
+def _holds_every_row(estimator: Estimator) -> bool:
+    """Whether the evidence rows are the whole table."""
+    evidence = estimator.info()["evidence"]
+    return bool(evidence) and evidence["rows"] == estimator.rows
+
+
+def _holds(estimator: Estimator) -> str:
+    """What of the table's values the file tells."""
+    schema, evidence = estimator.schema, estimator.info()["evidence"]
+    holds = "it holds every distinct value of the fitted columns"
+    text = "of text only what its model learned" if schema.texts else ""
+    less = [part for part in (known_values(schema.coded), text) if part]
+    holds = f"{holds}, but {' and '.join(less)}" if less else holds
+    if not evidence:
+        return holds
+    return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole, in {size(evidence['bytes'])}"

@@ -1,0 +1,87 @@
+"""A grid for a column with many distinct values: cells of neighbouring values with about equal row counts."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from countless.data.columns.grids.granularity import Granularity
+from countless.errors import ModelFileError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the cells of a column are, and how its values lie within them.
+
+    The column keeps only some of its values, the *knots*: in each cell the least value, some that cut its rows into
+    equal parts, and the greatest. ``starts`` has the place of each cell's first knot among all knots. ``shares`` has
+    for each knot the share of its cell's rows below it, stretched so that the greatest has 1: between two knots the
+    rest is interpolated. ``distinct`` is how many values a cell has. Values that share a cell keep to ``granularity``,
+    if there is one.
+
+    >>> grid = Grid(starts=(0, 3, 4), shares=(0.0, 0.5, 1.0, 0.0, 0.0, 1.0), distinct=(9, 1, 4))
+    >>> grid.cells, grid.values, grid.cell_of(1), grid.cell_of(3)
+    (3, 14, 0, 1)
+    """
+
+    starts: tuple[int, ...]
+    shares: tuple[float, ...]
+    distinct: tuple[int, ...]
+    granularity: Granularity | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are: one code each."""
+        return len(self.starts)
+
+    @cached_property
+    def values(self) -> int:
+        """How many distinct values the column has."""
+        return sum(self.distinct)
+
+    def cell_of(self, knot: int) -> int:
+        """The cell that ``knot`` is in."""
+        return bisect_right(self.starts, knot) - 1
+
+    def knots(self, cell: int) -> range:
+        """The places of the knots of ``cell``."""
+        end = self.starts[cell + 1] if cell + 1 < self.cells else len(self.shares)
+        return range(self.starts[cell], end)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        data = {"starts": list(self.starts), "shares": list(self.shares), "distinct": list(self.distinct)}
+        return data if self.granularity is None else data | {"granularity": self.granularity.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Any, knots: int) -> Grid:
+        """The grid over ``knots`` knots that :meth:`to_json` wrote; anything that is none is a ModelFileError."""
+        granularity = Granularity.from_json(data["granularity"]) if "granularity" in data else None
+        grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]), granularity)
+        if not grid._holds(knots):
+            raise ModelFileError("the schema is damaged (the grid of a column does not hold together): fit it again")
+        return grid
+
+    def _holds(self, knots: int) -> bool:
+        starts, ends = self.starts, (*self.starts[1:], knots)
+        return (
+            len(self.shares) == knots
+            and len(self.distinct) == len(starts) > 0
+            and starts[0] == 0
+            and all(start < end for start, end in zip(starts, ends, strict=True))
+            and all(
+                _rises(self.shares[start:end]) and distinct >= end - start and (distinct == 1) == (end - start == 1)
+                for start, end, distinct in zip(starts, ends, self.distinct, strict=True)
+            )
+        )
+
+
+def _rises(shares: tuple[float, ...]) -> bool:
+    """From 0 to 1 without a step back; a knot alone in its cell has 0."""
+    if not all(map(math.isfinite, shares)) or shares[0] != 0:
+        return False
+    return len(shares) == 1 or (shares[-1] == 1 and all(one <= two for one, two in pairwise(shares)))

@@ -1,0 +1,1 @@
+"""Text columns: alphabet, characters, and numbers for distinct strings."""

@@ -1,0 +1,155 @@
+"""Text columns: their alphabet, and the symbols of every row's string."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.automata.language import Letters
+from countless.data.columns.strings.characters import Characters
+from countless.errors import ModelFileError
+
+MOST_RARE = 1_000  # rare characters that are told apart in a pattern; the others are one nameless letter
+NAMELESS = "\uffff"  # no character
+AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of strings that are modelled character by character.
+
+    ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
+    has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
+    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean. If ``estimated``, the
+    number of ``distinct`` strings is an estimate.
+    """
+
+    name: str
+    type: str
+    characters: str
+    length: int
+    has_null: bool
+    distinct: int
+    rare: tuple[tuple[str, int], ...] = ()
+    frequencies: tuple[int, ...] = ()
+    cut: int = 0
+    beyond: float = 0.0
+    estimated: bool = False
+    is_text: ClassVar[Literal[True]] = True
+
+    @cached_property
+    def letters(self) -> Letters:
+        """What patterns about this column tell apart."""
+        ranked = sorted(self.rare, key=lambda item: (-item[1], item[0]))
+        told, others = ranked[:MOST_RARE], ranked[MOST_RARE:]
+        if others:
+            told = [*told, (NAMELESS, sum(count for _, count in others))]
+        unknown = sum(count for _, count in self.rare)
+        counts = np.array([*self.frequencies, *(count for _, count in told)], dtype=np.float64)
+        symbols = np.array([*range(len(self.characters)), *[len(self.characters)] * len(told)], dtype=np.int64)
+        shares = np.ones(len(symbols))
+        shares[len(self.characters) :] = [count / unknown for _, count in told]
+        stop = 1.0 / max(1.0, self.beyond) if self.cut else 0.0
+        return Letters(self.characters + "".join(character for character, _ in told), symbols, shares, counts, stop)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the model file."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "characters": self.characters,
+            "frequencies": list(self.frequencies),
+            "rare": [list(item) for item in self.rare],
+            "length": self.length,
+            "has_null": self.has_null,
+            "distinct": self.distinct,
+            "estimated": self.estimated,
+            "cut": self.cut,
+            "beyond": self.beyond,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> TextColumn:
+        """The column that :meth:`to_json` wrote."""
+        column = cls(
+            name=data["name"],
+            type=data["type"],
+            characters=data["characters"],
+            length=data["length"],
+            has_null=bool(data["has_null"]),
+            distinct=data["distinct"],
+            estimated=data["estimated"],
+            rare=tuple((character, count) for character, count in data["rare"]),
+            frequencies=tuple(data["frequencies"]),
+            cut=data["cut"],
+            beyond=float(data["beyond"]),
+        )
+        every = column.characters + "".join(character for character, _ in column.rare)
+        whole = (
+            len(column.frequencies) == len(column.characters)
+            and all(len(character) == 1 for character, _ in column.rare)
+            and len(set(every)) == len(every)
+        )
+        if not whole:
+            raise ModelFileError(f'the schema is damaged (the text column "{column.name}"): fit the model again')
+        return column
+
+
+@dataclass(frozen=True, eq=False)
+class Strings:
+    """Rows of a text column as symbols (rows, length + 1): characters, then END or CUT; or NULL. Beyond is END."""
+
+    symbols: NDArray[Any]
+    lengths: NDArray[np.int32]  # symbols of each row, the last one included
+
+
+class Alphabet:
+    """Turns the strings of a text column into symbols.
+
+    >>> column = TextColumn("t", "VARCHAR", "ab", 3, True, 9, (("é", 1),), (5, 5))
+    >>> Alphabet(column).encode(Characters.of_texts(["ab", "abab", "é", "", None])).symbols.tolist()
+    [[0, 1, 3, 3], [0, 1, 0, 4], [2, 3, 3, 3], [3, 3, 3, 3], [5, 3, 3, 3]]
+    """
+
+    def __init__(self, column: TextColumn) -> None:
+        self.length = column.length
+        count = len(column.characters)
+        self.unknown, self.end, self.cut, self.null = range(count, count + AFTER_CHARACTERS)
+        self.dtype = symbol_type(column)
+        points = np.array([ord(character) for character in column.characters], dtype=np.int64)
+        self._symbols = np.full(max(256, int(points.max(initial=0)) + 1), self.unknown, dtype=self.dtype)
+        self._symbols[points] = np.arange(count)
+
+    def encode(self, strings: Characters) -> Strings:
+        """The symbols of every string."""
+        symbols = np.full((len(strings.lengths), self.length + 1), self.end, dtype=self.dtype)
+        lengths = np.minimum(strings.lengths, self.length).astype(np.int32)
+        symbols[np.arange(self.length + 1) < lengths[:, None]] = self._told(strings.cut(self.length))
+        symbols[strings.lengths > self.length, self.length] = self.cut
+        symbols[~strings.present, 0] = self.null
+        return Strings(symbols, lengths + 1)
+
+    def _told(self, points: NDArray[Any]) -> NDArray[Any]:
+        if points.dtype == np.uint8 or points.max(initial=0) < len(self._symbols):
+            return self._symbols.take(points)
+        told: NDArray[Any] = self._symbols[np.minimum(points, len(self._symbols) - 1)]
+        told[points >= len(self._symbols)] = self.unknown
+        return told
+
+
+def symbol_type(column: TextColumn) -> np.dtype[Any]:
+    """The smallest type that holds every symbol of the column."""
+    return np.dtype(np.uint8 if len(column.characters) + AFTER_CHARACTERS <= 2**8 else np.uint16)
+
+
+def encode(column: TextColumn, texts: list[str | None]) -> Strings:
+    """The symbols of ``texts``.
+
+    >>> encode(TextColumn("t", "VARCHAR", "ab", 3, True, 9, (), (5, 5)), ["ab", "é"]).lengths.tolist()
+    [3, 2]
+    """
+    return Alphabet(column).encode(Characters.of_texts(texts))

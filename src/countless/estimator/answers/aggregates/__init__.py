@@ -1,0 +1,1 @@
+"""Aggregates of groups: counts, sums, means and quantiles, with error bars."""

@@ -1,0 +1,1 @@
+"""Distributions of columns under a condition, and the values and bins they are shown in."""

@@ -1,0 +1,86 @@
+"""Comparisons of a column with literals, as they are read from expressions."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from countless.query.domains.plain_comparison import (
+    BETWEEN,
+    BOOLEAN,
+    IN,
+    IS_NULL,
+    NUMBER,
+    STRING,
+    Constant,
+    PlainComparison,
+)
+
+FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+OPERATORS: dict[str, type[exp.Expr]] = {
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+SIGNS = {kind: sign for sign, kind in OPERATORS.items()}
+CASTS = {
+    exp.DType.DOUBLE: "DOUBLE",
+    exp.DType.DATE: "DATE",
+    exp.DType.TIMESTAMPNTZ: "TIMESTAMP",
+    exp.DType.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+}
+
+
+def is_null_test(predicate: exp.Expr) -> bool:
+    """Whether ``predicate`` is a column's IS NULL."""
+    return (
+        isinstance(predicate, exp.Is)
+        and isinstance(predicate.this, exp.Column)
+        and isinstance(predicate.expression, exp.Null)
+    )
+
+
+def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
+    """What ``predicate`` says, if it compares a column with literals and nothing else."""
+    if is_null_test(predicate):
+        return PlainComparison(IS_NULL)
+    kind, column = type(predicate), predicate.this
+    if kind in FLIPPED:
+        other = predicate.expression
+        if isinstance(other, exp.Column):
+            column, other, kind = other, column, FLIPPED[kind]
+        operator, nodes = SIGNS[kind], [other]
+    elif kind is exp.Between and not predicate.args.get("symmetric"):
+        operator, nodes = BETWEEN, [predicate.args["low"], predicate.args["high"]]
+    elif kind is exp.In and not predicate.args.get("query"):
+        operator, nodes = IN, predicate.expressions
+    else:
+        return None
+    constants = [constant for node in nodes if (constant := constant_of(node)) is not None]
+    if not isinstance(column, exp.Column) or not nodes or len(constants) < len(nodes):
+        return None
+    return PlainComparison(operator, tuple(constants))
+
+
+def constant_of(node: exp.Expr) -> Constant | None:
+    """The literal that ``node`` is, if it is one."""
+    if type(node) is exp.Cast:
+        kind, inner = CASTS.get(node.to.this), node.this
+        if kind is None or not isinstance(inner, exp.Literal) or not (inner.is_string or kind == "DOUBLE"):
+            return None
+        return Constant(kind, inner.this)
+    if isinstance(node, exp.Boolean):
+        return Constant(BOOLEAN, "true" if node.this else "false")
+    sign, inner = ("-", node.this) if isinstance(node, exp.Neg) else ("", node)
+    if not isinstance(inner, exp.Literal) or (sign and inner.is_string):
+        return None
+    return Constant(STRING if inner.is_string else NUMBER, sign + inner.this)

@@ -1,0 +1,256 @@
+"""Evaluation of a predicate on one column's distinct values in DuckDB.
+
+Of a column with a grid it has the knots only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from countless.arrays import BoolArray, IntArray
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import INTEGERS, TEXT, quote_identifier, sql_literal
+from countless.data.sources.source import first_line
+from countless.errors import (
+    QueryError,
+    QuerySyntaxError,
+    QueryTooLargeError,
+    QueryTypeError,
+    UnsupportedQueryError,
+    is_final,
+)
+from countless.query.domains.comparisons import plain_comparison
+from countless.query.domains.plain_comparison import BETWEEN, IN, NUMBER
+from countless.query.domains.truth import Truth
+from countless.query.parsing.sql import written
+from countless.query.sandbox.as_written import columns_of
+from countless.query.sandbox.process import TOO_DEEP, Sandbox, borrowed, owner
+
+ZERO = "0.0"
+SIGNED = (ZERO, "nan")  # 0.0 = -0.0, but 1 / 0.0 > 0 and 1 / -0.0 < 0
+TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter for each value
+
+MOST_EXPRESSIONS = 32  # of which values are kept
+SMALL_INTEGERS = INTEGERS - {"HUGEINT", "UHUGEINT", "UBIGINT"}
+WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+COMPARED: dict[str, Callable[[IntArray, list[int]], BoolArray]] = {
+    "=": lambda values, numbers: values == numbers[0],
+    "<>": lambda values, numbers: values != numbers[0],
+    "<": lambda values, numbers: values < numbers[0],
+    "<=": lambda values, numbers: values <= numbers[0],
+    ">": lambda values, numbers: values > numbers[0],
+    ">=": lambda values, numbers: values >= numbers[0],
+    BETWEEN: lambda values, numbers: (values >= numbers[0]) & (values <= numbers[1]),
+    IN: lambda values, numbers: np.isin(values, numbers),
+}
+
+
+class DomainTables:
+    """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._number = owner()
+        self._values: dict[tuple[int, str], tuple[IntArray, BoolArray] | None] = {}  # of expressions
+
+    def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
+        """Where ``predicate``, which names no column but the column at ``index``, is true and where it is false.
+
+        Without a column (``index`` None) the predicate is a constant and the arrays have one element. With ``probes``
+        it is told at these values of a grid's column instead of at its knots.
+        """
+        if index is not None and probes is None and (known := self._by_values(index, predicate)) is not None:
+            return known
+        renamed = _renamed(predicate)
+        try:
+            with borrowed() as sandbox:
+                source = "(SELECT 0 AS code)" if index is None else self._table(sandbox, index, probes)
+                letters = truth_letters(sandbox, renamed, source, "code")
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        size = 1 if index is None else len(values_of(self.schema.coded_column(index), probes))
+        signs = 0 if index is None else 2 * len(self._signed(index))
+        if len(letters) != size + signs:
+            raise UnsupportedQueryError("a function that returns several rows cannot be part of a filter")
+        if not np.array_equal(letters[size::2], letters[size + 1 :: 2]):
+            assert index is not None
+            raise sign_error([self.schema.names[index]])
+        return Truth(letters[:size] == ord(TRUE), letters[:size] == ord(FALSE))
+
+    def _by_values(self, index: int, predicate: exp.Expr) -> Truth | None:
+        """The same of whole numbers that an expression is compared with: its values are computed once and kept."""
+        compared = _compared_expression(predicate)
+        if compared is None or self.schema.coded_column(index).name in self.schema.signed:
+            return None
+        expression, operator, numbers = compared
+        key = (index, written(expression))
+        if key not in self._values:
+            while len(self._values) >= MOST_EXPRESSIONS:
+                self._values.pop(next(iter(self._values)), None)
+            self._values[key] = self._integers(index, expression)
+        found = self._values.get(key)
+        if found is None:
+            return None
+        values, known = found
+        true = COMPARED[operator](values, numbers) & known
+        return Truth(true, ~true & known)
+
+    def _integers(self, index: int, expression: exp.Expr) -> tuple[IntArray, BoolArray] | None:
+        """The value of an ``expression`` for each code, and where it is not NULL; None if it is no whole number."""
+        sql = f"({written(_renamed(expression))})"
+        try:
+            with borrowed() as sandbox:
+                table = self._table(sandbox, index, None)
+                listed = f"list({sql} ORDER BY code)"
+                ((kind, values),) = sandbox.ask(f"SELECT typeof(first({sql})), {listed} FROM {table}", sql)
+        except (duckdb.Error, QueryError) as error:  # the predicate has the same error
+            if isinstance(error, QueryError) and is_final(error):
+                raise
+            return None
+        if kind not in SMALL_INTEGERS or len(values) != len(values_of(self.schema.coded_column(index))):
+            return None
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        return np.array([value or 0 for value in values], dtype=np.int64), known
+
+    def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
+        """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
+
+        A string literal takes on the column's type; anything else keeps its own.
+        """
+        found = []
+        for node in nodes:
+            sql = written(node)
+            found.append(f"CAST({sql} AS {kind})" if isinstance(node, exp.Literal) and node.is_string else f"({sql})")
+        selected = ", ".join(f"typeof({sql}), CAST({sql} AS VARCHAR)" for sql in found)
+        try:
+            with borrowed() as sandbox:
+                rows = sandbox.ask(f"SELECT {selected}", ", ".join(found))
+        except duckdb.Error:
+            return None
+        return list(zip(rows[0][::2], rows[0][1::2], strict=True)) if len(rows) == 1 else None
+
+    def check(self, condition: str) -> None:
+        """Let DuckDB read ``condition``, whose columns have the names of ``binding``, and say what it objects to.
+
+        An expression that is too deep for DuckDB as a whole may be answered in parts.
+        """
+        try:
+            with borrowed() as sandbox:
+                name = f"rows_{self._number}"
+                if not sandbox.has(name, self._number):
+                    sandbox.table(name, self._number, f"CREATE TEMP TABLE {name} ({columns_of(self.schema)})")
+                sandbox.ask(f"SELECT 1 FROM {name} WHERE ({condition}\n)", condition)
+        except duckdb.Error as error:
+            raise explain_error(error) from None
+        except QueryTooLargeError as error:
+            if error.message != TOO_DEEP:
+                raise
+
+    def folded(self, function: str, characters: Sequence[str]) -> list[str]:
+        """What ``function`` (lower or upper) makes of each character."""
+        with borrowed() as sandbox:
+            rows = sandbox.run(f"SELECT {function}(unnest($1::VARCHAR[]))", [list(characters)])
+        return [row[0] for row in rows]
+
+    def members(self, regexes: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
+        """For each of ``regexes``, which are about one character, which of ``characters`` match."""
+        quoted = (sql_literal(regex, TEXT) for regex in regexes)  # as constants, so that each is compiled once
+        selected = ", ".join(f"list(regexp_full_match(character, {regex}) ORDER BY place)" for regex in quoted)
+        listed = "SELECT unnest($1::VARCHAR[]) AS character, unnest(range(len($1::VARCHAR[]))) AS place"
+        with borrowed() as sandbox:
+            rows = sandbox.run(f"SELECT {selected} FROM ({listed})", [list(characters)])
+        return [list(found or ()) for found in rows[0]]
+
+    def _table(self, sandbox: Sandbox, index: int, probes: Collection[str] | None) -> str:
+        column = self.schema.coded_column(index)
+        name = f"{'domain' if probes is None else 'probes'}_{self._number}_{index}"
+        if not sandbox.has(name, self._number):
+            texts = values_of(column, probes)
+            texts += [sign + text for text in self._signed(index) for sign in ("", "-")]
+            sandbox.table(
+                name,
+                self._number,
+                f"CREATE TEMP TABLE {name} AS SELECT code, CAST(text AS {column.type}) AS value "
+                "FROM (SELECT unnest($texts::VARCHAR[]) AS text, unnest(range($size::BIGINT)) AS code)",
+                {"texts": texts, "size": len(texts)},
+            )
+        return name
+
+    def _signed(self, index: int) -> list[str]:
+        """The values of a column of which the table has two, and only their signs differ.
+
+        A zero may lie between the knots of a grid; NaN has a cell of its own.
+        """
+        column = self.schema.coded_column(index)
+        if column.name not in self.schema.signed:
+            return []
+        return [text for text in SIGNED if text in column.values or (text == ZERO and column.grid is not None)]
+
+
+def _renamed(node: exp.Expr) -> exp.Expr:
+    return node.transform(lambda each: exp.column("value") if isinstance(each, exp.Column) else each)
+
+
+def _compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
+    """An expression of a column that ``predicate`` compares with whole numbers, how, and these; None if it does not."""
+    swapped = predicate.copy()
+    inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
+    if inner is None or isinstance(inner, exp.Column):
+        return None
+    expression = inner.copy()
+    inner.replace(exp.column("value"))
+    comparison = plain_comparison(swapped)
+    if comparison is None or not comparison.constants:
+        return None
+    if not all(each.kind == NUMBER and WHOLE_NUMBER.fullmatch(each.text) for each in comparison.constants):
+        return None
+    return expression, comparison.operator, [int(each.text) for each in comparison.constants]
+
+
+def _is_of_column(side: object) -> bool:
+    return isinstance(side, exp.Expr) and side.find(exp.Column) is not None
+
+
+def sign_error(names: Sequence[str]) -> UnsupportedQueryError:
+    """The answer would depend on the sign of a zero or NaN in the columns called ``names``."""
+    columns = list(map(quote_identifier, names))
+    remedies = (f"(nullif({column}, 'nan') + 0.0) for {column}" for column in columns)
+    return UnsupportedQueryError(
+        f"the table has -0.0 or -NaN in {' and '.join(columns)}, and a model does not know which rows have it: "
+        f"write {' and '.join(remedies)}, which turns -0.0 into 0.0 and NaN into NULL"
+    )
+
+
+def truth_letters(sandbox: Sandbox, predicate: exp.Expr, table: str, order: str) -> NDArray[np.uint8]:
+    """Whether ``predicate`` is true of each row of a ``table``, by the column ``order``: TRUE, FALSE or NULL."""
+    condition = f"({written(predicate)}) AND TRUE"
+    ((truth,),) = sandbox.ask(
+        f"SELECT string_agg(CASE WHEN truth THEN '{TRUE}' WHEN NOT truth THEN '{FALSE}' ELSE '{NULL}' END, "
+        f"'' ORDER BY {order}) FROM (SELECT {order}, {condition} AS truth FROM {table})",
+        condition,
+    )
+    return np.frombuffer((truth or "").encode(), dtype=np.uint8)
+
+
+def values_of(column: Column, probes: Collection[str] | None = None) -> list[str | None]:
+    """The values of a column by code, or others in their stead; NULL included if it occurs."""
+    values = column.values if probes is None else probes
+    return [*values, None] if column.has_null else list(values)
+
+
+def explain_error(error: duckdb.Error) -> QueryError:
+    """DuckDB's error as one of ours."""
+    message = first_line(error).split("Error: ", 1)[-1]
+    if isinstance(error, duckdb.ParserException):
+        return QuerySyntaxError(f"DuckDB cannot read this: {message}")
+    if "GROUP BY" in message or "aggregate" in message.lower():
+        return UnsupportedQueryError("an aggregate has no value for a single row: only filters on rows can be counted")
+    if isinstance(error, duckdb.CatalogException):
+        return UnsupportedQueryError(f"DuckDB does not know this: {message}")
+    return QueryTypeError(f"the types do not fit: {message}")

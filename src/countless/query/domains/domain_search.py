@@ -1,0 +1,192 @@
+"""Comparisons with a literal, evaluated by binary search in the sorted domain.
+
+The fast twin of :class:`.DomainTables` for the most common predicates: ``= <> < <= > >=``,
+BETWEEN and IN with literals of the column's own kind, and IS NULL. Anything else gets no answer here, nor does a
+column with a grid: its domain is not known.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from countless.data.columns.schema import Column, Schema
+from countless.data.columns.types import DECIMAL, INTEGERS, TEXT
+from countless.query.domains.plain_comparison import (
+    BETWEEN,
+    BOOLEAN,
+    IN,
+    IS_NULL,
+    NUMBER,
+    STRING,
+    Constant,
+    PlainComparison,
+)
+from countless.query.domains.truth import Truth
+
+# Digits are those of ASCII: Python reads others too, and DuckDB does not.
+DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", re.ASCII)
+ZONED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00", re.ASCII)
+PLAIN_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+PLAIN_FLOAT = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?|-?inf", re.ASCII)
+
+
+class Search:
+    """The sorted domains of a schema as keys that Python can compare; a column's are made when first needed."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._keys: dict[int, _Keys | None] = {}
+
+    def truth(self, index: int, comparison: PlainComparison | None) -> Truth | None:
+        """Where a ``comparison`` with column ``index`` is true and where false, or None if it must be run in DuckDB."""
+        if comparison is None:
+            return None
+        column = self.schema.coded_column(index)
+        if comparison.operator == IS_NULL:
+            true = np.zeros(column.size, dtype=bool)
+            true[column.null :] = True
+            return Truth(true, ~true)
+        if index not in self._keys:
+            self._keys[index] = _keys_of(column)
+        keys = self._keys[index]
+        ranges = None if keys is None else _ranges(keys, comparison)
+        if ranges is None:
+            return None
+        true = np.zeros(column.size, dtype=bool)
+        for low, high in ranges:
+            true[low:high] = True
+        if comparison.operator == "<>":
+            true[: len(column.values)] ^= True
+        false = ~true
+        false[len(column.values) :] = False  # a comparison with NULL is NULL
+        return Truth(true, false)
+
+
+def read_literal(kind: str, constant: Constant) -> str | None:
+    """The text of a literal that a column of type ``kind`` compares with, if it is one."""
+    if kind in INTEGERS or DECIMAL.fullmatch(kind):
+        key: object = _read_decimal(constant)
+    elif kind == "DOUBLE":
+        key = _read_double(constant)
+    elif kind == TEXT:
+        key = _read_string(constant)
+    elif kind == "DATE":
+        key = _read_date(constant)
+    else:
+        key = _read_timestamp(constant) if kind == "TIMESTAMP" else None
+    return None if key is None else str(key)
+
+
+class _Keys:
+    """A column's values as comparable keys, and how a literal becomes one."""
+
+    def __init__(self, values: list[Any], count: int, read: Callable[[Constant], Any]) -> None:
+        self.values = values  # sorted; without NaN, which comes after all others
+        self.count = count  # with NaN
+        self.read = read
+
+    def range(self, operator: str, key: Any) -> tuple[int, int]:
+        """The codes that compare so with ``key``; for <> those that are equal."""
+        low, high = bisect_left(self.values, key), bisect_right(self.values, key)
+        if operator == "<":
+            return 0, low
+        if operator == "<=":
+            return 0, high
+        if operator == ">":
+            return high, self.count
+        if operator == ">=":
+            return low, self.count
+        return low, high
+
+
+def _ranges(keys: _Keys, comparison: PlainComparison) -> list[tuple[int, int]] | None:
+    """The ranges of codes that a comparison allows (for <>: forbids)."""
+    found = [keys.read(constant) for constant in comparison.constants]
+    if any(key is None for key in found):
+        return None
+    if comparison.operator == BETWEEN:
+        return [(keys.range(">=", found[0])[0], keys.range("<=", found[1])[1])]
+    operator = "=" if comparison.operator == IN else comparison.operator
+    return [keys.range(operator, key) for key in found]
+
+
+def _keys_of(column: Column) -> _Keys | None:
+    values, kind = column.values, column.type
+    if kind in INTEGERS or DECIMAL.fullmatch(kind):
+        return _Keys([Decimal(text) for text in values], len(values), _read_decimal)
+    if kind == "DOUBLE":
+        numbers = [float(text) for text in values]
+        return _Keys([number for number in numbers if not math.isnan(number)], len(values), _read_double)
+    if kind == TEXT:
+        return _Keys(list(values), len(values), _read_string)
+    if kind == "BOOLEAN":
+        return _Keys([text == "true" for text in values], len(values), _read_boolean)
+    if kind == "DATE" and all(DATE.fullmatch(text) for text in values):
+        return _Keys(list(values), len(values), _read_date)
+    if kind == "TIMESTAMP" and all(
+        TIMESTAMP.match(text) and text[10:11] == " " and "BC" not in text for text in values
+    ):
+        return _Keys(list(values), len(values), _read_timestamp)
+    if kind == "TIMESTAMP WITH TIME ZONE" and all(ZONED.fullmatch(text) for text in values):
+        return _Keys(list(values), len(values), _read_zoned)
+    return None
+
+
+def _read_decimal(constant: Constant) -> Decimal | None:
+    # DuckDB reads longer literals as DOUBLE or HUGEINT: leave those to it.
+    return Decimal(constant.text) if _is_number(constant, 18) else None
+
+
+def _read_double(constant: Constant) -> float | None:
+    is_cast = constant.kind == "DOUBLE" and PLAIN_FLOAT.fullmatch(constant.text)
+    return float(constant.text) if is_cast or _is_number(constant, 15) else None
+
+
+def _is_number(constant: Constant, longest: int) -> bool:
+    """Whether it is a plain number, without its sign not longer than ``longest``."""
+    digits = constant.text.removeprefix("-")
+    return constant.kind == NUMBER and len(digits) <= longest and PLAIN_NUMBER.fullmatch(digits) is not None
+
+
+def _read_string(constant: Constant) -> str | None:
+    return constant.text if constant.kind == STRING else None
+
+
+def _read_boolean(constant: Constant) -> bool | None:
+    return constant.text == "true" if constant.kind == BOOLEAN else None
+
+
+def _read_date(constant: Constant) -> str | None:
+    return _iso(constant, "DATE", DATE, datetime.date.fromisoformat)
+
+
+def _read_timestamp(constant: Constant) -> str | None:
+    if constant.kind == "DATE":  # DuckDB compares a date with a timestamp as the midnight that it begins with
+        text = _read_date(constant)
+    else:
+        text = _iso(constant, "TIMESTAMP", TIMESTAMP, datetime.datetime.fromisoformat)
+    return text + " 00:00:00" if text is not None and len(text) == 10 else text
+
+
+def _read_zoned(constant: Constant) -> str | None:
+    return _iso(constant, "TIMESTAMP WITH TIME ZONE", ZONED, datetime.datetime.fromisoformat)
+
+
+def _iso(constant: Constant, kind: str, form: re.Pattern[str], check: Callable[[str], object]) -> str | None:
+    """The text of a date or timestamp literal, bare or cast to ``kind``, if it has exactly this form."""
+    if constant.kind not in (STRING, kind) or not form.fullmatch(constant.text):
+        return None
+    try:
+        check(constant.text)
+    except ValueError:
+        return None
+    return constant.text

@@ -1,0 +1,101 @@
+"""Conjunctions of simple filters, read without a parser: a column compared with literals, and AND between them.
+
+Most clauses are that plain, and to parse SQL takes longer than to answer them; to load the parser takes longer still.
+Each filter becomes the very comparison that the parser makes of it. A clause with anything else in it, or with a doubt,
+is left to the parser.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from countless.data.columns.schema import Schema
+from countless.query.domains.plain_comparison import (
+    BETWEEN,
+    BOOLEAN,
+    IN,
+    IS_NULL,
+    NUMBER,
+    STRING,
+    Constant,
+    PlainComparison,
+)
+from countless.query.parsing.keywords import KEYWORDS
+
+_STRING = r"'(?:[^'\\]|'')*'"
+_NUMBER = r"\d+(?:\.\d+)?"
+_TYPE = r"(?:DOUBLE|DATE|TIMESTAMP(?:[ ]WITH[ ]TIME[ ]ZONE)?)"
+_PLAIN = rf"{_STRING}|{_NUMBER}|TRUE|FALSE|CAST\({_STRING}[ ]AS[ ]{_TYPE}\)|(?:DATE|TIMESTAMP)[ ]{_STRING}"
+_VALUE = rf"(?:{_PLAIN}|(?<=[\s(,])-{_NUMBER})"  # an operator right before a minus may be another operator
+FILTER = re.compile(
+    rf"""(?P<filter>
+        (?: "(?P<quoted>[^".]+)" | (?P<name>[A-Z_][A-Z0-9_]*) )
+        (?: \s*(?P<operator><>|!=|<=|>=|=|<|>)\s*(?P<value>{_VALUE})
+          | \s+BETWEEN\s+(?P<low>{_VALUE})\s+AND\s+(?P<high>{_VALUE})
+          | \s+(?P<no>NOT\s+)?IN\s*\(\s*(?P<list>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)
+          | \s+IS\s+(?P<not>NOT\s+)?NULL ) )
+        (?:\s+(?P<more>AND)\s+ | \s*\Z )""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+LISTED = re.compile(rf"{_PLAIN}|-{_NUMBER}", re.IGNORECASE | re.ASCII)
+
+
+class SimpleFilter(NamedTuple):
+    """A filter as it was found: its text, and the column's place in the table."""
+
+    text: str
+    column: int
+    match: re.Match[str]
+
+    @property
+    def comparison(self) -> PlainComparison:
+        """What it says, or denies if it is :attr:`negated`."""
+        found = self.match
+        if found["operator"]:
+            operator = "<>" if found["operator"] == "!=" else found["operator"]
+            return PlainComparison(operator, (_constant(found["value"]),))
+        if found["low"]:
+            return PlainComparison(BETWEEN, (_constant(found["low"]), _constant(found["high"])))
+        if found["list"]:
+            return PlainComparison(IN, tuple(_constant(each.group()) for each in LISTED.finditer(found["list"])))
+        return PlainComparison(IS_NULL)
+
+    @property
+    def negated(self) -> bool:
+        """Whether it is NOT IN or IS NOT NULL."""
+        return bool(self.match["no"] or self.match["not"])
+
+
+def simple_filters(clause: str, schema: Schema) -> list[SimpleFilter] | None:
+    """The filters of ``clause``, or None if it is no conjunction of simple ones about columns of the table."""
+    clause = clause.strip()
+    found, place, more = [], 0, True
+    while more:
+        match = FILTER.match(clause, place)
+        if match is None:
+            return None
+        name = match["quoted"]
+        if name is None:
+            name = match["name"]
+            if name.upper() in KEYWORDS:
+                return None
+        column = schema.find(name)
+        if column is None:
+            return None
+        found.append(SimpleFilter(match["filter"], column, match))
+        place, more = match.end(), match["more"] is not None
+    return found
+
+
+def _constant(text: str) -> Constant:
+    first = text[0]
+    if first == "'":
+        return Constant(STRING, text[1:-1].replace("''", "'"))
+    if first == "-" or first.isdigit():
+        return Constant(NUMBER, text)
+    if text[-1] not in "')":
+        return Constant(BOOLEAN, text.lower())
+    before, string = text.split("'", 1)
+    inside, after = string.rsplit("'", 1)
+    return Constant((after[4:-1] if after else before).strip().upper(), inside.replace("''", "'"))

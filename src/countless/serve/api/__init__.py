@@ -1,0 +1,1 @@
+"""The HTTP interface: routes, request and response schemas, checks and errors."""

@@ -1,0 +1,309 @@
+"""The web application of the service: its routes and handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, FastAPI, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
+from fastapi.telemetry import TelemetryConfig
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from countless._version import __version__
+from countless.errors import CountlessError
+from countless.serve import answers
+from countless.serve.answer_cache import Kept
+from countless.serve.api import body_errors as bodies
+from countless.serve.api import limits, replies, requests
+from countless.serve.api.errors import RefusalError, told
+from countless.serve.api.guards import FAILURE, Application, Guarded, Wrapped
+from countless.serve.models import Served
+from countless.serve.page_files import INDEX, PageFile, page_files
+from countless.serve.worker_threads import Work
+
+JSON = "application/json"
+SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+REFUSALS: dict[int, str] = {
+    400: "The body is not JSON.",
+    401: "The token is missing or wrong.",
+    403: "The request is not for this machine by name.",
+    404: "There is no such model, or it has no table to count in.",
+    408: "The answer, or the request itself, took too long.",
+    413: "The body is too large.",
+    415: "The body is not called JSON.",
+    422: "The body is not as it should be, or what it asks cannot be answered.",
+    429: "Too many requests are waiting.",
+}
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
+}
+STUCK = {"model": replies.Refused, "description": "No thread is left that could answer."}
+WITHOUT_BODY = (401, 403, 408)  # what a request without a body may be refused with, whatever it is for
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """How the service behaves. ``local`` says that without a token requests must be for this machine by name."""
+
+    token: str | None = None
+    local: bool = True
+    seconds: float = 10.0
+    threads: int | None = None
+    waiting: int = limits.WAITING
+    cors: tuple[str, ...] = ()
+    access_log: bool = False
+
+
+class Service:
+    """Models, and the threads that ask them. Counting in tables has a thread of its own, and is not kept."""
+
+    def __init__(self, models: Mapping[str, Served], options: ServiceOptions) -> None:
+        self.models = dict(models)
+        self.kept = Kept(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
+        threads = options.threads or os.cpu_count() or 1
+        self._engine = Work(threads, options.waiting, options.seconds, self.kept)
+        self._tables = Work(1, options.waiting, options.seconds)
+        self._facts = {name: answers.to_json(answers.finite(served.facts())) for name, served in self.models.items()}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is at work."""
+        return self._engine.busy or self._tables.busy
+
+    @property
+    def stuck(self) -> int:
+        """How many threads still work on questions that were given up; an error if no other is left."""
+        if self._engine.all_stuck:
+            raise RefusalError(
+                503,
+                "StuckError",
+                f"all {self._engine.threads} threads still work on questions that were given up: "
+                "start the service again if this lasts",
+            )
+        return self._engine.stuck + self._tables.stuck
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._engine.close()
+        self._tables.close()
+
+    def facts(self, name: str) -> bytes:
+        """All about the model called ``name``."""
+        return self._facts[self.served(name).name]
+
+    def served(self, name: str) -> Served:
+        """The model called ``name``."""
+        if name not in self.models:
+            raise RefusalError(
+                404, "UnknownModelError", f'no model is called "{name}": there are {", ".join(self.models)}'
+            )
+        return self.models[name]
+
+    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.RequestBody) -> Response:
+        """What the model called ``name`` answers, unless who made the ``request`` has gone."""
+        served = self.served(name)
+        work = self._tables if answer is answers.check else self._engine
+        key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
+        left = asyncio.ensure_future(_left(request))
+        try:
+            body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked), left)
+        finally:
+            left.cancel()
+        return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
+
+
+async def _left(request: Request) -> None:
+    """Wait until nobody is there to be answered."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def make_app(service: Service, options: ServiceOptions) -> Application:
+    """The application with all that stands around it."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Countless",
+        summary="Questions about tables, answered from models of them.",
+        description="If the service was started with a token, what lies below /v1/ needs Authorization: Bearer TOKEN.",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        telemetry=SILENT,
+    )
+    app.add_exception_handler(CountlessError, _unanswerable)
+    app.add_exception_handler(RefusalError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _failed)
+    _add_health(app, service)
+    app.include_router(_versioned(service, options.token is not None))
+    _add_page(app, page_files())
+    _document(app)
+    guarded: Application = Guarded(app, options.token, options.local and options.token is None, options.seconds)
+    if options.cors:
+        guarded = CORSMiddleware(
+            guarded,
+            allow_origins=options.cors,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    return Wrapped(guarded, options.access_log)
+
+
+def _document(app: FastAPI) -> None:
+    """Make the document, without the refusals that FastAPI adds to what has a parameter: a name is any text."""
+    document = app.openapi()
+    for path in document["paths"].values():
+        path.get("get", {"responses": {}})["responses"].pop("422", None)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(unused, None)
+
+
+def _add_health(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", response_model=replies.Health, responses={503: STUCK})
+    async def health() -> dict[str, Any]:
+        """Whether the service is there, and can answer."""
+        stuck = service.stuck
+        return {
+            "status": "degraded" if stuck else "ok",
+            "stuck": stuck,
+            "models": len(service.models),
+            "version": __version__,
+        }
+
+
+def _versioned(service: Service, guarded: bool) -> APIRouter:
+    """All that needs the token, if there is one: the guards see to it, and the document tells it."""
+    scheme = HTTPBearer(auto_error=False, scheme_name="token", description="What --token says.")
+    router = APIRouter(prefix="/v1", dependencies=[Security(scheme)] if guarded else [])
+    _add_facts(router, service)
+    _add_questions(router, service)
+    return router
+
+
+def _add_facts(router: APIRouter, service: Service) -> None:
+    refusals: dict[int | str, dict[str, Any]] = {status: RESPONSES[status] for status in WITHOUT_BODY}
+
+    @router.get("/models", response_model=replies.Models, responses=refusals)
+    async def models() -> dict[str, Any]:
+        """Every model that is served."""
+        return {"models": [served.line for served in service.models.values()]}
+
+    @router.get("/models/{name}", response_model=replies.Model, responses={**refusals, 404: RESPONSES[404]})
+    async def model(name: str) -> Response:
+        """A model in full: its columns, its training, and how its error bars were made."""
+        return Response(service.facts(name), media_type=JSON)
+
+
+def _body(kind: type[requests.RequestBody]) -> Any:
+    """The body of a question, with its examples in the document."""
+    examples = kind.examples()
+    return Body(openapi_examples={f"example {number}": {"value": each} for number, each in enumerate(examples, 1)})
+
+
+Estimate = Annotated[requests.EstimateRequest, _body(requests.EstimateRequest)]
+Distribution = Annotated[requests.DistributionRequest, _body(requests.DistributionRequest)]
+Query = Annotated[requests.QueryRequest, _body(requests.QueryRequest)]
+Sample = Annotated[requests.SampleRequest, _body(requests.SampleRequest)]
+Check = Annotated[requests.CheckRequest, _body(requests.CheckRequest)]
+
+
+def _add_questions(router: APIRouter, service: Service) -> None:
+    @router.post("/models/{name}/estimate", response_model=replies.Estimates, responses=RESPONSES)
+    async def estimate(request: Request, name: str, asked: Estimate) -> Response:
+        """How many rows match a clause, or each of several."""
+        return await service.ask(request, name, answers.estimate, asked)
+
+    @router.post("/models/{name}/distribution", response_model=replies.Distributions, responses=RESPONSES)
+    async def distribution(request: Request, name: str, asked: Distribution) -> Response:
+        """Which values columns have among the rows of a condition, and how many rows each."""
+        return await service.ask(request, name, answers.distribution, asked)
+
+    @router.post("/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
+    async def query(request: Request, name: str, asked: Query) -> Response:
+        """The result of a SELECT with aggregates."""
+        return await service.ask(request, name, answers.query, asked)
+
+    @router.post("/models/{name}/sample", response_model=replies.Sampled, responses=RESPONSES)
+    async def sample(request: Request, name: str, asked: Sample) -> Response:
+        """Rows that the model would write."""
+        return await service.ask(request, name, answers.sample, asked)
+
+    @router.post("/models/{name}/check", response_model=replies.Checked, responses=RESPONSES)
+    async def check(request: Request, name: str, asked: Check) -> Response:
+        """How many rows of the table match, exactly."""
+        return await service.ask(request, name, answers.check, asked)
+
+
+def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return Response(files[INDEX].content, media_type=files[INDEX].media_type)
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        return Response(files[name].content, media_type=files[name].media_type)
+
+
+def _problem(status: int, error: CountlessError | RefusalError) -> Response:
+    return Response(answers.to_json({"error": told(error)}), status, media_type=JSON)
+
+
+async def _unanswerable(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CountlessError)
+    return _problem(422, error)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusalError)
+    return _problem(error.status, error)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    question = request.url.path.rpartition("/")[2]
+    refusal = bodies.refusal(question, request.headers.get("content-type"), error.body, error.errors())
+    return _problem(refusal.status, refusal)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _problem(500, FAILURE)
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    allowed = dict(error.headers or {})
+    if allowed.get("Allow") == "GET":
+        allowed["Allow"] = "GET, HEAD"  # the guards make one of the other
+    words = {
+        400: bodies.unreadable(error.__cause__),
+        404: f"there is nothing at {request.url.path}",
+        405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method').replace(', ', ' or ')} only",
+    }
+    kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
+    message = words.get(error.status_code, str(error.detail))
+    found = _problem(error.status_code, RefusalError(error.status_code, kind, message))
+    found.headers.update(allowed)
+    return found

@@ -1,0 +1,95 @@
+"""Request schemas of the service: the JSON bodies it accepts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from countless.serve.api import limits
+
+Clause = Annotated[str, Field(max_length=limits.CLAUSE_LENGTH, description="A condition in SQL.")]
+Name = Annotated[str, Field(max_length=limits.NAME_LENGTH)]
+Clauses = Annotated[list[Clause], Field(min_length=1, max_length=limits.CLAUSES)]
+
+
+def _form(where: Any) -> str:
+    return "list" if isinstance(where, list) else "clause"
+
+
+class RequestBody(BaseModel):
+    """A body: no field that is unknown, and every field of its type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Some that are as they should be."""
+        extra: Any = cls.model_config["json_schema_extra"]
+        found: list[dict[str, Any]] = extra["examples"]
+        return found
+
+
+class EstimateRequest(RequestBody):
+    """One clause, or several, each of which gets an answer or an error of its own."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}, {"where": ["TRUE", "NOT TRUE"]}]})
+
+    where: Annotated[Annotated[Clause, Tag("clause")] | Annotated[Clauses, Tag("list")], Discriminator(_form)]
+
+
+class DistributionRequest(RequestBody):
+    """Columns, each of which gets a card of its own, all under the same condition."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"columns": ["education", "age"], "where": "age < 30", "bins": 24, "top": 12}],
+        }
+    )
+
+    columns: Annotated[list[Name], Field(min_length=1, max_length=limits.COLUMNS)]
+    where: Clause | None = None
+    bins: Annotated[int, Field(ge=1, le=limits.BINS, description="About so many bins of numbers and times.")] = 24
+    top: Annotated[int, Field(ge=1, le=limits.TOP, description="So many values of a category; the rest is folded.")] = (
+        12
+    )
+    search: Annotated[
+        dict[Name, Name],
+        Field(description="For categories, by column: only values that contain this text, whatever its case."),
+    ] = {}
+
+
+class QueryRequest(RequestBody):
+    """A SELECT with aggregates; the table may have any name."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sql": "SELECT count(*) FROM t", "intervals": False}]})
+
+    sql: Clause
+    intervals: Annotated[bool, Field(description="Add columns with the ends of every aggregate's error bar.")] = False
+
+
+class SampleRequest(RequestBody):
+    """How many rows to draw, and among which."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"count": 20, "where": None, "seed": None}]})
+
+    count: Annotated[int, Field(ge=1, le=limits.SAMPLE_ROWS)] = 20
+    where: Clause | None = None
+    seed: Annotated[int, Field(ge=0, le=limits.SEED, description="Another seed draws other rows.")] | None = None
+
+
+class CheckRequest(RequestBody):
+    """A clause whose rows are counted in the table."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"where": "TRUE"}]})
+
+    where: Clause
+
+
+QUESTIONS: dict[str, type[RequestBody]] = {
+    "estimate": EstimateRequest,
+    "distribution": DistributionRequest,
+    "query": QueryRequest,
+    "sample": SampleRequest,
+    "check": CheckRequest,
+}

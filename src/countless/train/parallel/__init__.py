@@ -1,0 +1,1 @@
+"""Training in several processes: each computes the gradient of its share of every batch."""

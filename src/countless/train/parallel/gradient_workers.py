@@ -1,0 +1,230 @@
+"""Gradient workers: processes of one thread each that compute the gradients of parts of every batch.
+
+PyTorch's own threads share out every single operation and wait for each other after it. Beside other work that is
+slow: whoever waits for a thread that has no core waits again at the next operation. Processes that share out whole
+batches wait once a step, asleep, so that training slows down in proportion to the processor time that it gets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import mmap
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, Pipe
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from countless.errors import TrainingError
+from countless.train.tasks.task import BITS, Inputs, Task, stream
+
+logger = logging.getLogger(__name__)
+
+LEAST_ROWS, LEAST_STRINGS = 64, 4  # of a part: smaller ones take as long, and text has many characters in a string
+MOST_PARTS = 8
+INPUTS: tuple[Inputs, ...] = ("as trained", "masked", "unmasked")
+STEP = -1  # the kind of a message that asks for gradients; others are places in INPUTS
+HEAD = 4  # numbers of a message before those of rows
+CAN_FORK = sys.platform == "linux"  # elsewhere it is not safe
+
+
+def parts_of(task: Task) -> int:
+    """Into how many parts to cut each batch: one for each of PyTorch's threads, if they are large enough."""
+    least = LEAST_ROWS if task.unit == "row" else LEAST_STRINGS
+    return max(1, min(torch.get_num_threads(), task.batch // least, MOST_PARTS)) if CAN_FORK else 1
+
+
+class GradientWorkers:
+    """Computes gradients of ``task`` while entered, those of each batch in so many ``parts``.
+
+    This process takes the first part, and a process of its own each of the others. Gradients are added in the order of
+    the parts, and each part of each step has its own random numbers. So the sums are the same if a process cannot be
+    started, and this one computes that part too.
+    """
+
+    def __init__(self, task: Task, seed: int, parts: int, threads: int | None = None) -> None:
+        self.parts = parts
+        self.threads = threads or (1 if CAN_FORK else torch.get_num_threads())  # of each process
+        self._task, self._seed = task, seed
+        self._trained: list[Tensor] = [parameter for parameter in task.model.parameters() if parameter.requires_grad]
+        self._threads_before = torch.get_num_threads()
+        self._connections: dict[int, Connection] = {}  # by part
+        self._processes: list[int] = []
+        self._weights: list[Tensor] = []
+        self._gradients: dict[int, list[Tensor]] = {}
+        self._cpus: list[int] = []
+
+    def __enter__(self) -> GradientWorkers:
+        torch.set_num_threads(self.threads)
+        if self.parts > 1:
+            self._cpus = sorted(os.sched_getaffinity(0))
+            self._weights = _shared(self._trained)
+            try:
+                for part in range(1, self.parts):
+                    self._gradients[part] = _shared(self._trained)
+                    self._start(part)
+            except OSError as error:
+                logger.warning("cannot start processes to train (%s): training goes on in fewer", error.strerror)
+            self._keep_to_cpus(0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        for process in self._processes:
+            with contextlib.suppress(OSError):  # it is gone
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+        if self._cpus:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self._cpus)
+        torch.set_num_threads(self._threads_before)
+
+    def backward(self, rows: Tensor, generator: torch.Generator, fraction: float, update: int, batch: int) -> float:
+        """Set the gradients of what these ``rows`` add to the loss of a ``batch`` of so many, and return that in bits.
+
+        ``generator`` is for the first part; the others draw random numbers by the number of the ``update``.
+        """
+        self._write_weights()
+        for part, connection in self._connections.items():
+            self._send(connection, STEP, rows[part :: self.parts], update, fraction, batch)
+        bits = self._backward(rows[:: self.parts], generator, fraction, batch)
+        for part in range(1, self.parts):
+            if part in self._connections:
+                bits += self._receive(self._connections[part])
+                torch._foreach_add_(_gradients_of(self._trained), self._gradients[part])
+            else:
+                before = [gradient.clone() for gradient in _gradients_of(self._trained)]
+                bits += self._backward(rows[part :: self.parts], self._stream(part, update), fraction, batch)
+                torch._foreach_add_(_gradients_of(self._trained), before)
+        return bits
+
+    def bits(self, measurements: Sequence[tuple[Tensor, Inputs]]) -> list[float]:
+        """Bits per unit of rows, each with some inputs masked, always with the same masks."""
+        self._write_weights()
+        asked = {}
+        for place, (rows, inputs) in enumerate(measurements):
+            if (part := place % self.parts) in self._connections:
+                asked[place] = self._connections[part]
+                self._send(asked[place], INPUTS.index(inputs), rows)
+        found = [0.0 if place in asked else self._bits(*each) for place, each in enumerate(measurements)]
+        for place, connection in asked.items():
+            found[place] = self._receive(connection)
+        return found
+
+    def _backward(self, rows: Tensor, generator: torch.Generator, fraction: float, batch: int) -> float:
+        """Set the gradients of some rows of a batch."""
+        if not len(rows):
+            self._task.model.zero_grad()
+            return 0.0
+        return BITS * self._task.learn(rows, generator, fraction, len(rows) / batch)
+
+    def _bits(self, rows: Tensor, inputs: Inputs) -> float:
+        return self._task.bits(rows, inputs, stream(self._seed, 0))
+
+    def _stream(self, part: int, update: int) -> torch.Generator:
+        return stream(self._seed, 1, part, update)
+
+    def _write_weights(self) -> None:
+        if self._connections:
+            with torch.no_grad():
+                torch._foreach_copy_(self._weights, self._trained)
+
+    def _keep_to_cpus(self, part: int) -> None:
+        """Parts have different cores: the system likes to wake a process on the core of the one that woke it."""
+        if self.parts <= len(self._cpus):
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, self._cpus[part :: self.parts])
+
+    def _start(self, part: int) -> None:
+        """Fork a process for a part. Ctrl-C is for this process only, which then ends the others."""
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        ours, theirs = Pipe()
+        try:
+            with warnings.catch_warnings():
+                # Python warns of locks that other threads may hold. PyTorch's and DuckDB's are not used over there.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                process = os.fork()
+            if process == 0:
+                self._work(part, theirs, ours)
+            self._connections[part] = ours
+            self._processes.append(process)
+        finally:
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def _work(self, part: int, connection: Connection, other_end: Connection) -> None:
+        """What a forked process does until the other end is closed. It never returns."""
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            gc.freeze()  # what the other process owns, such as folders, must not be finalized here
+            self._keep_to_cpus(part)
+            for inherited in (other_end, *self._connections.values()):
+                inherited.close()
+            while True:
+                self._answer(part, connection)
+        except (EOFError, OSError):
+            code = 0  # nobody waits any more
+        finally:
+            os._exit(code)
+
+    def _answer(self, part: int, connection: Connection) -> None:
+        """Do in a forked process what the next message asks for."""
+        message = np.frombuffer(connection.recv_bytes())
+        kind, update, fraction, batch = message[:HEAD].tolist()
+        rows = torch.from_numpy(message[HEAD:].astype(np.int64))
+        with torch.no_grad():
+            torch._foreach_copy_(self._trained, self._weights)
+        if kind == STEP:
+            bits = self._backward(rows, self._stream(part, int(update)), fraction, int(batch))
+            torch._foreach_copy_(self._gradients[part], _gradients_of(self._trained))
+        else:
+            bits = self._bits(rows, INPUTS[int(kind)])
+        connection.send_bytes(np.array([bits]).tobytes())
+
+    def _send(
+        self, connection: Connection, kind: int, rows: Tensor, update: int = 0, fraction: float = 0.0, batch: int = 1
+    ) -> None:
+        try:
+            connection.send_bytes(np.concatenate([[kind, update, fraction, batch], rows.numpy()]).tobytes())
+        except OSError:
+            raise _lost() from None
+
+    def _receive(self, connection: Connection) -> float:
+        try:
+            return float(np.frombuffer(connection.recv_bytes())[0])
+        except (EOFError, OSError):
+            raise _lost() from None
+
+
+def _lost() -> TrainingError:
+    return TrainingError(
+        "a process that trains has ended unexpectedly, perhaps because memory ran out; OMP_NUM_THREADS=1 trains in one "
+        "process, and --resume goes on from the last checkpoint"
+    )
+
+
+def _gradients_of(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Their gradients, zero where there are none."""
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def _shared(parameters: Sequence[Tensor]) -> list[Tensor]:
+    """Tensors like ``parameters`` in memory that forked processes share.
+
+    It has no name in the file system, where containers allow little.
+    """
+    sizes = [parameter.numel() for parameter in parameters]
+    flat = torch.frombuffer(mmap.mmap(-1, max(1, 4 * sum(sizes))), dtype=torch.float32)
+    return [part.view_as(parameter) for part, parameter in zip(torch.split(flat, sizes), parameters, strict=True)]

@@ -1,0 +1,1 @@
+"""Training tasks: what the loop trains, for columns and for text."""

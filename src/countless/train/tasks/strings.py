@@ -1,0 +1,125 @@
+"""Training batches of strings: whole, in windows after a gap, and with a gap inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from countless.data.columns.strings.text import Strings
+from countless.data.encoding.blocks import rows_of_block, spaced
+from countless.spec import TextSpec
+from countless.train.row_access import stored
+
+WINDOW = 16  # symbols that are learned after a gap
+WHOLE = 0.2  # the share of strings that are read whole; the others are cut into windows
+GAPS_PER_STRING = 4  # that are drawn in a step
+GAP_ROWS, GAP_BLOCK = 1 << 18, 1 << 12  # rows, and rows of a block, of which the symbols after gaps are counted
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class StringBatch:
+    """Tokens to read, their positions, and the symbols that follow them (IGNORED where there is none).
+
+    ``strings`` says which string of the step each is of.
+    """
+
+    tokens: Tensor
+    positions: Tensor
+    targets: Tensor
+    strings: Tensor
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols are to be predicted."""
+        return int((self.targets != IGNORED).sum())
+
+
+class ColumnStrings:
+    """The strings of one text column, in its own symbols. If they lie in files, ``window`` of them are read at once."""
+
+    def __init__(self, strings: Strings, spec: TextSpec, window: int | None) -> None:
+        self.spec = spec
+        self._symbols = stored(strings.symbols, window)
+        self._lengths = stored(strings.lengths, window)
+        self.after_gaps = _after_gaps(strings, spec)
+
+    def batches(self, rows: Tensor, masking: str, generator: torch.Generator) -> list[StringBatch]:
+        """The strings of these rows, masked in this way."""
+        if masking == "none":
+            return [self.whole(rows)]
+        whole = round(WHOLE * len(rows))
+        windows = self.windows(rows[whole:], generator)
+        batches = [replace(windows, strings=windows.strings + whole)]
+        if whole:
+            first = self.with_gaps(rows[:whole], generator) if masking == "spans" else self.whole(rows[:whole])
+            batches.append(first)
+        return [batch for batch in batches if len(batch.tokens)]
+
+    def whole(self, rows: Tensor) -> StringBatch:
+        """Strings from their beginning."""
+        longest = int(self._lengths[rows].max())
+        targets = self._targets(rows, torch.arange(longest).expand(len(rows), -1))
+        tokens = torch.cat([torch.full((len(rows), 1), self.spec.mask), targets[:, :-1].clamp(min=0)], dim=1)
+        return StringBatch(tokens, torch.arange(longest).expand(len(rows), -1), targets, torch.arange(len(rows)))
+
+    def windows(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
+        """The strings cut into windows, from a random place of each on. A window begins with a gap."""
+        if not len(rows):
+            empty = torch.zeros(0, WINDOW + 1, dtype=torch.long)
+            return StringBatch(empty, empty, empty, empty[:, 0])
+        first = torch.randint(WINDOW, (len(rows), 1), generator=generator)
+        starts = first + WINDOW * torch.arange(-(-(self.spec.length + 1) // WINDOW))
+        string, window = torch.nonzero(starts < self._lengths[rows][:, None], as_tuple=True)
+        places = starts[string, window][:, None] + torch.arange(WINDOW + 1)
+        targets = self._targets(rows[string], places)
+        tokens = torch.cat([torch.full((len(places), 1), self.spec.mask), targets[:, :-1].clamp(min=0)], dim=1)
+        targets[:, 0] = IGNORED  # see TextTask._gap_nats
+        return StringBatch(tokens, places.clamp(max=self.spec.length), targets, string)
+
+    def with_gaps(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
+        """Strings from their beginning, with one gap inside: its length is drawn without regard to the string's."""
+        whole = self.whole(rows)
+        shape, room = (len(rows), 1), self.spec.length
+        before = (torch.rand(shape, generator=generator) * self._lengths[rows][:, None]).long()  # symbols before it
+        after = before + 1 + (torch.rand(shape, generator=generator) * (room - before)).long()  # the first one after
+        places = torch.arange(whole.tokens.shape[1]).expand(len(rows), -1)
+        places = torch.where(places <= before, places, places + after - before - 1)
+        ended = places >= self._lengths[rows][:, None]
+        tokens = whole.tokens.gather(1, places.clamp(max=whole.tokens.shape[1] - 1))
+        targets = torch.where(ended, IGNORED, self._targets(rows, places))
+        at_gap = torch.arange(whole.tokens.shape[1]) == before + 1
+        targets = torch.where(at_gap & ended, self.spec.end, targets)
+        return StringBatch(torch.where(at_gap, self.spec.mask, tokens), places.clamp(max=room), targets, whole.strings)
+
+    def gaps(self, rows: Tensor, generator: torch.Generator) -> StringBatch:
+        """What follows a few gaps of any length at once; after a string that has ended by then, END."""
+        strings = torch.arange(len(rows)).repeat_interleave(GAPS_PER_STRING)
+        places = torch.randint(self.spec.length + 1, (len(strings), 1), generator=generator)
+        targets = self._symbols[rows[strings][:, None], places].long()
+        return StringBatch(torch.full_like(places, self.spec.mask), places, targets, strings)
+
+    def _targets(self, rows: Tensor, places: Tensor) -> Tensor:
+        symbols = self._symbols[rows[:, None], places.clamp(max=self.spec.length)].long()
+        return torch.where(places < self._lengths[rows][:, None], symbols, IGNORED)
+
+
+def _after_gaps(strings: Strings, spec: TextSpec) -> Tensor:
+    """The share of rows that have each symbol at each place; of a string that ended before, END.
+
+    Of a large table evenly spread blocks are counted: the shares of some hundred thousand rows tell as much.
+    """
+    rows = 0
+    counts = np.zeros((spec.length + 1, spec.symbols))
+    some = min(rows_of_block(strings.symbols), GAP_BLOCK)
+    for first in spaced(len(strings.symbols), some, GAP_ROWS // some):
+        symbols, lengths = (np.array(each[first : first + some]) for each in (strings.symbols, strings.lengths))
+        rows += len(symbols)
+        for place in range(spec.length + 1):
+            present = symbols[lengths > place, place]
+            counts[place] += np.bincount(present, minlength=spec.symbols)
+            counts[place, spec.end] += len(symbols) - len(present)
+    return torch.from_numpy(counts / rows).float()
