@@ -27,7 +27,7 @@ from countless.options import EncodeOptions
 QUESTION_SEED = 7_001  # of queries to select by, as in the ablation
 NEW = Path(__file__).parents[1] / "src"
 CHILD = """
-import json, sys
+import dataclasses, json, sys
 import numpy as np
 import torch
 import countless
@@ -36,10 +36,10 @@ from countless.evaluation.evaluate import evaluate
 
 torch.set_num_threads(1)
 table, seconds, questions, exclude = sys.argv[1], float(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
-network = countless.Network(hidden=256, blocks=3)
-estimator = countless.fit(
-    table, exclude=exclude, budget=seconds, clock="processor", network=network, calibrate=False, evidence="none"
-)
+options = {"budget": seconds, "clock": "processor", "network": countless.Network(hidden=256, blocks=3), "calibrate": False}
+if any(field.name == "evidence" for field in dataclasses.fields(countless.StorageOptions)):  # older code has no evidence rows
+    options["evidence"] = "none"
+estimator = countless.fit(table, exclude=exclude, **options)
 errors = np.array(evaluate(estimator.estimate, workload.load(questions), "particles").q_errors)
 report = estimator.report
 facts = {name: report[name] for name in ("masked_bits", "unmasked_bits", "epochs", "rows_per_second")}

@@ -51,6 +51,13 @@ def test_no_link_and_no_anchor_is_dead() -> None:
     assert dead == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    folders = (page.parent, ROOT, ROOT / "src", ROOT / "src" / "countless", ROOT / "src" / "countless_lab")
+    names = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|h|c))`", page.read_text(encoding="utf-8")))
+    assert [name for name in sorted(names) if not any((folder / name).exists() for folder in folders)] == []
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_command_lines_are_not_stale(page: Path) -> None:
     for line in re.findall(r"^\$ (?:\w+=\S+ )*countless (.*)$", page.read_text(encoding="utf-8"), re.M):

@@ -27,37 +27,48 @@ from countless.engine.memo import Memo
 from countless.errors import QueryError, QueryTypeError, UnknownColumnError, UnsupportedQueryError
 from countless.estimator import prepared
 from countless.estimator.answers import fused
+from countless.estimator.answers.evidence import Evidence
 from countless.estimator.estimator import Estimator
+from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
 from countless.query.select.aggregate_names import AGGREGATES
 from countless.query.select.statement import read_select
+from tests.pinned.models import evidence as evidence_model
 from tests.pinned.models import mixed as mixed_model
 
 WHERE = "age > 30 AND married AND score < 1"
 COUNTED = ("compile", "count", "trace")
 
 
+def tallied(calls: dict[str, int], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose calls are added to ``calls[name]``."""
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        calls[name] += 1
+        return function(*arguments, **named)
+
+    return called
+
+
 @contextmanager
 def counting() -> Iterator[dict[str, int]]:
     """How often a condition is compiled, its region counted, and particles traced."""
     calls = dict.fromkeys(COUNTED, 0)
-
-    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any, **named: Any) -> Any:
-            calls[name] += 1
-            return function(*arguments, **named)
-
-        return called
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CachedCompiler, "by_pieces", counted("compile", CachedCompiler.by_pieces))
-        patch.setattr(prepared, "densities", counted("count", density.densities))
-        patch.setattr(fused, "densities", counted("count", density.densities))
-        trace = counted("trace", traced.traced)
+        patch.setattr(CachedCompiler, "by_pieces", tallied(calls, "compile", CachedCompiler.by_pieces))
+        patch.setattr(prepared, "densities", tallied(calls, "count", density.densities))
+        patch.setattr(fused, "densities", tallied(calls, "count", density.densities))
+        trace = tallied(calls, "trace", traced.traced)
         for module in (spread, mixed, later):
             patch.setattr(module, "traced", trace)
         yield calls
+
+
+@pytest.fixture(scope="module")
+def trips() -> Estimator:
+    """Columns with a tenth of their rows as evidence, by a network that nobody trained."""
+    return evidence_model()
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +121,32 @@ def test_all_that_is_asked_of_a_question_shares_its_count(estimator: Estimator) 
         question.estimate(method="skipping")
         question.estimate(summary=False)
         assert calls == {"compile": 1, "count": 3, "trace": 2}
+
+
+def test_evidence_is_counted_once_and_the_model_walked_once(trips: Estimator, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = {"hits": 0, "count": 0}
+    monkeypatch.setattr(Evidence, "hits", tallied(calls, "hits", Evidence.hits))
+    monkeypatch.setattr(fused, "densities", tallied(calls, "count", density.densities))
+    question = trips.prepare("number > 2300 AND weight < 500 AND paid AND city = 'Rome'")
+    total = question.estimate()
+    assert total.hits is not None
+    assert calls == {"hits": 1, "count": 1}
+    assert question.explain().estimate is total
+    assert question.estimate(table_rows=60_000).hits == total.hits
+    assert question.distribution("day").total is total
+    assert calls == {"hits": 1, "count": 1}
+
+
+def test_a_clause_of_simple_filters_is_compiled_whole_at_most_once(
+    trips: Estimator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = {"whole": 0}
+    monkeypatch.setattr(Compiler, "compile", tallied(calls, "whole", Compiler.compile))
+    question = trips.prepare("number > 700 AND weight < 900 AND paid").question
+    compiled = calls["whole"]  # of single filters, by way of the same compiler
+    assert [comparison.column for comparison in question.comparisons] == ["number", "weight", "paid"]
+    assert question.condition is not None
+    assert calls["whole"] == compiled + 1
 
 
 def test_the_rows_in_which_text_is_read_are_walked_once(pages: Estimator) -> None:

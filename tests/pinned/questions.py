@@ -135,7 +135,7 @@ MIXED_SELECTS = (
 
 def questions(model: str) -> Iterator[Question]:
     """Everything that the model is asked."""
-    clauses = {"columns": TRIPS, "orders": TRIPS, "text": TEXT, "mixed": MIXED}[model]
+    clauses = {"text": TEXT, "mixed": MIXED}.get(model, TRIPS)
     for where in clauses:
         yield "estimate", {"where": where}
     for where in clauses[3::3]:
@@ -147,8 +147,8 @@ def questions(model: str) -> Iterator[Question]:
         for where in clauses[2::8]:
             yield "estimate", {"where": where, "method": method, "particles": None if method == "exact" else 60}
     yield "estimate_many", {"clauses": [where for where in clauses if "cty" not in where and where != "city = 3"]}
-    yield "estimate", {"where": (col("city") == "Oslo") & ~col("paid") if model in ("columns", "orders") else "TRUE"}
-    if model in ("columns", "orders"):
+    yield "estimate", {"where": (col("city") == "Oslo") & ~col("paid") if clauses is TRIPS else "TRUE"}
+    if clauses is TRIPS:
         yield from _spread(TRIPS[4::5], SELECTS, ("city", "number", "weight", "day", "score"), ("city", "paid"))
     if model == "mixed":
         yield from _spread(MIXED[1::4], MIXED_SELECTS, ("country", "size"), ("country", "size"))
@@ -196,4 +196,6 @@ def plain(value: Any) -> Any:
         return {name: plain(each) for name, each in vars(value).items() if name != "stages_ms"}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if type(value).__repr__ is object.__repr__:  # it would name an address
+        return type(value).__name__
     return value if isinstance(value, bool | int | float | str | None) else str(value)

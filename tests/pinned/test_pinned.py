@@ -19,7 +19,13 @@ from tests.pinned.models import MODELS
 from tests.pinned.questions import Question, ask, questions
 
 ANSWERS = Path(__file__).with_name("answers.json")
-TOLERANCES = {"columns": 1e-9, "orders": 1e-9, "text": 1e-4, "mixed": 1e-4}  # a text's network sums in float32
+TOLERANCES = {
+    "columns": 1e-9,
+    "orders": 1e-9,
+    "text": 1e-4,
+    "mixed": 1e-4,
+    "evidence": 1e-9,
+}  # a text's network sums in float32
 MOST_LISTED = 24  # numbers of a list; of a longer one there are sums
 
 
@@ -44,7 +50,7 @@ def test_answers_are_as_they_were(asked: tuple[str, Estimator]) -> None:
 
 def pinned(name: str) -> list[Question]:
     """The questions whose answers are kept: rows that are drawn of text would differ from machine to machine."""
-    return [question for question in questions(name) if question[0] != "sample" or name in ("columns", "orders")]
+    return [question for question in questions(name) if question[0] != "sample" or name not in ("text", "mixed")]
 
 
 def label(question: Question) -> str:

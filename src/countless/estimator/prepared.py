@@ -199,31 +199,38 @@ class PreparedQuestion:
         ``ms`` is the time that compiling and counting took, also if that was for an earlier call.
         """
         method, now = self._model.method(method), today(table_rows)
-        return self._counted.once(
-            (method, particles, summary, now), lambda: self._answered(method, particles, summary, now)[1]
-        )
+        return self._answered(method, particles, summary, now)[1]
 
     def _answered(
         self, method: str, particles: int | None, summary: bool, now: int | None
     ) -> tuple[Density | None, Estimate]:
         """The model's density, if it was asked, and the answer."""
+        key = ("estimate", method, particles, summary, now)
         if method != FUSED:
             density, ms = self._density(method, particles, summary)
-            return density, self._estimate(density, ms, method, now)
-        started = answer_clock()
-        runtimes = self._runtimes if summary else self._bare()
-        fusion = self._model.fusion(runtimes, self.question)
-        (asked,) = prior_densities(runtimes, [fusion], particles, self._model.seed)
-        return asked, fusion.estimate(asked, method, self._compile_ms + _since(started), now)
+            return density, self._counted.once(key, lambda: self._estimate(density, ms, method, now))
+        fusion, asked, ms = self._fused(particles, summary)
+        return asked, self._counted.once(key, lambda: fusion.estimate(asked, method, self._compile_ms + ms, now))
+
+    def _fused(self, particles: int | None, summary: bool) -> tuple[Fusion, Density | None, float]:
+        """The hits among evidence rows, the model's density if it was asked, and the milliseconds that both took."""
+
+        def counted() -> tuple[Fusion, Density | None, float]:
+            started = answer_clock()
+            runtimes = self._runtimes if summary else self._bare()
+            fusion = self._model.fusion(runtimes, self.question)
+            (asked,) = prior_densities(runtimes, [fusion], particles, self._model.seed)
+            return fusion, asked, _since(started)
+
+        return self._counted.once(("fused", particles, summary), counted)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
         """How the condition is answered, as :meth:`Estimator.explain`."""
         from countless.estimator.answers.explain import explanation
 
         method, question = self._model.method(method), self.question
-        started = answer_clock()
         density, estimate = self._answered(method, particles, True, None)
-        stages = {"parse": self._compile_ms, "answer": _since(started)}
+        stages = {"parse": self._compile_ms, "answer": estimate.ms - self._compile_ms}
         return explanation(self._model.schema, question, density, estimate, stages)
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:

@@ -274,7 +274,9 @@ class _Descent:
 
         def detail() -> Comparison:
             sql = written(node)
-            if index >= len(self.schema.columns):  # a hidden column has the name of a function, without quotes
+            if (
+                self.schema.calendar_part(index) is not None
+            ):  # a hidden column has the name of a function, without quotes
                 sql = sql.replace(quote_identifier(column.name), column.name)
             return Comparison(column.name, sql, int(satisfied.sum()), column.size, how, self._unseen(index, node))
 

@@ -50,9 +50,16 @@ class Question:
     @cached_property
     def condition(self) -> exp.Expr | None:
         """The clause as an expression; None of every row."""
-        return self.parsed if self.whole is None else self.whole().condition
+        return self.parsed if self._compiled_whole is None else self._compiled_whole.condition
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The comparisons of the clause, as ``explain`` shows them: made when they are first asked for."""
-        return tuple(detail() for detail in self.details) if self.whole is None else self.whole().comparisons
+        if self._compiled_whole is not None:
+            return self._compiled_whole.comparisons
+        return tuple(detail() for detail in self.details)
+
+    @cached_property
+    def _compiled_whole(self) -> Question | None:
+        """The same clause compiled whole, once, if this question was made of its filters."""
+        return None if self.whole is None else self.whole()

@@ -174,6 +174,11 @@ class Schema:
         """The column at ``index``, which is not text, but may be hidden."""
         return self.modelled[self.place(index)]
 
+    def calendar_part(self, index: int) -> CalendarPart | None:
+        """The calendar part that the column at ``index`` is, if it is hidden."""
+        hidden = index - len(self.columns)
+        return self.calendar[hidden] if hidden >= 0 else None
+
     def calendar_of(self, index: int) -> dict[str, int]:
         """The parts of the column at ``index``, and the index of each."""
         return {part.part: len(self.columns) + k for k, part in enumerate(self.calendar) if part.of == index}

@@ -67,7 +67,9 @@ def without_hidden(condition: exp.Expr, schema: Schema) -> exp.Expr:
     def spelled(node: exp.Expr) -> exp.Expr:
         if HIDDEN not in node.meta:
             return node
-        sql = schema.calendar[node.meta[HIDDEN] - len(schema.columns)].sql
+        part = schema.calendar_part(node.meta[HIDDEN])
+        assert part is not None
+        sql = part.sql
         return read_condition(sql, sql)
 
     return condition.transform(spelled) if schema.calendar else condition

@@ -220,8 +220,7 @@ class _Reading:
         return RowExpression(self._canonical(node), tuple(sorted(columns)))
 
     def _of_column(self, index: int) -> RowExpression:
-        if index >= len(self.schema.columns):
-            part = self.schema.calendar[index - len(self.schema.columns)]
+        if (part := self.schema.calendar_part(index)) is not None:
             return RowExpression(self._canonical(read_condition(part.sql, part.sql)), (part.of,))
         return RowExpression(quote_identifier(self.schema.names[index]), (index,))
 
@@ -353,7 +352,7 @@ class _Reading:
         source = self.statement.args.get("from_")
         name = (source.this.alias_or_name if source is not None else "") or TABLE
         grouped = ", ".join(quote_identifier(self.schema.coded_column(index).name) for index in self.groups)
-        if self.expressions or any(index >= len(self.schema.columns) for index in self.groups):
+        if self.expressions or any(self.schema.calendar_part(index) is not None for index in self.groups):
             grouped = pieces.grouped((self.statement.args["group"],))  # DuckDB finds them in what is selected
         by = f" GROUP BY {grouped}" if grouped else ""
         return f"{TABLE} AS {quote_identifier(name)}{by}"

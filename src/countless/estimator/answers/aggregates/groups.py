@@ -59,8 +59,8 @@ class DerivedColumns:
         """A column with all values of the evidence, and the code of each hit."""
         if isinstance(column, int):
             schema = self._compiler.schema
-            if column >= len(schema.columns):
-                return schema.coded_column(column), part_codes(schema, self.hits, column)
+            if (part := schema.calendar_part(column)) is not None:
+                return schema.coded_column(column), part_codes(part, self.hits)
             return self.hits.rows.schema.coded[column], self.hits.codes(column)
         tables = self._compiler.evidence
         assert tables is not None

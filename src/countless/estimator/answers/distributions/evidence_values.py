@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
+from countless.data.columns.calendar import CalendarPart
 from countless.data.columns.schema import Column, Schema
 from countless.data.evidence import EvidenceRows, Hits
 from countless.estimator.answers.distributions.bins import Bins
@@ -18,10 +19,9 @@ from countless.query.grids.scale import Key
 A = TypeVar("A")
 
 
-def part_codes(schema: Schema, hits: Hits, index: int) -> IntArray:
-    """The code of each hit in the hidden column at ``index``, which follows from the timestamp."""
-    part = schema.calendar[index - len(schema.columns)]
-    codes = _kept(hits.rows, ("part", index), lambda: part.codes(hits.rows.schema.coded[part.of].values))
+def part_codes(part: CalendarPart, hits: Hits) -> IntArray:
+    """The code of each hit in a hidden column, which follows from the timestamp."""
+    codes = _kept(hits.rows, ("part", part.of, part.part), lambda: part.codes(hits.rows.schema.coded[part.of].values))
     return codes[hits.codes(part.of)]
 
 
@@ -43,8 +43,8 @@ class EvidenceValues:
 
     def codes(self, index: int) -> IntArray:
         """The model's code of each hit in a column, which may be hidden; of a grid, the cell."""
-        if index >= len(self.schema.columns):
-            return part_codes(self.schema, self.hits, index)
+        if (part := self.schema.calendar_part(index)) is not None:
+            return part_codes(part, self.hits)
         own = self.hits.codes(index)
         column = self.schema.coded[index]
         if column.grid is None:
