@@ -58,6 +58,8 @@ class Known:
     @cached_property
     def parts(self) -> tuple[FilterDensity, ...]:
         """The parts of the box whose density is known, by which the model's answer is corrected."""
+        if self.answer is not None:
+            return ()
         assert isinstance(self.box.hints, Crossed)
         return tuple(_parts(self.box, self.box.hints))
 
