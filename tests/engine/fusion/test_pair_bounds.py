@@ -156,8 +156,8 @@ def test_only_answers_of_few_rows_are_checked() -> None:
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
     parts = (FilterDensity((0,), Box(), 0.12), FilterDensity((1,), Box(), 0.01))
-    known = Known(Box(), 1000, 0.0, 1.0, (0,), parts=parts)
-    found = known.improve(Answer(0.02, True, 1, (), 1), [Answer(0.1, True, 1, (), 1)] * 2)
+    known = Known(Box(), 1000, 0.0, 1.0, (0,))
+    found = known.improve(Answer(0.02, True, 1, (), 1), [(part, Answer(0.1, True, 1, (), 1)) for part in parts])
     assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)
 
 
