@@ -48,7 +48,8 @@ def _plain(kind: str) -> re.Pattern[str] | None:
         form = r"-?\d{1,15}(?:\.\d{1,20})?"
     elif kind in TIMES and kind != "TIME":
         clock = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?"
-        form = rf"\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])(?: {clock})?"  # days that every month has
+        short, long = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])", r"(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
+        form = rf"\d{{4}}-(?:{short}|{long})(?: {clock})?"  # but for February 29
     else:
         return None
     return re.compile(rf"^{form}\n", re.ASCII | re.MULTILINE)
