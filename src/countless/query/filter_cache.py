@@ -171,7 +171,7 @@ class CachedCompiler:
         if empty:
             return Region(())
         if union is None:
-            return Region((_box(filters, texts),))
+            return Region((_box(filters, texts, Box()),))
         return Region(*(tuple(_box(filters, texts, own) for own in boxes) for boxes in (union.boxes, union.cover)))
 
     def _whole(self, where: str) -> Question:
@@ -278,9 +278,7 @@ class CachedCompiler:
         return _Piece(question.region, question.certain, question.beyond, question.among)
 
 
-def _box(
-    filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box = Box()
-) -> Box:
+def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box) -> Box:
     """A box of ``filters`` and those of an ``other`` box, in the table's order."""
     both = {**filters, **{item.positions: item for item in other.filters}}
     languages = {**texts, **{text.column: text for text in other.texts}}

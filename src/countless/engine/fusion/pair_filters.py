@@ -199,7 +199,7 @@ class Crossed:
     @property
     def least_of_all(self) -> int:
         """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
-        least = self.least.tolist()
+        least: list[list[int]] = self.least.tolist()
         dropped = [self.rows - row[place] for place, row in enumerate(least)]
         all_dropped = sum(dropped)
         return max(
