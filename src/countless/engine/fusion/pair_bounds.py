@@ -132,10 +132,10 @@ class Counts:
 
     def rows_of(self, item: Filter) -> int | None:
         """How many rows satisfy one filter; None if it splits the rows of a code: such parts are not counted."""
-        weights = np.asarray(item.constraint.weights, dtype=np.float64)
-        if np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
+        counts, weights = self.pairs.counts[self._columns[item.positions]], item.constraint.weights
+        if weights.dtype != np.bool_ and np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
             return None
-        return int(self.pairs.counts[self._columns[item.positions]] @ weights)
+        return int(counts[weights > 0].sum())
 
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
