@@ -7,14 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countless.data.front_coding import front_coded, front_decoded
+from countless.data.front_coding import front_coded, front_decoded, front_decoded_by_python
 
 WORDS = st.text(st.sampled_from("ab\0é漢\U0001f600"), max_size=6)
 
 
 @given(st.lists(st.one_of(WORDS, st.builds(lambda text: "x" * 254 + text, WORDS))))
 def test_strings_come_back(texts: list[str]) -> None:
-    assert front_decoded(*front_coded(texts)) == tuple(texts)
+    coded = front_coded(texts)
+    assert front_decoded(*coded) == front_decoded_by_python(*coded) == tuple(texts)
+
+
+@given(st.binary(max_size=12), st.lists(st.integers(0, 5), max_size=4))
+def test_any_bytes_are_strings_to_both_or_to_none(rests: bytes, shared: list[int]) -> None:
+    coded = np.frombuffer(rests.replace(b"\0", b"\xff"), dtype=np.uint8), np.array(shared, dtype=np.uint8)
+    try:
+        expected: object = front_decoded_by_python(*coded)
+    except ValueError:
+        with pytest.raises(ValueError):  # noqa: PT011 - any: the caller tells it in its own words
+            front_decoded(*coded)
+    else:
+        assert front_decoded(*coded) == expected
 
 
 def test_sorted_strings_take_few_bytes() -> None:

@@ -9,18 +9,20 @@ from hypothesis import strategies as st
 
 from countless.errors import QueryError
 from countless.query.filter_cache import CachedCompiler, conjuncts
-from countless.region import Region
+from countless.region import Box, Region
 from tests.query.test_meaning import PREDICATES, comparisons, world
 
 
 def same(one: Region, two: Region) -> bool:
-    if [[f.positions for f in box.filters] for box in one.boxes] != [
-        [f.positions for f in box.filters] for box in two.boxes
-    ]:
+    return same_boxes(one.boxes, two.boxes) and same_boxes(one.cover, two.cover)
+
+
+def same_boxes(one: tuple[Box, ...], two: tuple[Box, ...]) -> bool:
+    if [[f.positions for f in box.filters] for box in one] != [[f.positions for f in box.filters] for box in two]:
         return False
     pairs = [
         (a, b)
-        for left, right in zip(one.boxes, two.boxes, strict=True)
+        for left, right in zip(one, two, strict=True)
         for f, g in zip(left.filters, right.filters, strict=True)
         for a, b in zip(f.constraint.transitions, g.constraint.transitions, strict=True)
     ]

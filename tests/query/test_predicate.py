@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from countless.errors import QueryTypeError, UnknownColumnError
-from countless.query.predicate import Predicate, col
+from countless.query.parameters import Clause
+from countless.query.predicate import Predicate, col, literal
+from countless.query.sql import written
 from countless.workload import count_codes
 from tests.query.test_meaning import world
 
@@ -79,3 +81,13 @@ def test_an_unknown_column_gets_no_advice_about_quotes() -> None:
     with pytest.raises(UnknownColumnError) as caught:
         world()[2].compile(col("zzz") > 1)
     assert "single quotes" not in str(caught.value)
+
+
+VALUES = [7, -7, 2.5, -2.5, float("inf"), "it's", True, None, Decimal("-1.5")]
+
+
+@pytest.mark.parametrize("value", [*VALUES, datetime.date(2020, 1, 31), datetime.datetime(2020, 1, 31, 3)])
+def test_a_bound_value_is_written_as_the_parser_writes_it(value: object) -> None:
+    clause = Clause.read("a = ?").bound((value,), {})
+    assert clause.text == f"a = {written(literal(value))}"
+    assert clause.condition == Clause.read(clause.text).condition

@@ -40,6 +40,15 @@ def front_decoded(rests: NDArray[Any], shared: NDArray[Any]) -> tuple[str, ...]:
     """The strings that :func:`front_coded` wrote; a ValueError if it cannot have written this."""
     if {rests.dtype, shared.dtype} != {np.dtype(np.uint8)} or {rests.ndim, shared.ndim} != {1}:
         raise ValueError("these are no bytes")
+    try:
+        from countless.data import _substrings
+    except ImportError:
+        return front_decoded_by_python(rests, shared)
+    return tuple(_substrings.front_decode(np.ascontiguousarray(rests), np.ascontiguousarray(shared)))
+
+
+def front_decoded_by_python(rests: NDArray[Any], shared: NDArray[Any]) -> tuple[str, ...]:
+    """The same, of bytes, without the compiled module."""
     *parts, last = rests.tobytes().split(END)
     if last or len(parts) != len(shared):
         raise ValueError("these are not all strings")

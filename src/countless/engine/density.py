@@ -76,7 +76,7 @@ def counts_answer(runtimes: Runtimes, region: Region) -> bool:
             return True
         if runtimes.counts is None or len(box.filters) > 2:
             return False
-        known = runtimes.counts.known(runtimes.hinted(box))
+        known = runtimes.known(box)
         return known.answer is not None and known.answer.counted
     if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
         return False
@@ -138,7 +138,7 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
         return methods[name](runtimes.columns, boxes, budget, seed)
 
     counts = runtimes.counts if METHODS[name].uses_counts else None
-    return ask(boxes) if counts is None else counts.answers(list(map(runtimes.hinted, boxes)), ask)
+    return ask(boxes) if counts is None else counts.answers(list(map(runtimes.known, boxes)), ask)
 
 
 def _density(region: Region, answers: Any) -> Density:
@@ -148,4 +148,4 @@ def _density(region: Region, answers: Any) -> Density:
     if bounds:
         value = min(max(value, *bounds), sum(bounds))
     found = Density(value, parts)
-    return replace(found, value=min(found.most, max(found.least, value)))
+    return Density(min(found.most, max(found.least, value)), parts)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import BoolArray
+from countless.arrays import BoolArray, IntArray
 from countless.engine.columns.kernel import compiled
 from countless.region import Box, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
+ROWS_PER_CODE = 4  # with fewer, counting the rows is as fast as summing the counts of codes
 
 
 class CodedRows:
@@ -31,6 +32,7 @@ class CodedRows:
         self.rows = len(codes[0])
         self._columns = {own: column for column, own in enumerate(positions)}
         self._module = compiled()
+        self._counted: dict[int, IntArray] = {}
 
     def count_region(self, region: Region, among: BoolArray | None = None) -> int:
         """How many rows are in ``region``, and ``among`` these, if some are marked."""
@@ -47,9 +49,19 @@ class CodedRows:
 
     def count(self, sets: Sequence[CodeSet]) -> int:
         """How many rows are in every one of ``sets``."""
+        if len(sets) == 1 and self._sizes[sets[0][0]] <= self.rows // ROWS_PER_CODE:
+            column, allowed = sets[0]
+            return int(self._frequencies(column)[allowed].sum())
         if self._module is None:
             return int(np.count_nonzero(self.marks(sets)))
         found: int = self._module.evidence(self._arrays(sets), self.rows, None)
+        return found
+
+    def _frequencies(self, column: int) -> IntArray:
+        """How many rows have each code of a column: counted once."""
+        found = self._counted.get(column)
+        if found is None:
+            found = self._counted[column] = np.bincount(self._codes[column], minlength=self._sizes[column])
         return found
 
     def marks(self, sets: Sequence[CodeSet]) -> BoolArray:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from countless.data.summaries.substrings import Substrings
 from countless.engine.columns.runtime import Runtime
-from countless.engine.fusion.pair_bounds import Counts
+from countless.engine.fusion.pair_bounds import Counts, Known
 from countless.engine.memo import Memo
 from countless.engine.text.runtime import TextRuntime
 from countless.errors import NoTextModelError
@@ -45,15 +45,18 @@ class Runtimes:
 
     def remembering(self) -> Runtimes:
         """The same models, for one question: what it walks is kept, and walked once."""
-        return replace(self, memo=Memo())
+        return Runtimes(self.columns, self.texts, self.summaries, self.counts, Memo())
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
         """What ``make`` returns; if walks are kept, what it returned for the same ``key`` before."""
         return make() if self.memo is None else self.memo.once(key, make)
 
+    def known(self, box: Box) -> Known:
+        """What counts tell of a box with filters; there are counts."""
+        counts = self.counts
+        assert counts is not None
+        return self.once(("known", box), lambda: counts.known(box))
+
     def hinted(self, box: Box) -> Box:
         """The box with what counts tell of its filters, if there are any."""
-        counts = self.counts
-        if counts is None or not box.filters:
-            return box
-        return replace(box, hints=self.once(("hints", box.filters), lambda: counts.crossed(box)))
+        return box if self.counts is None or not box.filters else self.known(box).box

@@ -2,7 +2,7 @@
 
 The same filters come again and again: a query optimizer asks about every part of a conjunction, and people change one
 filter at a time. A clause is cut at its outer ANDs where that is plain to see. What it says of one column is compiled
-once, as a clause of its own, and pieces about different columns make a box together. Simple filters are read without a
+once, as a clause of its own, and pieces about different columns make boxes together. Simple filters are read without a
 parser, and looked up in the column's domain without the compiler. Whatever is not that plain is compiled whole: that is
 the definition.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from countless.query.boxes import filter_of
 from countless.query.domains.searches import Searches
 from countless.query.parsing.simple_filters import SimpleFilter, simple_filters
 from countless.query.question import Question
+from countless.query.simple_formulas import simple_region
 from countless.region import Box, Filter, Region, TextFilter
 
 if TYPE_CHECKING:
@@ -81,13 +82,13 @@ def conjuncts(clause: str) -> list[str] | None:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """What a piece of a clause asks: a box, or None if no row satisfies it.
+    """What a piece of a clause asks.
 
     What of it only evidence rows can answer is ``beyond``, and true ``among`` these rows.
     """
 
-    box: Box | None
-    certain: bool
+    region: Region
+    certain: bool = True
     beyond: tuple[str, ...] = ()
     among: BoolArray | None = None
 
@@ -118,9 +119,7 @@ class CachedCompiler:
         pieces = self._simple(where) or self._others(where)
         if pieces is None:
             return None
-        filters: dict[tuple[int, ...], Filter] = {}
-        texts: dict[int, TextFilter] = {}
-        empty, certain = False, True
+        certain = True
         beyond: tuple[str, ...] = ()
         among: BoolArray | None = None
         for piece in pieces:
@@ -130,26 +129,50 @@ class CachedCompiler:
             if piece.among is not None:
                 beyond += piece.beyond
                 among = piece.among if among is None else among & piece.among
-            if piece.box is None:
+        region = self._joined([piece.region for piece in pieces if piece is not None])
+        if region is None:
+            return None
+        whole = partial(self._whole, where)
+        return Question(where.strip(), region, certain, beyond=beyond, among=among, whole=whole)
+
+    def _joined(self, regions: list[Region]) -> Region | None:
+        """The rows in all of ``regions``; None if they are not about different columns, or more than one is a union."""
+        filters: dict[tuple[int, ...], Filter] = {}
+        texts: dict[int, TextFilter] = {}
+        union: Region | None = None
+        empty = False
+        for region in regions:
+            if len(region.boxes) > 1:
+                if union is not None:
+                    return None
+                union = region
+                continue
+            if not region.boxes:
                 empty = True
                 continue
-            for item in piece.box.filters:
+            (box,) = region.boxes
+            for item in box.filters:
                 if item.positions in filters:  # two pieces about one column: only together do they say what is asked
                     return None
                 filters[item.positions] = item
-            for text in piece.box.texts:
+            for text in box.texts:
                 try:
                     both = texts[text.column] & text if text.column in texts else text
                 except QueryError:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
                 empty |= both is not text and not both.any()
-        if not self.search.known.schema.are_apart(filters):
+        unions = () if union is None else (*union.boxes, *union.cover)
+        others = {item.positions for box in unions for item in box.filters}
+        if not others.isdisjoint(filters) or any(text.column in texts for box in unions for text in box.texts):
             return None
-        box = Box(tuple(filters[key] for key in sorted(filters)), tuple(texts[key] for key in sorted(texts)))
-        region = Region(() if empty else (box,))
-        whole = partial(self._whole, where)
-        return Question(where.strip(), region, certain, beyond=beyond, among=among, whole=whole)
+        if not self.search.known.schema.are_apart((*filters, *others)):
+            return None
+        if empty:
+            return Region(())
+        if union is None:
+            return Region((_box(filters, texts, Box()),))
+        return Region(*(tuple(_box(filters, texts, own) for own in boxes) for boxes in (union.boxes, union.cover)))
 
     def _whole(self, where: str) -> Question:
         return self._compiler().compile(where)
@@ -157,8 +180,9 @@ class CachedCompiler:
     def _simple(self, where: str) -> list[_Piece | None] | None:
         """The pieces of a conjunction of simple filters: those about one column are one piece."""
         found = simple_filters(where, self.search.known.schema)
-        if found is None:
-            return None
+        return None if found is None else self._of_columns(found)
+
+    def _of_columns(self, found: list[SimpleFilter]) -> list[_Piece | None]:
         columns: dict[int, list[SimpleFilter]] = {}
         for item in found:
             columns.setdefault(item.column, []).append(item)
@@ -189,7 +213,7 @@ class CachedCompiler:
             if found is None:
                 return None
             some, item = found
-            return _Piece(Box(() if item is None else (item,)) if some else None, True)
+            return _Piece(Region((Box(() if item is None else (item,)),) if some else ()))
         allowed: BoolArray | None = None
         for each in items:
             truth = self.search.known.truth(index, each.comparison)
@@ -199,13 +223,30 @@ class CachedCompiler:
             allowed = own if allowed is None else allowed & own
         assert allowed is not None
         if allowed.all():
-            return _Piece(Box(), True)
-        return _Piece(Box((filter_of(schema, index, allowed),)) if allowed.any() else None, True)
+            return _Piece(Region((Box(),)))
+        return _Piece(Region((Box((filter_of(schema, index, allowed),)),) if allowed.any() else ()))
 
     def _others(self, where: str) -> list[_Piece | None] | None:
-        """The pieces of any other conjunction; each may be about several columns."""
+        """The pieces of any other clause: its simple filters, and others that may be about several columns."""
         found = conjuncts(where)
-        return None if found is None else [self._kept(piece, partial(self._compiled, piece)) for piece in found]
+        if found is None:
+            return [self._kept(where, partial(self._formula, where))]
+        simple: list[SimpleFilter] = []
+        pieces: list[_Piece | None] = []
+        for text in found:
+            if (items := simple_filters(text, self.search.known.schema)) is not None:
+                simple += items
+            else:
+                pieces.append(self._kept(text, partial(self._piece, text)))
+        return pieces + self._of_columns(simple)
+
+    def _piece(self, text: str) -> _Piece | None:
+        return self._formula(text) or self._compiled(text)
+
+    def _formula(self, text: str) -> _Piece | None:
+        """A formula of simple filters; None if it must be compiled."""
+        region = simple_region(text, self.search.known)
+        return None if region is None else _Piece(region)
 
     def _kept(self, text: str, made: Callable[[], _Piece | None]) -> _Piece | None:
         try:
@@ -227,17 +268,21 @@ class CachedCompiler:
         return piece
 
     def _compiled(self, clause: str | Clause) -> _Piece | None:
-        """A piece that is one box, or none at all; None for any other, and for one with an error in it."""
+        """A piece that is compiled; None if there is an error in it."""
         try:
             question = self._compiler().compile(clause)
         except QueryError as error:
             if is_final(error):
                 raise
             return None  # the whole clause has the same error, and shows where
-        boxes = question.region.boxes
-        if len(boxes) > 1:
-            return None
-        return _Piece(boxes[0] if boxes else None, question.certain, question.beyond, question.among)
+        return _Piece(question.region, question.certain, question.beyond, question.among)
+
+
+def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box) -> Box:
+    """A box of ``filters`` and those of an ``other`` box, in the table's order."""
+    both = {**filters, **{item.positions: item for item in other.filters}}
+    languages = {**texts, **{text.column: text for text in other.texts}}
+    return Box(tuple(both[key] for key in sorted(both)), tuple(languages[key] for key in sorted(languages)))
 
 
 def _bytes_of(text: str, piece: _Piece | None) -> int:
@@ -245,7 +290,8 @@ def _bytes_of(text: str, piece: _Piece | None) -> int:
     known = BYTES_OF_ENTRY + len(text)
     if piece is not None and piece.among is not None:
         known += len(piece.among)
-    if piece is None or piece.box is None:
+    if piece is None:
         return known
-    codes = sum(len(item.constraint.weights) for item in piece.box.filters)
-    return known + BYTES_OF_CODE * codes + BYTES_OF_TEXT * len(piece.box.texts)
+    boxes = (*piece.region.boxes, *piece.region.cover)
+    codes = sum(len(item.constraint.weights) for box in boxes for item in box.filters)
+    return known + BYTES_OF_CODE * codes + BYTES_OF_TEXT * sum(len(box.texts) for box in boxes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,8 @@ PARENTS = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In),
     *(exp.Neg, exp.Paren, exp.Add, exp.Sub, exp.Mul, *TEXT_PARENTS),
 )
+# Types of values that are cast, as DuckDB spells them.
+CASTS = {exp.DType.DOUBLE: "DOUBLE", exp.DType.DATE: "DATE", exp.DType.TIMESTAMPNTZ: "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,22 @@ class Parameter:
 class Clause:
     """A condition that has been parsed: its text, its expression, and the SQL that errors point into, if there is any.
 
+    That of a clause with bound values is made when it is first asked for: simple filters do without.
     ``checked`` says that DuckDB need not be asked whether it reads the SQL too. ``given`` is the expression as it was
     parsed, before derived columns took the place of what they hold, if some did.
     """
 
     text: str
-    condition: exp.Expr
+    expression: exp.Expr | Callable[[], exp.Expr]
     source: str | None
     parameters: tuple[Parameter, ...] = ()
     checked: bool = False
     given: exp.Expr | None = None
+
+    @cached_property
+    def condition(self) -> exp.Expr:
+        """The expression."""
+        return self.expression if isinstance(self.expression, exp.Expr) else self.expression()
 
     @classmethod
     def read(cls, where: Where, schema: Schema | None = None) -> Clause:
@@ -89,16 +98,20 @@ class Clause:
         """
         assert self.source is not None
         literals = [self._literal(parameter, value) for parameter, value in self._assigned(values, named)]
-        condition = self.condition.copy()
-        for node, value in zip(_placeholders(condition), literals, strict=True):
-            node.replace(value)
         text, end = "", 0
         for parameter, value in zip(self.parameters, literals, strict=True):
             text += self.source[end : parameter.span[0]]
             sql = _sql(value)
             text += f" {sql}" if sql.startswith("-") and text.endswith("-") else sql  # else a comment would begin
             end = parameter.span[1]
-        return Clause((text + self.source[end:]).strip(), condition, self.source, checked=True)
+        return Clause((text + self.source[end:]).strip(), partial(self._filled, literals), self.source, checked=True)
+
+    def _filled(self, literals: Sequence[exp.Expr]) -> exp.Expr:
+        """The expression with ``literals`` in the places of its parameters."""
+        condition = self.condition.copy()
+        for node, value in zip(_placeholders(condition), literals, strict=True):
+            node.replace(value.copy())
+        return condition
 
     def _assigned(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Every parameter with its value."""
@@ -151,9 +164,12 @@ def _misplaced(source: str, span: Span | None) -> UnsupportedQueryError:
 
 def _sql(value: exp.Expr) -> str:
     """A value as SQL; of the most common kinds without sqlglot, which takes as long as all else together."""
-    if not isinstance(value, exp.Literal):
-        return written(value)
-    return "'" + value.this.replace("'", "''") + "'" if value.is_string else str(value.this)
+    if isinstance(value, exp.Literal):
+        return "'" + value.this.replace("'", "''") + "'" if value.is_string else str(value.this)
+    if isinstance(value, exp.Neg):
+        return f"-{_sql(value.this)}"
+    kind = CASTS.get(value.to.this) if isinstance(value, exp.Cast) else None
+    return written(value) if kind is None else f"CAST({_sql(value.this)} AS {kind})"
 
 
 def _placeholders(condition: exp.Expr) -> list[exp.Placeholder]:

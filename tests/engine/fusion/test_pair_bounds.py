@@ -126,8 +126,8 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
     parts = (FilterDensity((0,), Box(), 0.1), FilterDensity((0, 1), Box(), 0.2), FilterDensity((1, 2), Box(), 0.01))
-    known = Known(Box(), 1000, 0.001, 0.03, (0, 1), parts=parts)
-    model = [Answer(0.1, True, 1, (), 1)] * 3
+    known = Known(Box(), 1000, 0.001, 0.03, (0, 1))
+    model = [(part, Answer(0.1, True, 1, (), 1)) for part in parts]
     found = known.improve(Answer(0.01, True, 1, (), 1), model)
     assert found.density == pytest.approx(0.01 * 2 / TRUSTED)
     assert (found.corrected, found.clipped) == ((0, 1), ())
@@ -149,15 +149,15 @@ def test_only_answers_of_few_rows_are_checked() -> None:
         return [Answer(share, True, 1, (), 1)] * len(boxes)
 
     for share, calls in ((0.05, [1]), (0.02, [1, 3])):
-        counts.answers([box], partial(ask, share))
+        counts.answers([counts.known(box)], partial(ask, share))
         assert asked == calls
         asked.clear()
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
     parts = (FilterDensity((0,), Box(), 0.12), FilterDensity((1,), Box(), 0.01))
-    known = Known(Box(), 1000, 0.0, 1.0, (0,), parts=parts)
-    found = known.improve(Answer(0.02, True, 1, (), 1), [Answer(0.1, True, 1, (), 1)] * 2)
+    known = Known(Box(), 1000, 0.0, 1.0, (0,))
+    found = known.improve(Answer(0.02, True, 1, (), 1), [(part, Answer(0.1, True, 1, (), 1)) for part in parts])
     assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from countless.engine.columns.kernel import compiled
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery, Shape
 from countless.estimator.calibration.posterior import (
     TAILS,
@@ -17,6 +18,7 @@ from countless.estimator.calibration.posterior import (
     is_enough,
     log_factorial,
     posterior,
+    posterior_by_numpy,
     with_tail,
 )
 
@@ -127,3 +129,27 @@ def test_a_model_that_was_not_calibrated_has_a_wide_prior() -> None:
     errors = Calibration(()).errors(10.0, Shape(1))
     assert len(errors) > 20
     assert float(errors.std()) > 0.8
+
+
+@pytest.mark.skipif(compiled() is None, reason="the compiled module was not built")
+@given(
+    st.integers(0, 60),
+    st.sampled_from([0, 60, 1_000, 100_000]),
+    st.sampled_from([100_000, 3_000_000, 10**8]),
+    st.none() | st.floats(0.0, 1e6),
+    st.lists(st.floats(-5.0, 5.0), min_size=1, max_size=100),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 1.0),
+)
+@settings(deadline=None, max_examples=300)
+def test_the_compiled_posterior_is_its_twin(
+    count: int, rows: int, total: int, answer: float | None, errors: list[float], one: float, two: float
+) -> None:
+    hits = SampleCount(min(count, rows if answer is not None else rows // 2), rows, total)
+    low, high = hits.bounds
+    least, most = sorted((low + (high - low) * one**8, low + (high - low) * two**8))
+    arguments = hits, answer, np.array(errors), least, most
+    found, defined = posterior(*arguments), posterior_by_numpy(*arguments)
+    assert len(found.counts) == len(defined.counts)
+    np.testing.assert_allclose(found.counts, defined.counts, rtol=1e-12)
+    np.testing.assert_allclose(found.below, defined.below, rtol=1e-4, atol=1e-6)

@@ -28,6 +28,8 @@ def are_printed(kind: str, texts: Sequence[str]) -> bool:
     >>> are_printed("TINYINT", ["-3", "127"]), are_printed("TINYINT", ["128"]), are_printed("DATE", ["2020-02-30"])
     (True, False, False)
     """
+    if kind == TEXT:  # every text is one
+        return True
     plain = _plain(kind)
     if plain is not None:
         lines = "\n".join(texts) + "\n"
@@ -46,7 +48,8 @@ def _plain(kind: str) -> re.Pattern[str] | None:
         form = r"-?\d{1,15}(?:\.\d{1,20})?"
     elif kind in TIMES and kind != "TIME":
         clock = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?"
-        form = rf"\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])(?: {clock})?"  # days that every month has
+        short, long = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])", r"(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
+        form = rf"\d{{4}}-(?:{short}|{long})(?: {clock})?"  # but for February 29
     else:
         return None
     return re.compile(rf"^{form}\n", re.ASCII | re.MULTILINE)
@@ -80,7 +83,7 @@ def _test(kind: str) -> Callable[[str], bool]:
         return lambda text: (found := TIME.fullmatch(text)) is not None and _is_clock(*found.groups())
     if kind in TIMES:
         return _is_instant
-    return lambda text: kind == TEXT
+    return lambda text: False
 
 
 def _range(kind: str) -> tuple[int, int]:

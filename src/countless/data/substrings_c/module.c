@@ -1,4 +1,4 @@
-/* Frequent substrings of rows of text: see grow.h and occur.h. */
+/* Frequent substrings of rows of text: see grow.h and occur.h. Lists of strings from a model file: front_coding.h. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../engine/kernel_c/views.h"
+#include "front_coding.h"
 #include "grow.h"
 #include "occur.h"
 
@@ -135,6 +136,7 @@ static PyMethodDef METHODS[] = {
      "grow(text, starts, threshold, deepest, most) -> (threshold, parents, symbols, counts)"},
     {"automaton", substrings_automaton, METH_VARARGS, "automaton(parents, symbols) -> automaton"},
     {"occur", substrings_occur, METH_VARARGS, "occur(automaton, text, starts, counts): adds the rows of each node"},
+    {"front_decode", front_decode, METH_VARARGS, "front_decode(rests, shared) -> strings"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -123,14 +123,15 @@ class Pairs:
         _insist(bool(np.isin(which, (0, 1)).all()))
         pairs = [pair for pair, stored in zip(pairs, which, strict=True) if stored]
         areas = [sizes[one] * sizes[two] for one, two in pairs]
-        cells = _split(unpacked(arrays["pairs.cells"], sum(areas)), areas)
+        numbers = unpacked(arrays["pairs.cells"], sum(areas))
+        _insist(numbers.min(initial=0) >= 0 and numbers.max(initial=0) <= rows)
+        cells = _split(numbers, areas)
         tables: dict[tuple[int, int], NDArray[Any]] = {}
         found = cls(rows, tuple(counts), tuple(members), tuple(starts), tables)
         for (one, two), part in zip(pairs, cells, strict=True):
             table = part.reshape(sizes[one], sizes[two])
-            _insist(table.min() >= 0 and table.max() <= rows)
-            _insist(np.array_equal(table.sum(axis=1), found.buckets[one]))
-            _insist(np.array_equal(table.sum(axis=0), found.buckets[two]))
+            _insist((table.sum(axis=1) == found.buckets[one]).all())  # as many: both are of the same members
+            _insist((table.sum(axis=0) == found.buckets[two]).all())
             tables[one, two] = smallest(table)
         return found
 

@@ -9,9 +9,12 @@ filters that have most to do with each other tell as much as all pairs, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cached_property
+from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +41,9 @@ class FilterDensity:
     density: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Known:
-    """What counts say of a box: its density at least and at most, and that of its parts; the ``box`` has them as hints.
+    """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
     ``columns`` are the one or two whose counts say how much at most. ``answer`` is there if counts alone give it.
     """
@@ -51,28 +54,35 @@ class Known:
     most: float
     columns: tuple[int, ...]
     answer: Answer | None = None
-    parts: tuple[FilterDensity, ...] = ()
 
-    def improve(self, answer: Answer, parts: Sequence[Answer]) -> Answer:
-        """The model's answer, corrected by its answers of the parts, and within the bounds."""
+    @cached_property
+    def parts(self) -> tuple[FilterDensity, ...]:
+        """The parts of the box whose density is known, by which the model's answer is corrected."""
+        if self.answer is not None:
+            return ()
+        assert isinstance(self.box.hints, Crossed)
+        return tuple(_parts(self.box, self.box.hints))
+
+    def improve(self, answer: Answer, checks: Sequence[tuple[FilterDensity, Answer]]) -> Answer:
+        """The model's answer, corrected by its answers of parts that are known, and within the bounds."""
         floor = LEAST_ROWS / self.rows
-        ratios = [
-            max(part.density, floor) / max(found.density, floor) for part, found in zip(self.parts, parts, strict=True)
-        ]
-        spent = answer.forward_rows + sum(found.forward_rows for found in parts)
-        answer = replace(answer, forward_rows=spent)
+        ratios = [max(part.density, floor) / max(found.density, floor) for part, found in checks]
+        spent = answer.forward_rows + sum(found.forward_rows for _, found in checks)
         worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
-        if worst is not None and ratios[worst] > TRUSTED:
-            factor, corrected = ratios[worst] / TRUSTED, self.parts[worst].columns
-            answer = replace(answer, density=answer.density * factor, factor=factor, corrected=corrected)
-        return self.clip(answer)
+        if worst is None or ratios[worst] <= TRUSTED:
+            return self.clip(answer, forward_rows=spent)
+        factor, corrected = ratios[worst] / TRUSTED, checks[worst][0].columns
+        return self.clip(answer, factor, forward_rows=spent, factor=factor, corrected=corrected)
 
-    def clip(self, answer: Answer) -> Answer:
-        """The answer within the bounds."""
-        density = min(max(answer.density, self.least), self.most)
-        clipped = self.columns if density < answer.density else ()
-        excess = answer.density / density if density > 0 else 1.0
-        return replace(answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess)
+    def clip(self, answer: Answer, times: float = 1.0, **changes: Any) -> Answer:
+        """The answer, so many ``times``, within the bounds, and with other ``changes``."""
+        raised = answer.density * times
+        density = min(max(raised, self.least), self.most)
+        clipped = self.columns if density < raised else ()
+        excess = raised / density if density > 0 else 1.0
+        return replace(
+            answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess, **changes
+        )
 
 
 class Counts:
@@ -84,14 +94,13 @@ class Counts:
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
 
-    def answers(self, boxes: Sequence[Box], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
+    def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
-        known = [self.known(box) for box in boxes]
         left = [told for told in known if told.answer is None]
         found = ask([told.box for told in left]) if left else []
         rare = [answer.density * self.pairs.rows < RARE for answer in found]
-        parts = [part.box for told, few in zip(left, rare, strict=True) if few for part in told.parts]
-        checks = iter(ask(parts) if parts else [])
+        parts = [part for told, few in zip(left, rare, strict=True) if few for part in told.parts]
+        checks = zip(parts, ask([part.box for part in parts]) if parts else [], strict=True)
         answers = iter(
             told.improve(answer, list(islice(checks, len(told.parts)))) if few else told.clip(answer)
             for told, answer, few in zip(left, found, rare, strict=True)
@@ -123,18 +132,18 @@ class Counts:
 
     def rows_of(self, item: Filter) -> int | None:
         """How many rows satisfy one filter; None if it splits the rows of a code: such parts are not counted."""
-        weights = np.asarray(item.constraint.weights, dtype=np.float64)
-        if np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
+        counts, weights = self.pairs.counts[self._columns[item.positions]], item.constraint.weights
+        if weights.dtype != np.bool_ and np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
             return None
-        return int(self.pairs.counts[self._columns[item.positions]] @ weights)
+        return int(counts[weights > 0].sum())
 
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
-        rows = self.pairs.rows
-        crossed = box.hints if isinstance(box.hints, Crossed) else self.crossed(box)
-        tightest = np.unravel_index(int(crossed.most.argmin()), crossed.most.shape)
+        rows, crossed = self.pairs.rows, self.crossed(box)
+        upper = crossed.most.ravel().tolist()
+        most = min(upper)
+        tightest = divmod(upper.index(most), len(box.filters))
         columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
-        most = int(crossed.most[tightest])
         least = min(most, crossed.least_of_all)
         answer = None
         if least == most:
@@ -142,29 +151,37 @@ class Counts:
         elif len(box.filters) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
-        parts = () if answer is not None else tuple(_parts(box, crossed))
-        return Known(replace(box, hints=crossed), rows, least / rows, most / rows, columns, answer, parts)
+        hinted = Box(box.filters, box.texts, crossed)
+        return Known(hinted, rows, least / rows, most / rows, columns, answer)
 
 
 def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
     """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
-    size = len(box.filters)
-    counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
-    alone = counts.diagonal()
-    bonds = np.abs(np.log(counts * crossed.rows / np.multiply.outer(alone, alone)))
-    known = crossed.most <= NEAR * crossed.least
-    bonds[~known | np.tri(size, dtype=bool)] = -1.0
-    strongest = (divmod(int(place), size) for place in np.argsort(-bonds, axis=None, kind="stable")[:PAIRS_ASKED])
-    rarest = int(alone.argmin())
-    places: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
-    places += [pair for pair in strongest if bonds[pair] >= 0]
+    places = range(len(box.filters))
+    least, most = crossed.least.tolist(), crossed.most.tolist()
+
+    def known(one: int, two: int) -> bool:
+        return bool(most[one][two] <= NEAR * least[one][two])
+
+    def count(one: int, two: int) -> float:
+        return math.sqrt(max(float(least[one][two]), LEAST_ROWS) * max(float(most[one][two]), LEAST_ROWS))
+
+    alone = [count(place, place) for place in places]
+    bonds = [
+        (-abs(math.log(count(one, two) * crossed.rows / (alone[one] * alone[two]))), (one, two))
+        for one, two in combinations(places, 2)
+        if known(one, two)
+    ]
+    rarest = alone.index(min(alone))
+    parts: list[tuple[int, ...]] = [(rarest,)] if known(rarest, rarest) else []
+    parts += [pair for _, pair in sorted(bonds)[:PAIRS_ASKED]]
     return [
         FilterDensity(
             tuple(crossed.columns[place] for place in part),
             Box(tuple(box.filters[place] for place in part)),
-            float(counts[part[0], part[-1]]) / crossed.rows,
+            count(part[0], part[-1]) / crossed.rows,
         )
-        for part in places
+        for part in parts
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -197,13 +196,20 @@ class Crossed:
         self._sums.module.ahead(self._shares, self._from[index], len(self._own), others, starts, found)
         return found
 
-    @cached_property
+    @property
     def least_of_all(self) -> int:
         """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
-        dropped = self.rows - self.least.diagonal()
-        others = dropped.sum() - np.add.outer(dropped, dropped)
-        np.fill_diagonal(others, dropped.sum() - dropped)
-        return max(0, int((self.least - others).max()))
+        least: list[list[int]] = self.least.tolist()
+        dropped = [self.rows - row[place] for place, row in enumerate(least)]
+        all_dropped = sum(dropped)
+        return max(
+            0,
+            *(
+                rows - all_dropped + dropped[one] + (dropped[two] if two != one else 0)
+                for one, row in enumerate(least)
+                for two, rows in enumerate(row)
+            ),
+        )
 
 
 def _weights(item: Filter) -> NDArray[Any]:

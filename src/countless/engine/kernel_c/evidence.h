@@ -18,12 +18,16 @@ typedef struct {
     uint32_t low[MOST_RUNS], span[MOST_RUNS];
 } CodeSet;
 
+/* Columns may have as many codes as there are rows, so both kinds of runs are passed over many codes at a time. */
 static void find_runs(CodeSet *set, Py_ssize_t size) {
+    static const uint8_t none[64];
     set->runs = 0;
     for (Py_ssize_t code = 0; code < size; code++) {
-        if (!set->allowed[code]) continue;
+        while (code + 64 <= size && !memcmp(set->allowed + code, none, 64)) code += 64;
+        if (code == size || !set->allowed[code]) continue;
         Py_ssize_t low = code;
-        while (code < size && set->allowed[code]) code++;
+        const uint8_t *end = memchr(set->allowed + code, 0, size - code);
+        code = end ? end - set->allowed : size;
         if (set->runs == MOST_RUNS) {
             set->runs = 0;
             return;

@@ -7,6 +7,7 @@
 
 #include "evidence.h"
 #include "pairs.h"
+#include "posterior.h"
 #include "text_module.h"
 #include "trace.h"
 #include "walk.h"
@@ -341,6 +342,8 @@ static PyMethodDef METHODS[] = {
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"cross", pairs_cross, METH_VARARGS, "cross(before, known, members, rows, filters, most, least, shares)"},
     {"ahead", pairs_ahead, METH_VARARGS, "ahead(shares, from, columns, others, starts, out)"},
+    {"posterior", posterior_find, METH_VARARGS,
+     "posterior(hits, rows, total, least, most, errors, answer, counts, below) -> how many counts"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},
     {"text_tree", text_tree, METH_VARARGS, "text_tree(model, base, shifts, starts) -> tree"},
     {"text_extend", text_extend, METH_VARARGS, "text_extend(tree, parents, tokens, positions, out) -> size"},

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from countless.arrays import FloatArray
+from countless.engine.columns.kernel import compiled
 from countless.estimator.calibration.conformal import Calibration, Shape, sorted_quantiles
 
 STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to so many
@@ -21,6 +22,7 @@ LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overru
 DOUBT = 0.05  # of the prior: that the model's errors tell nothing about this question
 AROUND, REACH = 61, 6.0  # counts where the hits alone say, and how many standard deviations they reach
 BETWEEN = 121  # counts between bounds that leave few of the others
+NO_ERRORS = np.empty(0)
 EVENLY = np.linspace(0.0, 1.0, AROUND)
 LEAST_COUNT = 0.5  # rows: below, counts are alike
 # With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from so many times 1 / s**2
@@ -113,6 +115,19 @@ def posterior(
     if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
         others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
         return others.of_others(hits.total)
+    module = compiled()
+    if module is None:
+        return posterior_by_numpy(hits, answer, errors, least, most)
+    given = NO_ERRORS if answer is None or errors is None else errors
+    counts, below = np.empty((2, max(len(STRATA) * len(given) + AROUND, BETWEEN)))
+    size = module.posterior(hits.count, hits.rows, hits.total, least, most, given, answer or 0.0, counts, below)
+    return Posterior(counts[:size], below[:size])
+
+
+def posterior_by_numpy(
+    hits: SampleCount, answer: float | None, errors: FloatArray | None, least: float, most: float
+) -> Posterior:
+    """The same, without the compiled module."""
     logs, weights = _around(hits)
     prior = None if answer is None or errors is None else Prior(math.log(max(answer, 1.0)) + errors)
     if prior is None:

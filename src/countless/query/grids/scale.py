@@ -21,6 +21,7 @@ Key = Any  # a number (int, float or Fraction, which compare with each other exa
 DAY = 86_400 * 10**9  # dates and times are counted in nanoseconds
 WHOLE = {"DATE": DAY, "TIMESTAMP_S": 10**9, "TIMESTAMP_MS": 10**6}
 INSTANT = re.compile(r"(\d+)-(\d\d)-(\d\d)( \(BC\))?(?: (\d\d:\d\d:\d\d(?:\.\d+)?))?(?:\+00)?( \(BC\))?")
+PLAIN_INSTANT = re.compile(r"(?!0000)\d{4}-\d\d-\d\d(?: (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)?", re.ASCII)
 CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 END_OF_TIME = DAY * 10**16  # a multiple of every step, so that it stays itself when it is rounded to one
 PAST_EVERY_DOUBLE = 10**400  # where infinity is, so that NaN, which DuckDB sorts after it, can be at math.inf
@@ -192,6 +193,9 @@ def _instant(kind: str, text: str) -> Key | None:
         return None
     if text.endswith("infinity"):
         return -END_OF_TIME if text.startswith("-") else END_OF_TIME
+    if PLAIN_INSTANT.fullmatch(text):  # nearly all are, and a grid has thousands
+        moment = datetime.datetime.fromisoformat(text)
+        return moment.toordinal() * DAY + ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 10**9
     match = INSTANT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a date")

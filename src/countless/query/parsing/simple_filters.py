@@ -28,16 +28,14 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _TYPE = r"(?:DOUBLE|DATE|TIMESTAMP(?:[ ]WITH[ ]TIME[ ]ZONE)?)"
 _PLAIN = rf"{_STRING}|{_NUMBER}|TRUE|FALSE|CAST\({_STRING}[ ]AS[ ]{_TYPE}\)|(?:DATE|TIMESTAMP)[ ]{_STRING}"
 _VALUE = rf"(?:{_PLAIN}|(?<=[\s(,])-{_NUMBER})"  # an operator right before a minus may be another operator
-FILTER = re.compile(
-    rf"""(?P<filter>
+COMPARISON = rf"""(?P<filter>
         (?: "(?P<quoted>[^".]+)" | (?P<name>[A-Z_][A-Z0-9_]*) )
         (?: \s*(?P<operator><>|!=|<=|>=|=|<|>)\s*(?P<value>{_VALUE})
           | \s+BETWEEN\s+(?P<low>{_VALUE})\s+AND\s+(?P<high>{_VALUE})
           | \s+(?P<no>NOT\s+)?IN\s*\(\s*(?P<list>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)
-          | \s+IS\s+(?P<not>NOT\s+)?NULL ) )
-        (?:\s+(?P<more>AND)\s+ | \s*\Z )""",
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
-)
+          | \s+IS\s+(?P<not>NOT\s+)?NULL ) )"""
+FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
+FILTER = re.compile(COMPARISON + r"(?: \s+(?P<more>AND)\s+ | \s*\Z )", FLAGS)
 LISTED = re.compile(rf"{_PLAIN}|-{_NUMBER}", re.IGNORECASE | re.ASCII)
 
 
@@ -75,17 +73,23 @@ def simple_filters(clause: str, schema: Schema) -> list[SimpleFilter] | None:
         match = FILTER.match(clause, place)
         if match is None:
             return None
-        name = match["quoted"]
-        if name is None:
-            name = match["name"]
-            if name.upper() in KEYWORDS:
-                return None
-        column = schema.find(name)
-        if column is None:
+        item = filter_at(match, schema)
+        if item is None:
             return None
-        found.append(SimpleFilter(match["filter"], column, match))
+        found.append(item)
         place, more = match.end(), match["more"] is not None
     return found
+
+
+def filter_at(match: re.Match[str], schema: Schema) -> SimpleFilter | None:
+    """The filter that was matched, or None if it is not about a column of the table."""
+    name = match["quoted"]
+    if name is None:
+        name = match["name"]
+        if name.upper() in KEYWORDS:
+            return None
+    column = schema.find(name)
+    return None if column is None else SimpleFilter(match["filter"], column, match)
 
 
 def _constant(text: str) -> Constant:

@@ -28,7 +28,12 @@ PLAIN_TYPES = frozenset(
 )
 
 # After a comparison, and with nothing behind it that it could be a part of. So short, it is an INTEGER.
-COMPARED_NUMBER = re.compile(r"(?<=[=<>] )\d{1,9}(?=\s*(?:\)|AND\b|OR\b|\Z))", re.ASCII | re.IGNORECASE)
+END = r"(?=\s*(?:\)|AND\b|OR\b|\Z))"
+COMPARED_NUMBERS = (
+    (re.compile(rf"(?<=[=<>] )\d{{1,9}}{END}", re.ASCII | re.IGNORECASE), "0"),
+    (re.compile(rf"\bBETWEEN \d{{1,9}} AND \d{{1,9}}{END}", re.ASCII | re.IGNORECASE), "BETWEEN 0 AND 0"),
+    (re.compile(rf"\bIN \(\d{{1,9}}(?:, ?\d{{1,9}})*\){END}", re.ASCII | re.IGNORECASE), "IN (0)"),
+)
 
 
 def is_plain(condition: exp.Expr) -> bool:
@@ -93,8 +98,12 @@ def shape_of(condition: str) -> str:
 
     >>> shape_of("hour(moment) = 17 AND small + 3 >= 50"), shape_of("small = 17 + 4")
     ('hour(moment) = 0 AND small + 3 >= 0', 'small = 17 + 4')
+    >>> shape_of("day(moment) BETWEEN 3 AND 17 OR month(moment) IN (2, 3, 11)")
+    'day(moment) BETWEEN 0 AND 0 OR month(moment) IN (0)'
     """
-    return COMPARED_NUMBER.sub("0", condition)
+    for numbers, zero in COMPARED_NUMBERS:
+        condition = numbers.sub(zero, condition)
+    return condition
 
 
 def columns_of(schema: Schema) -> str:
