@@ -10,8 +10,8 @@ import pytest
 
 from countless.errors import QueryTypeError, UnknownColumnError
 from countless.query.parameters import Clause
+from countless.query.parsing.sql import written
 from countless.query.predicate import Predicate, col, literal
-from countless.query.sql import written
 from countless.workload import count_codes
 from tests.query.test_meaning import world
 

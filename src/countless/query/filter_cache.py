@@ -22,8 +22,8 @@ from countless.query.answer_clock import one_time_work
 from countless.query.boxes import filter_of
 from countless.query.domains.searches import Searches
 from countless.query.parsing.simple_filters import SimpleFilter, simple_filters
+from countless.query.parsing.simple_formulas import simple_region
 from countless.query.question import Question
-from countless.query.simple_formulas import simple_region
 from countless.region import Box, Filter, Region, TextFilter
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import re
 
 from countless.errors import QueryError
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
-from countless.query.domain_search import Search
+from countless.query.domains.domain_search import Search
 from countless.query.formula import Formula, Want, all_of, any_of, leaf
-from countless.query.simple_filters import COMPARISON, FLAGS, filter_at
+from countless.query.parsing.simple_filters import COMPARISON, FLAGS, filter_at
 from countless.region import Box, Region
 
 # A filter ends where a connective or a parenthesis may stand.
