@@ -49,7 +49,7 @@ class Workers:
 class ClusterTrainer:
     """A :class:`~countless.train.recipe.Trainer` on a cluster.
 
-    ``folder`` is one that all its machines see, and so is ``codes``, the folder of the codes of the table to come.
+    ``folder`` is one that all its machines can read, and so is ``codes``, the folder of the codes of the table to come.
     """
 
     cluster: Cluster

@@ -35,31 +35,71 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Hears how a fit goes on; override what you want to show."""
+    """Receives the progress of a fit. Override the methods that you need; each does nothing by default.
+
+    >>> class Printer(countless.Listener):
+    ...     def stage(self, name: str) -> None:
+    ...         print(name)
+    >>> countless.fit("adult", listener=Printer())  # doctest: +SKIP
+    """
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """A stage begins.
+
+        Args:
+            name: What begins, such as ``reading``.
+        """
 
     def loading(self, done: int, expected: int | None) -> None:
-        """So many rows have come from PostgreSQL, of about so many, if it has a notion of it."""
+        """Rows were read from PostgreSQL.
+
+        Args:
+            done: Number of rows so far.
+            expected: About how many there will be, if PostgreSQL knows.
+        """
 
     def table(self, schema: Schema) -> None:
-        """The table has been read and encoded."""
+        """The table was read and encoded.
+
+        Args:
+            schema: Its columns.
+        """
 
     def workload(self, asked: WorkloadColumns) -> None:
-        """The workload has been read, and fits the table."""
+        """The workload was read.
+
+        Args:
+            asked: The columns that its clauses filter.
+        """
 
     def notice(self, message: str) -> None:
-        """Something was decided that the user should know of."""
+        """Something happened that the user should know.
+
+        Args:
+            message: One or two sentences.
+        """
 
     def training(self, progress: Progress) -> None:
-        """A training step was made."""
+        """A training step is done.
+
+        Args:
+            progress: The epoch, the loss and the time left.
+        """
 
     def reading(self, reading: ScanProgress) -> None:
-        """A pass over the table has gone on."""
+        """A pass over the table has progressed.
+
+        Args:
+            reading: How far it is.
+        """
 
     def calibrating(self, done: int, total: int) -> None:
-        """A calibration query was answered."""
+        """A calibration question was answered.
+
+        Args:
+            done: Number of answers so far.
+            total: Number of all questions.
+        """
 
 
 # From so many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
