@@ -94,31 +94,31 @@ def fit(
 ) -> int:
     """Learn a table and write a model file.
 
-    SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
-    or a glob in quotes; a DuckDB database file or a postgresql:// URL, with --table or --query; or the name of a data
-    set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
-    downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
-    mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
-    keeps the best model so far; --resume goes on from there. Before and after training Ctrl-C ends the fit without a
-    model, and --resume goes on with what is kept.
+    SOURCE is a CSV, Parquet or JSON file, or a text file with one string per line (all but Parquet also as .gz or
+    .zst); a glob in quotes; a DuckDB database file or a postgresql:// URL, with --table or --query; or the name of a
+    data set. The data sets adult and npm_urls come with Countless. The paper's data sets census, kdd, dmv-full and
+    dryad-urls are read from files that you have downloaded to the folder COUNTLESS_DATA, or to the current folder.
 
-    --budget is what you wait: reading the table, counting, training and error bars together. Networks that have more
-    to learn get more of it. If reading leaves less than a third of it, the fit takes a third more. A fit that goes on
-    with --resume has the whole budget again, and a network that was begun goes on for the time it was given then.
+    Ctrl-C during training stops after the current step and keeps the best model so far. Ctrl-C at another time ends the
+    fit without a model. In both cases --resume continues.
 
-    --query alone reads the files that it names. --csv says how to read a CSV file where DuckDB guesses wrong; its names
+    --budget is the time that you wait: reading, counting, training and error bars together. If reading leaves less than
+    a third of it, the fit takes a third more. A fit that continues with --resume has the whole budget again; a network
+    that was already started keeps the time it was given.
+
+    --query alone reads the files that it names. --csv says how to read a CSV file if DuckDB guesses wrong. Its names
     are those of DuckDB's read_csv (docs/data.md lists them).
 
-    --derive adds a column that DuckDB computes from one row, with the functions that a clause may call. Other commands
-    take the table without it.
+    --derive adds a column that DuckDB computes from one row, with the functions that a WHERE clause may call. Other
+    commands take the table without it.
 
-    A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
+    A database is only read. Keep the password for PostgreSQL in PGPASSWORD or in ~/.pgpass.
 
-    The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
-    semicolon after it; or the JSON lines of countless evaluate --save. What counts is which columns are asked together.
+    The file of --workload has one clause or one SELECT per line, or statements that end with a semicolon, or the JSON
+    lines of countless evaluate --save. Countless looks at which columns are asked together.
 
-    With --ray a cluster encodes and trains, and the checkpoint is kept in the folder of --shared. A worker that is lost
-    is replaced (docs/scaling.md).
+    With --ray a cluster encodes and trains, and the checkpoint is in the folder --shared. A lost worker is replaced
+    (docs/scaling.md).
     """
     if source is None:
         source, given["query"] = given["query"], None

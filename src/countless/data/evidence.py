@@ -155,7 +155,7 @@ class EvidenceRows:
                     values = front_decoded(arrays[f"values-{index}"], arrays[f"shared-{index}"])
                     column = Column(column.name, column.type, values, bool(own.max(initial=0) == len(values)))
                     if not are_printed(column.type, values):
-                        raise ValueError("these are no values of that type")
+                        raise ValueError("these are not values of that type")
             except (LookupError, ValueError):
                 raise _damaged(column.name) from None
             assert not column.is_text

@@ -450,7 +450,9 @@ def only_evidence(question: Question) -> UnsupportedQueryError | None:
     """The error of asking the model alone what only evidence rows can answer."""
     if not question.beyond:
         return None
-    return UnsupportedQueryError(f"only evidence rows can answer {question.beyond[0]}, and the model was asked")
+    return UnsupportedQueryError(
+        f"only evidence rows can answer {question.beyond[0]}, but the method uses the model alone: use fused"
+    )
 
 
 def _since(started: float) -> float:

@@ -120,7 +120,7 @@ def random_workload(
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
     if patterns == "both" and not schema.coded:
-        raise DataError("the model has no column but text: --patterns both asks about columns too")
+        raise DataError("the model has only text columns: --patterns both needs other columns too")
     if patterns == "both":
         asked = both_clauses(schema, source, count, seed)
     elif kinds:

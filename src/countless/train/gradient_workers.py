@@ -71,7 +71,7 @@ class GradientWorkers:
                     self._gradients[part] = _shared(self._trained)
                     self._start(part)
             except OSError as error:
-                logger.warning("cannot start processes to train (%s): training goes on in fewer", error.strerror)
+                logger.warning("cannot start processes to train (%s): training continues with fewer", error.strerror)
             self._keep_to_cpus(0)
         return self
 

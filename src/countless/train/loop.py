@@ -292,7 +292,7 @@ class _Run:
             state.save(self.path)
         except TrainingError as error:
             if not self.warned:
-                logger.warning("%s; training goes on without it", error)
+                logger.warning("%s; training continues without it", error)
             self.warned = True
 
     def restore(self, saved: Checkpoint) -> None:

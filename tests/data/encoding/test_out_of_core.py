@@ -307,7 +307,7 @@ def test_a_foreign_folder_is_not_removed(parquet: Path, tmp_path: Path) -> None:
     (tmp_path / "x" / "photo.jpg").write_bytes(b"dear")
     stages: list[str] = []
     for resume in (False, True):
-        with pytest.raises(DataError, match="is no folder of codes: remove it first"):
+        with pytest.raises(DataError, match="is not a folder of codes: remove it first"):
             encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume, on_stage=stages.append)
     assert stages == []  # it is told before the table is read
     assert (tmp_path / "x" / "photo.jpg").exists()

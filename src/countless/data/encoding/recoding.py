@@ -75,7 +75,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
         return _records(rows, schema)
     kind = type(rows).__name__
     if kind == "Series":
-        raise DataError("a Series has no names of columns: give a dictionary (of a row, series.to_dict()) or a table")
+        raise DataError("a Series has no column names: give a dictionary (for one row, series.to_dict()) or a table")
     try:
         return Source.open(with_default_options(rows, schema.csv))
     except SourceError:
@@ -102,7 +102,7 @@ class Recoded:
                 ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
                 for names in (list(schema.names), list(self.types))
             )
-            raise DataError(f"the table has no column that the model holds: it has {theirs}; the model {ours}")
+            raise DataError(f"the table has no column of the model: it has {theirs}; the model has {ours}")
         self.rows = 0
         self._table = quote_identifier(f"{source.name}_codes")
 
@@ -340,7 +340,7 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
         str(name): [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
     }
     if not columns:
-        raise DataError("there are no rows, or rows without columns: give at least one value by the name of its column")
+        raise DataError("there are no rows, or rows without columns: give at least one column with a value")
     name, connection = new_name(), connect()
     selected = []
     for place, (key, values) in enumerate(columns.items(), 1):

@@ -89,7 +89,7 @@ def _numbers(buffer: Any, kind: Any) -> NDArray[Any]:
     try:
         return _read(buffer, kind.to_pandas_dtype())
     except (NotImplementedError, TypeError):
-        raise SourceError(f"DuckDB gave a column of Arrow's type {kind}, which is not known: cast it") from None
+        raise SourceError(f"a column has the Arrow type {kind}, which Countless does not know: cast it") from None
 
 
 def _read(buffer: Any, kind: Any) -> NDArray[Any]:

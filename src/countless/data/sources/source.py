@@ -108,11 +108,11 @@ class Source:
         if isinstance(source, str | os.PathLike):
             location = locate(os.fspath(source), table, query)
             if location is not None and isinstance(source, CsvFile):
-                raise OptionError(f"{{csv}} is for CSV files, and {shown(source)} is none")
+                raise OptionError(f"{{csv}} is for CSV files, and {shown(source)} is not one")
             if location is not None:
                 return cls._located(location, loading, limit)
         elif table is not None or query is not None:
-            raise SourceError("a table or a query is chosen of a database only: give its URL or the path of its file")
+            raise SourceError("a table or a query needs a database: give its URL or the path of its file")
         if isinstance(source, Source):
             return source
         if isinstance(source, str) and not Path(source).is_file():
@@ -350,7 +350,9 @@ def _told_errors() -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.OutOfMemoryException:
-        raise SourceError("DuckDB has too little memory for this table: give more, or fewer columns") from None
+        raise SourceError(
+            "DuckDB has too little memory for this table: allow more memory, or fit fewer columns"
+        ) from None
     except duckdb.Error as error:
         raise SourceError(UNREADABLE + first_line(error)) from None
     except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query

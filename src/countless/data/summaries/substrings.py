@@ -203,7 +203,7 @@ class Substrings:
                 and (counts + extras).max(initial=0) <= rows - nulls
             )
             if not whole:
-                raise ValueError("numbers that do not fit together")
+                raise ValueError("the numbers are inconsistent")
         except (KeyError, ValueError, lzma.LZMAError):
             raise ModelFileError(
                 "the model file is damaged: its counts of substrings do not fit together; fit the model again"

@@ -80,7 +80,7 @@ class LoggingListener(Listener):
 
     def workload(self, asked: WorkloadColumns) -> None:
         if asked.passed_over:
-            message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
+            message = "skipped %d clauses of the workload: they have no filter, or only filters on text"
             logger.warning(message, asked.passed_over)
 
 

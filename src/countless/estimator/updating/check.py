@@ -152,10 +152,10 @@ class Check:
 
     def __str__(self) -> str:
         if self.ok:
-            return "the model is still true"
+            return "the model still matches the table"
         reasons = self.reasons
         more = [f"and {len(reasons) - TOLD} more"] if len(reasons) > TOLD else []
-        return f"the model is no longer true: {'; '.join([*reasons[:TOLD], *more])}"
+        return f"the model no longer matches the table: {'; '.join([*reasons[:TOLD], *more])}"
 
 
 def check(

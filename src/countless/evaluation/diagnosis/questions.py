@@ -48,7 +48,7 @@ def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) ->
     texts = {text.name for text in schema.texts}
     found = [question for question in asked if not texts.intersection(question.columns)]
     if not found:
-        raise DataError("every query of the workload asks about text, and only columns are diagnosed: leave it out")
+        raise DataError("every query of the workload asks about text, and diagnose is for other columns: leave it out")
     counted = source.counts([together(question.filters) for question in found[:CHECKED]])
     for question, rows in zip(found, counted, strict=False):
         if rows != question.truth:

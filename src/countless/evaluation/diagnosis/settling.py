@@ -24,7 +24,7 @@ CHUNK = 32  # queries that are asked together
 
 @dataclass(frozen=True)
 class ConvergenceLimits:
-    """How far to go for the model's own answer."""
+    """Most particles to use, to measure the model's own error."""
 
     most: int = MOST
     agree: float = AGREE
