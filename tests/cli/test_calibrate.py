@@ -48,7 +48,7 @@ def test_a_fit_that_cannot_calibrate_writes_the_model_and_the_remedy_works(
     assert remedy[:2] == ["countless", "calibrate"]
     done = run(*remedy[1:])
     assert done.code == 0, done.err
-    assert "90% should hold" in done.err
+    assert "calibration questions are inside their 90% error bar" in done.err
     assert load(model).calibration.queries
     assert "missing" not in load(model).report
 
