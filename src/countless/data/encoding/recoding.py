@@ -89,7 +89,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
 class Recoded:
     """A source as codes of ``schema``, kept in a temporary table of DuckDB's while they are needed.
 
-    Columns are matched by name, others are passed over. A value that cannot be read in the column's type is a
+    Columns are matched by name, others are ignored. A value that cannot be read in the column's type is a
     :class:`DataError`.
     """
 
