@@ -321,7 +321,7 @@ def test_explain(run: Run, model: Path) -> None:
         "visited   age, city",
         "skipped   married",
         "unseen    'Paris' does not occur in city",
-        "from counts that are stored with the model",
+        "from exact counts that the model file stores",
         "time      parse",
     ):
         assert phrase in done.out

@@ -54,7 +54,7 @@ def test_ctrl_c_while_the_table_is_read(
         patch.setattr(CodesFolder, "write_part", stop)
         done = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
     assert done.code == 130
-    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to go on" in done.err
+    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to continue" in done.err
     assert done.err.count("interrupted") == 1
     assert "" not in done.err.splitlines()
     assert "Traceback" not in done.err

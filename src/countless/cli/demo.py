@@ -89,7 +89,7 @@ def demo(model: Path, refit: bool) -> int:
     )
     urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS, evidence=EVIDENCE)
     if estimator.report["interrupted"] or urls.report["interrupted"]:
-        progress.print("stopped early: run it again to go on training")
+        progress.print("stopped early: run it again to continue training")
         return 130
     table = Table.encode(adult())
     contenders = (*_halves(estimator), DemoContender("independence", Independence(table).estimate))

@@ -158,7 +158,7 @@ def fit(
         facts = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}
         click.echo(json.dumps(facts | estimator.info(), ensure_ascii=False))
     if estimator.report["interrupted"]:
-        console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
+        console.print("stopped early: the file holds the best model so far; add --resume to continue", style="yellow")
         return 130
     require_whole(estimator.report, output, words)
     return 0
@@ -191,13 +191,13 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
         run.require_same_options(longer if is_model(output) else "")
         return f"going on from {names}"
     if left:
-        return f"starting anew and replacing {names} of an earlier run (--resume goes on from it)"
+        return f"starting again and replacing {names} of an earlier run (--resume continues it)"
     if not resume:
         return ""
     if run.was_killed():
         told = f"the last fit of {output} was killed before its first checkpoint"
-        return f"nothing to resume: {told}; starting anew"
+        return f"nothing to resume: {told}; starting again"
     if is_model(output):
         difference = run.differs_from(output)
-        return None if difference is None else f"nothing to resume: {difference}; starting anew"
-    return f"nothing to resume: there is no {checkpoint_of(run.place)}; starting anew"
+        return None if difference is None else f"nothing to resume: {difference}; starting again"
+    return f"nothing to resume: there is no {checkpoint_of(run.place)}; starting again"

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 AFTER_TRAINING = ("calibrating",)  # stages
-MANY_CUT = 0.05  # so many strings that are cut are worth a warning
+MANY_CUT = 0.05  # this many strings that are cut are worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
 TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
 

@@ -89,7 +89,7 @@ def short_training(estimator: Estimator, path: Path, table: Sequence[str], workl
 
 
 def budget_for(seconds: float) -> str:
-    """A round --budget of at least so many seconds, with half as much again for reading and calibrating.
+    """A round --budget of at least this many seconds, with half as much again for reading and calibrating.
 
     >>> budget_for(30.0), budget_for(700.0), budget_for(1e9)
     ('1m', '20m', '24h')

@@ -159,7 +159,7 @@ class Recoded:
                 f"WHEN {differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
                 f"ELSE {code} END AS {width}) AS c{index}"
             )
-        place = quote_identifier(f"{self.source.name}_place")  # no column of theirs is called so
+        place = quote_identifier(f"{self.source.name}_place")  # no column has this name
         numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
         inner = f"SELECT {', '.join([f'rows.{place} AS place', *read])} FROM ({numbered}) AS rows"
         celled = f"SELECT {', '.join(cells)} FROM ({inner})"

@@ -89,7 +89,7 @@ class Source:
         file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also follow the database after
         ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of DuckDB's, and ``loading``
         is told how many rows there are so far. A file goes before a data set of the same name. DuckDB keeps to
-        ``limit``; a relation's own settings are left as they are. So many levels of structs as ``flatten`` says become
+        ``limit``; a relation's own settings are left as they are. ``flatten`` is how many levels of structs become
         columns, by default all; a source that is open already stays as it is.
         """
         found = cls._opened(source, table, query, loading, limit)
@@ -154,7 +154,7 @@ class Source:
 
     @classmethod
     def of_select(cls, select: str, file: Path, advice: Advice | None = None, notice: str | None = None) -> Source:
-        """What a SELECT reads of one file; ``notice`` is told to whoever uses it."""
+        """What a SELECT reads of one file; ``notice`` is shown to the user."""
         name = new_name()
         return cls(name, _viewed(name, select, str(file)), None, advice, notice, (str(file),))
 
@@ -224,7 +224,7 @@ class Source:
         return self._query(sql, lambda result: result.fetchnumpy())
 
     def batches(self, sql: str, rows: int = BATCH_ROWS[-1]) -> Generator[list[Vector]]:
-        """The same by columns, so many rows at a time. Nothing else may be asked of the source in the meantime."""
+        """The same by columns, this many rows at a time. Nothing else may be asked of the source in the meantime."""
 
         with _told_errors():
             yield from batches(self._as_relation(sql), rows)
@@ -239,7 +239,7 @@ class Source:
         return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
 
     def sampled(self, size: int, seed: int) -> Source:
-        """A random sample of so many rows, kept in a table of its own."""
+        """A random sample of this many rows, kept in a table of its own."""
         return self._kept(new_name(), self._sample(size, seed))
 
     @contextmanager

@@ -196,7 +196,7 @@ def _select(completed: Completed, places: Mapping[str, int], table: str) -> str:
         for name, place in places.items()
         if name not in completed.names
     ]
-    number = quote_identifier(f"{source.name}_place")  # no column of theirs is called so
+    number = quote_identifier(f"{source.name}_place")  # no column has this name
     numbered = f"SELECT *, row_number() OVER () - 1 AS {number} FROM {source.table}"
     return (
         f"SELECT {', '.join(selected)} FROM ({numbered}) AS rows "

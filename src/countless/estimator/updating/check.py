@@ -184,7 +184,7 @@ def check(
 def _columns(
     estimator: Estimator, runtimes: Runtimes, some: Source, evidence: EvidenceRows | None
 ) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
-    """Each column beside the model, and beside the evidence rows: what is farther away is told."""
+    """Each column compared with the model and with the evidence rows; the larger difference counts."""
     schema = estimator.schema
     every, texts = _recoded(some, schema)
     drifts = [
@@ -241,7 +241,7 @@ def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArra
 
 
 def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> AnswerAccuracy:
-    """What becomes of random questions with literals from the table; each is answered for the rows it has by now."""
+    """The accuracy of random questions with literals from the table, answered for its current number of rows."""
     rows = conformed(some, estimator.schema, strict=False)
     clauses = mixed_clauses(estimator.schema, rows, queries, seed)
     counts = rows.counts(clauses)

@@ -26,7 +26,7 @@ def usual_filters(schema: Schema) -> tuple[int, int]:
 def random_questions(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] | None, tell: Tell
 ) -> list[DiagnosedQuery]:
-    """Random queries of the paper's kind with so many filters each, counted by DuckDB."""
+    """Random queries of the paper's kind with this many filters each, counted by DuckDB."""
     drawn = paper_filters(schema, source, count, seed, filters or usual_filters(schema))
     clauses = [" AND ".join(found) for found in drawn]
     counts: list[int] = []

@@ -54,7 +54,7 @@ def settle(
     """The model's own answer to each question.
 
     ``answers`` are the estimator's, with ``particles`` if that was fixed. A model of several orders shares a number of
-    particles among them, so it gets so many for each.
+    particles among them, so it gets this many for each.
     """
     orders = max(1, estimator.orders)
     found = [Settled(answer.rows, "exact") for answer in answers]
