@@ -156,8 +156,8 @@ def test_what_is_wrong_is_told_in_one_line(
     wrong.write_text("nothing = 3\nage >\n")
     reader = url.replace("countless@", "reader:s3cret@")
     for arguments, message in (
-        (("people.csv",), "is not a table of PostgreSQL's"),
-        ((f"{server.url}::SELECT 1",), "is not a table of PostgreSQL's"),
+        (("people.csv",), "is not a PostgreSQL database"),
+        ((f"{server.url}::SELECT 1",), "is not a PostgreSQL database"),
         (("postgresql://ann:s3cret@127.0.0.1:1/shop",), "Connection refused; is the server running"),
         (("postgresql://ann:s3cret@127.0.0.1:x/shop",), "cannot understand the URL"),
         ((f"{server.url}::nowhere",), 'has no table "nowhere"'),

@@ -278,7 +278,7 @@ class TestEstimate:
         )
         answer = json.loads(done.out)
         assert (answer["calibrated"], answer["low"]) == (False, 0)
-        assert "no question of this kind was calibrated" in run("explain", model, either).out
+        assert "no calibration question was similar" in run("explain", model, either).out
 
     @pytest.mark.parametrize(
         ("arguments", "code", "phrase"),

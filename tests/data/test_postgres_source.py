@@ -184,7 +184,7 @@ def test_errors_name_the_remedy(server: PrivatePostgresServer) -> None:
         ("data-modifying", {"query": "WITH x AS (DELETE FROM people RETURNING *) SELECT * FROM x"}),
         ("would change something", {"query": "SELECT set_config('transaction_read_only', 'off', true)"}),
         ("would change something", {"query": "SELECT nextval('odd.counter')"}),
-        ("sends no columns", {"query": "SELECT FROM people"}),
+        ("the result has no columns", {"query": "SELECT FROM people"}),
     ):
         failing(message, url, **options)
     failing('database "nowhere" does not exist; name another', url.replace("/postgres?", "/nowhere?"))

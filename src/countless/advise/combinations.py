@@ -58,7 +58,7 @@ def expected_combinations(
 def expected_kinds(seen: Counter[tuple[object, ...]]) -> int:
     """Estimate the number of kinds from how often each was seen (Good and Turing).
 
-    The share of things whose kind was seen only once is taken as the share of kinds that were never seen.
+    The share of things whose kind was seen only once estimates the share of things whose kind was never seen.
 
     >>> expected_kinds(Counter("aabbcd")), expected_kinds(Counter("aabb"))
     (6, 2)
