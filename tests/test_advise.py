@@ -95,7 +95,7 @@ def test_what_is_told_is_postgresqls_sql_and_a_prediction(
     done = capsys.readouterr()
     assert "AS DOUBLE PRECISION)" in " ".join(done.out.split())
     assert "these are predictions: --try measures each of them" in done.out
-    assert "is hardly learned; do not trust its advice" in done.err
+    assert "depend on each other; do not trust its advice" in done.err
 
 
 def test_a_trial_is_undone_and_what_is_applied_stays(
@@ -108,7 +108,7 @@ def test_a_trial_is_undone_and_what_is_applied_stays(
     arguments = ("advise", url, "--model", addresses, "--workload", workload, "--count")
     assert run(*arguments, "--try", "--json") == 0
     done = capsys.readouterr()
-    assert "passed over 1 question of the workload; " in done.err
+    assert "skipped 1 question of the workload; " in done.err
     assert 'asked.sql, line 4: unknown column "nothing"' in done.err
     tried = json.loads(done.out)
     assert tried["passed_over"] == 1
@@ -156,12 +156,12 @@ def test_what_is_wrong_is_told_in_one_line(
     wrong.write_text("nothing = 3\nage >\n")
     reader = url.replace("countless@", "reader:s3cret@")
     for arguments, message in (
-        (("people.csv",), "is not a table of PostgreSQL's"),
-        ((f"{server.url}::SELECT 1",), "is not a table of PostgreSQL's"),
+        (("people.csv",), "is not a PostgreSQL database"),
+        ((f"{server.url}::SELECT 1",), "is not a PostgreSQL database"),
         (("postgresql://ann:s3cret@127.0.0.1:1/shop",), "Connection refused; is the server running"),
         (("postgresql://ann:s3cret@127.0.0.1:x/shop",), "cannot understand the URL"),
         ((f"{server.url}::nowhere",), 'has no table "nowhere"'),
-        ((f'{server.url}::"Far away".seen',), "is a view, of which PostgreSQL keeps no extended statistics"),
+        ((f'{server.url}::"Far away".seen',), "is a view, of which PostgreSQL does not keep extended statistics"),
         ((url, "--model", addresses, "--workload", wrong), "wrong.sql, line 1: unknown column"),
         ((reader, "--model", addresses, "--apply"), "must be owner of table My addresses"),
         ((f"{server.url}::people", "--model", addresses, "--queries", 3), 'has no column "Zip": give a model'),

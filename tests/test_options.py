@@ -124,17 +124,21 @@ def test_values_are_brought_into_their_types(tmp_path: Path) -> None:
         (
             EncodeOptions,
             {"text": "a", "no_text": "A"},
-            '"a" is named by text and by no_text: it can be only one of them',
+            '"a" is named by text and by no_text: name it in one of them only',
         ),
         (Network, {"order": "natural", "orders": 2}, "several orders are drawn at random: leave out order"),
         (Network, {"order": ("a",), "orders": 2}, "several orders are drawn at random"),
         (Network, {"order": "random:x"}, "the seed of a random order must be a number, as in random:3, not 'x'"),
-        (TextNetwork, {"width": 10, "heads": 4}, "text_network.heads must divide the width of 10 evenly"),
-        (TextNetwork, {"heads": 3}, "text_network.heads must divide the width of 32 evenly"),
+        (TextNetwork, {"width": 10, "heads": 4}, "text_network.heads must divide the width 10 evenly"),
+        (TextNetwork, {"heads": 3}, "text_network.heads must divide the width 32 evenly"),
         (TrainingOptions, {"masking": "half"}, "masking must be uniform, none, or a probability such as 0.5"),
         (TrainingOptions, {"masking": "1.5"}, "masking must be uniform, none, or a probability such as 0.5"),
-        (ResourceOptions, {"threads": 2}, "workers, threads and shared are about a cluster: give its address with ray"),
-        (ResourceOptions, {"ray": "auto"}, "a cluster needs a folder that all its machines see: give it with shared"),
+        (ResourceOptions, {"threads": 2}, "workers, threads and shared need a cluster: give its address with ray"),
+        (
+            ResourceOptions,
+            {"ray": "auto"},
+            "a cluster needs a folder that all its machines can read: give it with shared",
+        ),
     ],
 )
 def test_options_that_do_not_go_together(options: type[Options], given: dict[str, Any], message: str) -> None:
@@ -181,7 +185,7 @@ class TestTheDoorstep:
     def test_what_is_no_option(self) -> None:
         with pytest.raises(TypeError, match="unexpected keyword argument 'epoch': did you mean 'epochs'"):
             countless.fit("adult", epoch=3)  # type: ignore[call-arg]
-        with pytest.raises(OptionError, match="training must be of the class TrainingOptions, not "):
+        with pytest.raises(OptionError, match="training must be a TrainingOptions, not "):
             countless.fit("adult", training={"epochs": 3})  # type: ignore[arg-type]
         with pytest.raises(OptionError, match="text_network must be default or paper or a TextNetwork, not 'huge'"):
             countless.fit("adult", text_network="huge")

@@ -1,14 +1,16 @@
 """Writes the reference pages of the docs: the command line from its commands, the Python API from its docstrings.
 
-``python tools/reference.py`` writes both; ``make docs`` runs it. A test says if they are stale.
+``python tools/reference.py`` writes both; ``make docs`` runs it. They are not in git, so they are never stale.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,13 @@ import click
 
 import countless
 from countless.cli.main import COMMANDS, cli
+from countless.data.frame import Frame
+from countless.settings import Options, setting_of
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WRITTEN = "<!-- Written by tools/reference.py (make docs): change the commands or the docstrings instead. -->"
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+SECTION = re.compile(r"(Args|Attributes|Raises|Returns):\n")
 ROLE = re.compile(r":\w+:`[.~]?([^`]+)`")  # :class:`Estimate`
 
 
@@ -57,34 +62,98 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def python_page() -> str:
     """Every public name, its signature and docstring; of classes their public methods too."""
-    lines = ["# Python", "", WRITTEN, "", "Everything here is imported from `countless`.", ""]
-    for name in countless.__all__:
-        value = getattr(countless, name)
-        if inspect.ismodule(value) or isinstance(value, str):
-            continue
+    lines = ["# Python", "", WRITTEN, "", "Everything here except `Frame` is imported from `countless`.", ""]
+    names = [name for name in countless.__all__ if not name.startswith("_")]
+    values: dict[str, Any] = {name: getattr(countless, name) for name in sorted(names, key=_rank)}
+    for name, value in (values | {"Frame": Frame}).items():
         lines += ["", f"## {name}", "", *_described(name, value)]
         if inspect.isclass(value) and not issubclass(value, Exception):
-            for attribute, member in vars(value).items():
-                shown = getattr(member, "__func__", member)
-                if not attribute.startswith("_") and (inspect.isfunction(shown) or isinstance(member, property)):
-                    lines += ["", f"### {name}.{attribute}", "", *_described(attribute, shown)]
+            if value is not Frame and issubclass(value, Frame):
+                lines += ["It is a [`Frame`](#frame), with its methods.", ""]
+            for attribute, member in _members(value).items():
+                lines += ["", f"### {name}.{attribute}", "", *_described(attribute, member)]
     return "\n".join(lines) + "\n"
+
+
+def _rank(name: str) -> int:
+    """Functions first, then what they return, options, and errors."""
+    value = getattr(countless, name)
+    if not inspect.isclass(value):
+        return 0
+    if value is countless.Estimator:
+        return 1
+    return 4 if issubclass(value, Exception) else 3 if issubclass(value, Options) else 2
+
+
+def _members(kind: type) -> dict[str, Any]:
+    """The public methods and properties of a class; without those that every frame and every class of options has."""
+    found: dict[str, Any] = {}
+    for base in kind.__mro__:
+        if base in (Frame, Options) and base is not kind:
+            continue
+        for name, member in vars(base).items():
+            shown = getattr(member, "__func__", member)
+            if base is not object and (inspect.isfunction(shown) or isinstance(member, property | cached_property)):
+                found.setdefault(name, shown)
+    return {name: member for name, member in found.items() if not name.startswith("_")}
 
 
 def _described(name: str, value: Any) -> Iterator[str]:
     if callable(value) and not (inspect.isclass(value) and issubclass(value, Exception)):
         yield from ("```python", _signature(name, value), "```", "")
-    elif isinstance(value, property):
+    elif isinstance(value, property | cached_property):
         yield from ("*A property.*", "")
     text = inspect.cleandoc((value.__doc__ if not inspect.isclass(value) else vars(value).get("__doc__")) or "")
     for paragraph in text.split("\n\n"):
         if paragraph.startswith(">>>"):
             yield from ("```pycon", paragraph, "```", "")
-        elif re.match(r"(Args|Raises|Returns):\n", paragraph):
-            heading, *rest = paragraph.splitlines()
-            yield from (f"**{heading}**", "", *(f"- {_python(line.strip())}" for line in rest), "")
+        elif SECTION.match(paragraph):
+            heading, _, rest = paragraph.partition("\n")
+            yield from (f"**{heading}**", "")
+            if heading == "Returns:":
+                yield from (_python(" ".join(rest.split())), "")
+            else:
+                yield from (*map(_item, _entries(rest)), "")
+        elif paragraph.startswith("- "):
+            yield from (*(_python(f"- {item}") for item in _entries(paragraph)), "")
         else:
             yield from (_python(" ".join(paragraph.split())), "")
+
+    if inspect.isclass(value) and issubclass(value, Options):
+        yield from _fields(value)
+
+
+def _fields(options: type[Options]) -> Iterator[str]:
+    """The fields of an options class, with their help texts."""
+    yield from ("| field | default | |", "|---|---|---|")
+    for field in dataclasses.fields(options):
+        help_text = _plain(_cell(setting_of(field).help)).replace("  [default: ", " [default: ")
+        yield f"| `{field.name}` | `{field.default!r}` | {help_text} |"
+    yield ""
+
+
+def _entries(text: str) -> list[str]:
+    """The entries of a section. A line that is indented further belongs to the entry above it.
+
+    >>> _entries("    path: The file,\\n        or a glob.\\n    options: How to read it.")
+    ['path: The file, or a glob.', 'options: How to read it.']
+    """
+    entries: list[str] = []
+    for line in inspect.cleandoc("\n" + text).splitlines():
+        if line.startswith(" "):
+            entries[-1] += f" {line.strip()}"
+        else:
+            entries.append(line.removeprefix("- "))
+    return entries
+
+
+def _item(entry: str) -> str:
+    """An entry as an item of a list; a name in front of a colon is code.
+
+    >>> _item("path: The file."), _item("The estimator that was saved.")
+    ('- `path`: The file.', '- The estimator that was saved.')
+    """
+    return "- " + re.sub(r"^(\w+): ", r"`\1`: ", _python(entry))
 
 
 def _signature(name: str, value: Any) -> str:

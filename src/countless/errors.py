@@ -93,7 +93,7 @@ class NoTextModelError(UnsupportedQueryError):
     """Something needs a network of text, and the model file has none."""
 
     def __init__(self, purpose: str) -> None:
-        super().__init__(f"the model has no network of text, which {purpose}: fit it again with --text-model")
+        super().__init__(f"the model has no text model, which {purpose}: fit it again with --text-model")
 
 
 class QueryTooLargeError(QueryError):

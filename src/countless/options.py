@@ -31,30 +31,30 @@ LEAST_TEXT_WIDTH = 32  # of a text network whose width is chosen by the table
 
 @dataclass(frozen=True)
 class EncodeOptions(Options):
-    """Which columns to encode, and how.
-
-    A column with more values than ``max_distinct`` becomes a grid, or text. ``text`` names columns to be modelled
-    character by character, ``no_text`` such as must not be. Of text no more than ``max_length`` characters are read.
-    """
+    """Which columns to encode, and how."""
 
     columns: tuple[str, ...] | None = setting(
         None, "columns", "Fit only these columns; a struct's name stands for all its fields."
     )
-    exclude: tuple[str, ...] = setting((), "columns", "Leave these columns out; likewise.")
+    exclude: tuple[str, ...] = setting(
+        (), "columns", "Leave these columns out; a struct's name stands for all its fields."
+    )
     max_distinct: int = setting(MAX_DISTINCT, "whole", "Store columns with more values as a quantile grid.", least=1)
     text: tuple[str, ...] = setting((), "columns", "Model these columns of strings character by character.")
-    no_text: tuple[str, ...] = setting((), "columns", "Do not model these as text, however long and many.")
+    no_text: tuple[str, ...] = setting(
+        (), "columns", "Do not model these columns as text, even if their strings are long."
+    )
     max_length: int | None = setting(
         None,
         "whole",
-        "Characters of a string to model  [default: as many as 99% of the strings have, up to 256]",
+        "Most characters of a string to model  [default: the length of 99% of the strings, up to 256]",
         least=1,
         most=MOST_LENGTH,
     )
     flatten: int = setting(
         1,
         "whole",
-        "Make columns such as address.city of so many levels of structs; 0 leaves structs out.",
+        "Levels of structs that become columns, such as address.city; 0 leaves structs out.",
         least=0,
     )
 
@@ -63,24 +63,25 @@ class EncodeOptions(Options):
         others = {name.casefold() for name in self.no_text}
         for name in self.text:
             if name.casefold() in others:
-                raise OptionError(f'"{name}" is named by {{text}} and by {{no_text}}: it can be only one of them')
+                raise OptionError(f'"{name}" is named by {{text}} and by {{no_text}}: name it in one of them only')
 
 
 @dataclass(frozen=True)
 class ReadingOptions(EncodeOptions):
-    """What to read: the rows of ``table`` or of ``query`` in a database, some of their columns, and a sample of them.
+    """What to read, and which columns to fit. Each field is a keyword of :func:`countless.fit`.
 
-    ``csv`` says how to read a CSV file, by the names of DuckDB's options. ``derive`` adds columns that DuckDB computes
-    from one row, such as ``lower(city) AS city_lower``.
-    ``sample_rows`` is how many random rows to train on. Domains, exact counts and error bars are those of all rows.
+    >>> ReadingOptions(exclude="id", csv={"delim": ";"}).exclude
+    ('id',)
     """
 
     heading: ClassVar[str] = "Reading"
 
     table: str | None = setting(
-        None, "text", "The table of a database: orders, or sales.orders; not needed if there is only one."
+        None, "text", "The table of a database, such as orders or sales.orders. Not needed if there is only one."
     )
-    query: str | None = setting(None, "text", "A SELECT, whose rows are learned instead of a table of the database.")
+    query: str | None = setting(
+        None, "text", "A SELECT on the database or on files. Its rows are learned instead of a table."
+    )
     csv: dict[str, Any] | None = setting(
         None,
         "mapping",
@@ -94,7 +95,7 @@ class ReadingOptions(EncodeOptions):
         metavar="'EXPRESSION AS NAME'",
     )
     sample_rows: int | None = setting(
-        None, "whole", "Train on so many random rows; exact counts and error bars are still those of all.", least=1
+        None, "whole", "Train on this many random rows. Exact counts and error bars still use all rows.", least=1
     )
 
     def __post_init__(self) -> None:
@@ -105,42 +106,40 @@ class ReadingOptions(EncodeOptions):
 
 @dataclass(frozen=True)
 class Network(Options):
-    """The model of the columns: a ResMADE, or another kind that is registered.
+    """The model of the columns: a ResMADE, or another kind that a plugin registers.
 
-    ``hidden`` units and ``blocks`` that are not given are chosen by the table and the time to train. ``units`` tells
-    how a ResMADE of one order shares its hidden units out over the columns: by ``entropy``, more to those that tell
-    more, or ``even``, as the paper has it. ``order`` is that in which the columns are read; with several ``orders``
-    they are random.
+    >>> Network(hidden=64, blocks=1).hidden
+    64
     """
 
     heading: ClassVar[str] = "Network"
 
     hidden: int | None = setting(
-        None, "whole", "Units of a hidden layer  [default: 128, 256 or 512, by rows and passes]", least=1
+        None, "whole", "Units of a hidden layer  [default: 128, 256 or 512, by the size of the table]", least=1
     )
     blocks: int | None = setting(
-        None, "whole", "Residual blocks of two layers  [default: 3, or 2 of 512 units]", least=0
+        None, "whole", "Residual blocks of two layers  [default: 3, or 2 with 512 units]", least=0
     )
     embedding: int = setting(32, "whole", "Size of an embedding.", least=1)
-    kind: str = setting("resmade", "text", "Kind of model for the columns; plugins may bring others.")
+    kind: str = setting("resmade", "text", "Kind of model for the columns. Plugins can add kinds.")
     units: str = setting(
         BY_ENTROPY,
         "text",
-        "Share units out over the columns by what each tells, or evenly.",
+        "Give more hidden units to columns with more entropy, or the same to all.",
         choices=(BY_ENTROPY, EVEN),
     )
     order: str | tuple[str, ...] | None = setting(
         None,
         "order",
-        "How to read the columns: natural, random, random:SEED, by entropy (falling, rising), or these first: a,b.  "
-        "[default: natural; random if there are several]",
+        "Order of the columns: natural, random, random:SEED, by entropy (falling, rising), or names that come first.  "
+        "[default: natural; random with several --orders]",
     )
-    orders: int = setting(1, "whole", "Learn so many random orders at once, and answer by their mean.", least=1)
+    orders: int = setting(1, "whole", "Learn this many random column orders, and average their answers.", least=1)
     text_model: bool = setting(
         False,
         "switch",
-        "Train a Transformer on text: for samples, completion, anomalies, the paper's methods. Without evidence rows "
-        "it is trained anyway.",
+        "Train a Transformer on text columns, for samples, completion, anomalies and the paper's methods. Always on "
+        "without evidence rows.",
     )
 
     def __post_init__(self) -> None:
@@ -154,10 +153,13 @@ class Network(Options):
 
 @dataclass(frozen=True)
 class TextNetwork(Options):
-    """The Transformer that learns the text columns, and how it is masked: ``prefix``, ``spans`` or ``none``.
+    """The Transformer that learns the text columns. Sizes that are None are chosen by the table.
 
-    ``spans`` also learns what follows a gap inside a string. N-grams of the lengths ``grams`` have embeddings in so
-    many ``buckets``. A ``width``, ``inner`` layer or number of ``buckets`` that is not given is chosen by the table.
+    ``width`` and ``inner`` are the sizes of its layers. It has ``blocks`` layers of ``heads`` attention heads. N-grams
+    of the lengths ``grams`` are hashed into ``buckets`` embeddings.
+
+    >>> TextNetwork(width=64, heads=8).heads
+    8
     """
 
     heading: ClassVar[str] = "Network"
@@ -172,7 +174,7 @@ class TextNetwork(Options):
     masking: str = setting(
         "prefix",
         "text",
-        "What text is trained to skip: prefixes; gaps inside strings too (spans); nothing.",
+        "What the text model learns to skip: prefixes, also gaps inside strings (spans), or nothing.",
         choices=TEXT_MASKINGS,
         flag="--text-masking",
     )
@@ -181,13 +183,24 @@ class TextNetwork(Options):
         super().__post_init__()
         width = self.width or LEAST_TEXT_WIDTH
         if width % self.heads:
-            raise OptionError(
-                f"{{text_network.heads}} must divide the width of {width} evenly, which {self.heads} do not"
-            )
+            raise OptionError(f"{{text_network.heads}} must divide the width {width} evenly, and {self.heads} does not")
 
     @classmethod
     def preset(cls, name: str) -> TextNetwork:
-        """The network called ``name``: ``default`` or ``paper``."""
+        """A network by its name.
+
+        Args:
+            name: ``default`` or ``paper``.
+
+        Returns:
+            The network.
+
+        Raises:
+            OptionError: There is no such name.
+
+        >>> TextNetwork.preset("paper").width
+        32
+        """
         if name not in TEXT_PRESETS:
             raise OptionError(f"{{text_network}} must be {' or '.join(TEXT_PRESETS)} or a TextNetwork, not {name!r}")
         return TEXT_PRESETS[name]
@@ -201,15 +214,16 @@ TEXT_PRESETS = {
 
 @dataclass(frozen=True)
 class TrainingOptions(Options):
-    """How to train. ``epochs`` and ``budget`` (the time of the whole fit) both end the run, whichever comes first.
+    """How to train. ``epochs`` and ``budget`` both end the training; the first one that is reached counts.
 
-    ``masking`` is ``uniform`` (the paper's), ``none``, or a probability. ``workload`` is a file of WHERE clauses that
-    will likely be asked, or a list of them. The others are for experiments: the learning rate climbs over the first
-    ``warmup`` of the run and falls to zero at its end by a ``schedule``, ``stable`` (at the peak, then along a line) or
-    ``cosine`` (falling from the start); ``clip`` bounds the gradient's norm; ``held_out`` is the share of rows for
-    validation; ``smooth`` is the share of an embedding's first variance in which neighbouring values are alike;
-    ``clock`` is that on the ``wall``, or the ``processor``'s, by which runs beside others can be compared; a step on
-    text takes rows of about ``text_tokens`` characters, if ``batch`` is not given and the table has enough of them.
+    These fields are for experiments. The learning rate rises during the first ``warmup`` share of the training. By
+    ``schedule`` it then stays at its peak and falls at the end (``stable``), or falls all the time (``cosine``).
+    ``clip`` limits the gradient's norm. ``held_out`` is the share of rows for validation. ``smooth`` makes the first
+    embeddings of neighbouring values similar (0 to 1). ``clock`` measures the budget in ``wall`` or ``processor`` time.
+    A step on text takes about ``text_tokens`` characters, unless ``batch`` is given.
+
+    >>> TrainingOptions(budget="1m30s").budget
+    90.0
     """
 
     heading: ClassVar[str] = "Training"
@@ -217,7 +231,7 @@ class TrainingOptions(Options):
     epochs: int | None = setting(
         None,
         "whole",
-        "Passes over the table, however long they take  [default: by its size, 20 to 100, within the budget]",
+        "Passes over the table  [default: 20 to 100 by its size, within the budget]",
         least=1,
     )
     budget: Any = setting(
@@ -228,15 +242,15 @@ class TrainingOptions(Options):
     )
     batch: int | None = setting(None, "whole", "Rows per step  [default: by the table's size, 128 to 256]", least=1)
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: 0.008; of text 0.006]", above=0
+        None, "number", "Adam's peak learning rate  [default: 0.008; 0.006 for text]", above=0
     )
     masking: str = setting(UNIFORM, "text", "Input masking: uniform, none, or a probability.")
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
     workload: Any = setting(
         None,
         "clauses",
-        "A file of WHERE clauses that will likely be asked, one a line or each ended by a semicolon: the last part "
-        "of training is about their columns.",
+        "A file of WHERE clauses that will likely be asked, one per line or with semicolons. The last part of "
+        "training is about their columns.",
     )
     warmup: float = setting(0.03, "number", least=0, below=1)
     clip: float = setting(5.0, "number", above=0)
@@ -259,7 +273,7 @@ class TrainingOptions(Options):
 
 @dataclass(frozen=True)
 class UpdateOptions(Options):
-    """How long to learn new rows; what is not given follows from the fit."""
+    """How long to learn new rows. Defaults depend on the fit."""
 
     heading: ClassVar[str] = "Training"
 
@@ -275,7 +289,7 @@ class UpdateOptions(Options):
 
 @dataclass(frozen=True)
 class MoreTrainingOptions(Options):
-    """How long to go on training a finished model; ``budget`` is for reading and calibrating too."""
+    """How long to train a finished model further. ``budget`` includes reading and calibrating."""
 
     heading: ClassVar[str] = "Training"
 
@@ -294,11 +308,12 @@ class MoreTrainingOptions(Options):
 
 @dataclass(frozen=True)
 class ResourceOptions(Options):
-    """Where the work is done, and where it is kept so that a stopped fit can go on.
+    """Where the work is done, and where a stopped fit can continue from.
 
-    ``memory`` is in bytes, or an amount such as ``"2GB"``. ``ray`` is the address of a cluster, of which so many
-    ``workers`` of so many ``threads`` each train; all its machines see the folder ``shared``. ``checkpoint`` is a file
-    that keeps the training and ``codes`` a folder for the encoded table; with ``resume`` a fit goes on from them.
+    ``checkpoint`` is a file that keeps the training. ``codes`` is a folder for the encoded table.
+
+    >>> ResourceOptions(memory="2GB").memory
+    2000000000
     """
 
     heading: ClassVar[str] = "Resources"
@@ -306,65 +321,69 @@ class ResourceOptions(Options):
     memory: int | None = setting(
         None,
         "memory",
-        "Take no more memory than this, such as 2GB  [default: what the machine has left]. A table that would take "
-        "more than half of it goes to a folder beside the model file, and training reads it from there.",
+        "The most memory to use, such as 2GB  [default: what the machine has left]. A table that needs more than "
+        "half of it is written to a folder beside the model file, and read from there.",
     )
     ray: str | None = setting(
-        None, "text", "Fit on a Ray cluster: HOST:PORT, or auto for the one that runs here.", metavar="ADDRESS"
+        None, "text", "Fit on a Ray cluster: HOST:PORT, or auto for the one on this machine.", metavar="ADDRESS"
     )
     workers: int | None = setting(
         None,
         "whole",
-        "Processes of the cluster that train together  [default: one per GPU, or else per machine]",
+        "Processes of the cluster that train together  [default: one per GPU, or one per machine]",
         least=1,
     )
     threads: int | None = setting(None, "whole", "CPUs of each worker  [default: 1]", least=1)
     shared: Path | None = setting(
-        None, "path", "A folder that all machines of the cluster see  [default: that of the model file]"
+        None, "path", "A folder that all machines of the cluster can read and write  [default: that of the model file]"
     )
-    resume: bool = setting(False, "switch", "Go on from what a stopped fit left beside the model file.")
+    resume: bool = setting(False, "switch", "Continue a stopped fit from the files that it left beside the model file.")
     checkpoint: Path | None = setting(None, "path")
     codes: Path | None = setting(None, "path")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.ray is None and not (self.workers is None and self.threads is None and self.shared is None):
-            raise OptionError("{workers}, {threads} and {shared} are about a cluster: give its address with {ray}")
+            raise OptionError("{workers}, {threads} and {shared} need a cluster: give its address with {ray}")
         if self.ray is not None and self.shared is None and self.checkpoint is None:
-            raise OptionError("a cluster needs a folder that all its machines see: give it with {shared}")
+            raise OptionError("a cluster needs a folder that all its machines can read: give it with {shared}")
 
 
 @dataclass(frozen=True)
 class StorageOptions(Options):
-    """What the model file holds beside the network: exact counts, evidence rows, error bars."""
+    """What the model file holds besides the network. Without ``calibrate`` there are no calibrated error bars.
+
+    >>> StorageOptions(evidence="5%").evidence
+    '5%'
+    """
 
     heading: ClassVar[str] = "What to store"
 
     summary: bool = setting(
         True,
         "switch",
-        "Store exact counts with the model: of values and of pairs of values, some 300 kB, and of frequent substrings "
-        "of text (--text-counts). Short questions become exact, and others better.",
+        "Store exact counts: of values and pairs of values (about 300 kB), and of frequent substrings of text "
+        "(--text-counts). Questions about one or two columns become exact, others more accurate.",
         flag="--summary/--no-summary",
     )
     text_counts: str = setting(
         "auto",
         "bytes",
-        "Bytes of the file for counts of substrings, of each text column: 2MB or none.  [default: a tenth of the "
-        "column's bytes, compressed, without its evidence rows, and at least 500kB]",
+        "Size of the substring counts of each text column, such as 2MB, or none.  [default: a tenth of the column's "
+        "compressed size, without its evidence rows, and at least 500kB]",
         metavar="SIZE",
     )
     evidence: str = setting(
         "auto",
         "rows",
-        "Random rows to keep in the file: 50000, 5%, all or none. They are counted first, and the model adds what "
-        "they cannot tell.  [default: 100,000; a smaller table is kept whole]",
+        "Random rows to keep in the file: 50000, 5%, all or none. Questions are counted in them first, and the model "
+        "refines the count.  [default: 100,000, or all rows of a smaller table]",
         metavar="ROWS",
     )
     dtype: str = setting(
         DTYPES[0],
         "text",
-        "How weights are stored; float16 takes 2.5 times as many bytes, float32 5 times.",
+        "Type of the stored weights. float16 takes 2.5 times the bytes of int8, float32 5 times.",
         choices=DTYPES,
     )
     calibrate: bool = setting(True, "switch")
@@ -448,7 +467,7 @@ class FitOptions:
             default: Any = field.default
             part: Any = default if parts.get(field.name) is None else parts[field.name]
             if not isinstance(part, type(default)):
-                raise OptionError(f"{{{field.name}}} must be of the class {type(default).__name__}, not {part!r}")
+                raise OptionError(f"{{{field.name}}} must be a {type(default).__name__}, not {part!r}")
             own = () if isinstance(part, TextNetwork) else names(type(part))
             made[field.name] = part.changed({name: left.pop(name) for name in own if name in left})
         if left:

@@ -240,7 +240,7 @@ def memory_size(name: str, value: Any) -> int:
     else:
         size = whole(name, value)
     if size < LEAST_MEMORY:
-        raise OptionError(f"{{{name}}} must be at least {LEAST_MEMORY // 10**9}GB, not {value!r}: less is too little")
+        raise OptionError(f"{{{name}}} must be at least {LEAST_MEMORY // 10**9}GB, not {value!r}")
     return size
 
 

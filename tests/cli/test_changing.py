@@ -73,7 +73,7 @@ def test_a_failure_leaves_the_old_file(
         monkeypatch.setattr("countless.estimator.updating.update.encoded", fails)
     done = run("update", copied, rows, "--epochs", "1")
     assert done.code == (130 if where == "stopped" else 1)
-    assert ("is as it was" if where == "stopped" else "the disk is full") in done.err
+    assert ("is unchanged" if where == "stopped" else "the disk is full") in done.err
     assert copied.read_bytes() == before
     assert [path.name for path in copied.parent.iterdir()] == [copied.name]
 
@@ -81,7 +81,7 @@ def test_a_failure_leaves_the_old_file(
 def test_check_for_people_and_for_cron(run: Run, model: Path, people: Path, rows: Path) -> None:
     fine = run("check", model, people)
     assert fine.code == 0
-    assert "the model is still true" in fine.out
+    assert "the model still matches the table" in fine.out
     assert "of error bars hold" in fine.out
     assert run("check", model, people, "--quiet").out == ""
     bad = run("check", model, rows, "-q", "--queries", "0")

@@ -77,7 +77,7 @@ class TestFit:
         done = run("fit", people, "-o", model, "--exclude", "id", "--workload", queries, *FAST)
         assert done.code == 0, done.err
         assert "workload: 2 clauses about 1 set of columns" in done.err
-        assert "passed over 1 clause of the workload" in done.err
+        assert "skipped 1 clause of the workload" in done.err
         assert "workload  2 clauses about 1 set of columns" in run("info", model).out
 
     @pytest.mark.parametrize(
@@ -273,10 +273,12 @@ class TestEstimate:
         assert plain.err == ""
         either = "age > 40 AND city = 'Rome' AND score > 1 OR age < 30 AND married AND score < 1"
         done = run("estimate", model, either, "--json")
-        assert done.err == "note: no question of this kind was calibrated, so the error bar is a cautious guess\n"
+        assert (
+            done.err == "note: no calibration question was similar to this one, so the error bar is a cautious guess\n"
+        )
         answer = json.loads(done.out)
         assert (answer["calibrated"], answer["low"]) == (False, 0)
-        assert "no question of this kind was calibrated" in run("explain", model, either).out
+        assert "no calibration question was similar" in run("explain", model, either).out
 
     @pytest.mark.parametrize(
         ("arguments", "code", "phrase"),
@@ -319,7 +321,7 @@ def test_explain(run: Run, model: Path) -> None:
         "visited   age, city",
         "skipped   married",
         "unseen    'Paris' does not occur in city",
-        "from counts that are stored with the model",
+        "from exact counts that the model file stores",
         "time      parse",
     ):
         assert phrase in done.out
@@ -454,7 +456,7 @@ class TestBaselines:
         ("options", "code", "phrase"),
         [
             (("--baselines", "magic"), 1, "unknown baseline 'magic': choose from independence"),
-            (("--baselines", "scan", "--method", "independence"), 2, "--baselines stand beside the model"),
+            (("--baselines", "scan", "--method", "independence"), 2, "--baselines are compared with the model"),
             (("--baselines", "scan", "--share", "0"), 2, "--share"),
         ],
     )

@@ -54,7 +54,7 @@ def test_ctrl_c_while_the_table_is_read(
         patch.setattr(CodesFolder, "write_part", stop)
         done = run("fit", people, "-o", model, "--memory", "1GB", *FAST)
     assert done.code == 130
-    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to go on" in done.err
+    assert f"interrupted while shuffling rows: what is done is kept in {codes}; add --resume to continue" in done.err
     assert done.err.count("interrupted") == 1
     assert "" not in done.err.splitlines()
     assert "Traceback" not in done.err
@@ -83,7 +83,7 @@ def test_ctrl_c_after_training(
     assert done.code == 130
     told = done.err.splitlines()[-1]
     assert told.startswith("interrupted while calibrating, after training was finished: what is done is ")
-    assert told.endswith("add --resume to go on, and have the model in a moment")
+    assert told.endswith("add --resume to continue, which needs only a moment")
     assert done.err.count("interrupted") == 1
     assert "" not in done.err.splitlines()
     assert not model.exists()
@@ -118,7 +118,7 @@ def test_a_foreign_folder_of_that_name_is_left_alone(run: Run, people: Path, tmp
     (codes / "photo.jpg").write_bytes(b"dear")
     done = run("fit", people, "-o", tmp_path / "m", "--memory", "1GB", *FAST)
     assert done.code == 1
-    assert done.err.splitlines()[-1].startswith(f"error: {codes} exists and is no folder of codes")
+    assert done.err.splitlines()[-1].startswith(f"error: {codes} exists and is not a folder of codes")
     assert run("fit", people, "-o", tmp_path / "m", *FAST).code == 0
     assert (codes / "photo.jpg").exists()
 

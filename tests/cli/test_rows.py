@@ -72,7 +72,7 @@ class TestAnomalies:
         ("text", "phrase"),
         [
             (None, "error: no such file:"),
-            ("a,b\n1,2\n", "error: the table has no column that the model holds: it has a, b; the model age, city"),
+            ("a,b\n1,2\n", "error: the table has no column of the model: it has a, b; the model has age, city"),
             ("age\nold\n", "error: \"age\" has a value that is no INTEGER, as the model has it: 'old'"),
         ],
     )

@@ -98,7 +98,7 @@ def test_an_interrupt_while_calibrating_leaves_the_model_as_it_was(
         patch.setattr(Source, "counts", stop)
         done = run("train", model, table, "--epochs", 1)
     assert done.code == 130
-    assert f"stopped, and nothing is written: {model} is as it was" in done.err
+    assert f"stopped, and nothing was written: {model} is unchanged" in done.err
     assert model.read_bytes() == before
 
 

@@ -28,7 +28,7 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     ("options", "message"),
     [
         ({"workers": 2}, "give its address with ray"),
-        ({"ray": "auto"}, "a folder that all its machines see"),
+        ({"ray": "auto"}, "a folder that all its machines can read"),
         ({"ray": "auto", "shared": ".", "workers": 0}, "workers must be at least 1"),
     ],
 )

@@ -184,7 +184,7 @@ def test_errors_name_the_remedy(server: PrivatePostgresServer) -> None:
         ("data-modifying", {"query": "WITH x AS (DELETE FROM people RETURNING *) SELECT * FROM x"}),
         ("would change something", {"query": "SELECT set_config('transaction_read_only', 'off', true)"}),
         ("would change something", {"query": "SELECT nextval('odd.counter')"}),
-        ("sends no columns", {"query": "SELECT FROM people"}),
+        ("the result has no columns", {"query": "SELECT FROM people"}),
     ):
         failing(message, url, **options)
     failing('database "nowhere" does not exist; name another', url.replace("/postgres?", "/nowhere?"))
@@ -211,7 +211,7 @@ def test_passwords_open_but_are_not_told(server: PrivatePostgresServer, monkeypa
 
 def test_a_server_that_goes_away(server: PrivatePostgresServer) -> None:
     ended = "SELECT pg_terminate_backend(pg_backend_pid()), x FROM generate_series(1, 10) x"
-    failing("went away while it was read", server.url, query=ended)
+    failing("closed the connection during the read", server.url, query=ended)
 
 
 def test_the_driver_may_be_missing(server: PrivatePostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:

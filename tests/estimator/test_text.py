@@ -280,9 +280,7 @@ class TestNetworks:
             quick(table(60), text_network="huge")
         with pytest.raises(OptionError, match=r"text_network\.masking must be prefix, spans or none, not 'half'"):
             replace(SMALL, masking="half")
-        with pytest.raises(
-            OptionError, match=r"text_network\.heads must divide the width of 16 evenly, which 3 do not"
-        ):
+        with pytest.raises(OptionError, match=r"text_network\.heads must divide the width 16 evenly, and 3 does not"):
             replace(SMALL, heads=3)
 
     @pytest.mark.parametrize("masking", ["spans", "none"])

@@ -294,7 +294,7 @@ class TestTables:
             diagnose(random_estimator(URL), people)
 
     def test_of_text_and_columns(self, estimator: Estimator, people: Path) -> None:
-        """Its columns are diagnosed; a workload's queries about text are passed over."""
+        """Its columns are diagnosed; a workload's queries about text are ignored."""
         both = text_beside(estimator)
         with_urls = connect().sql(f"SELECT *, 'www.a/' || age AS url FROM '{people}'")
         drawn = diagnose(both, with_urls, queries=30)

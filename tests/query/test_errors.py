@@ -96,7 +96,7 @@ CASES = [
     ("SELECT * FROM t WHERE age = 1; SELECT 2", QuerySyntaxError, "one statement", None),
     ("age = 1; DROP TABLE t", QuerySyntaxError, "syntax error", "DROP"),
     ("age >", QuerySyntaxError, "syntax error: something is missing after '>'", ">"),
-    ("2020_tract = 5", QuerySyntaxError, "a leading digit, or of a keyword stands in double quotes", None),
+    ("2020_tract = 5", QuerySyntaxError, "a leading digit, or that are keywords in double quotes", None),
     ("age > 3 AND", QuerySyntaxError, "syntax error", "AND"),
     ("(age > 3", QuerySyntaxError, "syntax error", "3"),
     ("age > 3 city", QuerySyntaxError, "syntax error", "city"),

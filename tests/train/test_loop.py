@@ -267,7 +267,7 @@ class TestCheckpoints:
         monkeypatch.setattr("countless.train.checkpoint.save_file", full)
         trained = run(epochs=2, checkpoint=tmp_path / "c")
         assert same(trained, run(epochs=2))
-        assert "No space left on device; training goes on without it" in caplog.text
+        assert "No space left on device; training continues without it" in caplog.text
         assert list(tmp_path.iterdir()) == []
 
 

@@ -86,7 +86,7 @@ def _ranked(
         if expected is not None:
             judged.append(Judged(asked, expected, model(asked.where)))
     if not judged:
-        raise DataError(f"PostgreSQL can read none of the {len(questions)} questions: does the model fit the table?")
+        raise DataError(f"PostgreSQL cannot read any of the {len(questions)} questions: is the model of this table?")
     texts = {text.name for text in estimator.schema.texts}
     known = [_without(one, texts) for one in judged]
     pairs = {

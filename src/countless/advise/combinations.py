@@ -56,8 +56,9 @@ def expected_combinations(
 
 
 def expected_kinds(seen: Counter[tuple[object, ...]]) -> int:
-    """How many kinds there are, if so many were seen of each: by the share of things of a kind that was seen only once,
-    the rest are of kinds that were never seen (Good and Turing).
+    """Estimate the number of kinds from how often each was seen (Good and Turing).
+
+    The share of things whose kind was seen only once estimates the share of things whose kind was never seen.
 
     >>> expected_kinds(Counter("aabbcd")), expected_kinds(Counter("aabb"))
     (6, 2)

@@ -46,7 +46,7 @@ class Planner:
             raise MissingExtraError("asking PostgreSQL needs its driver: pip install 'countless[postgres]'") from None
         location = locate(url, table)
         if location is None or not is_postgres(location.place) or location.query is not None:
-            raise SourceError(f"{shown(url)} is not a table of PostgreSQL's: give a postgresql:// URL and --table")
+            raise SourceError(f"{shown(url)} is not a PostgreSQL database: give a postgresql:// URL and --table")
         self._location: Location = location
         self._errors: type[Exception] = psycopg.Error
         try:
@@ -128,7 +128,7 @@ class Planner:
         self.columns: Sequence[str] = tuple(names)
         self.rows, self.distinct = int(rows), {str(name): int(values) for name, values in distinct}
         if kind in TABLE_KINDS:
-            told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL keeps no extended statistics"
+            told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL does not keep extended statistics"
             raise SourceError(f"{told}: name the table that it reads")
 
     @contextmanager

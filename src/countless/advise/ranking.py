@@ -11,7 +11,7 @@ from countless.advise.questions import PlannerQuestion
 
 Rows = Callable[[str], float | None]
 
-COUNTABLE = 10_000  # combinations of values: so many a list of PostgreSQL's can hold at most
+COUNTABLE = 10_000  # combinations of values: this many a list of PostgreSQL's can hold at most
 LARGER = 0.75  # of the gain of a larger set: the smaller one must have less to lose to it
 LEAST = 0.1  # logarithm of the factor taken off a question that is served: less is the model's own error
 LEAST_SHARE = 0.01  # of all the error
@@ -35,7 +35,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Columns whose joint statistics take ``gain`` off the sum of errors, of so many ``questions``."""
+    """Columns whose joint statistics take ``gain`` off the sum of errors, of this many ``questions``."""
 
     columns: tuple[str, ...]
     gain: float

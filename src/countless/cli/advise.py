@@ -38,13 +38,17 @@ from countless.estimator.fitting.fit import fit
 @click.option(
     "--workload",
     type=click.Path(path_type=Path),
-    help="A file of WHERE clauses that are asked, one a line or each ended by a semicolon  [default: random ones]",
+    help="A file of WHERE clauses, one per line or with semicolons  [default: random questions]",
 )
 @click.option(
-    "--queries", type=click.IntRange(1), default=200, show_default=True, help="Without --workload: so many questions."
+    "--queries",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="Without --workload: number of random questions.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of the questions.")
-@click.option("--most", type=click.IntRange(1), default=5, show_default=True, help="Statistics to suggest at most.")
+@click.option("--most", type=click.IntRange(1), default=5, show_default=True, help="Most statistics to suggest.")
 @click.option("--worst", type=click.IntRange(1), default=10, show_default=True, help="Questions to show.")
 @click.option("--count", is_flag=True, help="Count the rows of the questions that are shown, too.")
 @click.option("--try", "trial", is_flag=True, help="Create the statistics, ask the planner again, and undo it all.")
@@ -65,18 +69,18 @@ def advise(
     keep: bool,
     as_json: bool,
 ) -> None:
-    """Find out where PostgreSQL's planner errs most, and which statistics would help it.
+    """Find out where PostgreSQL's planner is most wrong, and which statistics would help it.
 
-    URL is a postgresql:// URL. The rows that the planner expects (EXPLAIN) are compared with those that a model of the
-    table expects, for the questions of a workload, or for random ones about two to four columns. Then come the CREATE
-    STATISTICS statements that explain most of the difference, the best first.
+    URL is a postgresql:// URL. The planner's estimates (EXPLAIN) are compared with those of a model of the table, for
+    the questions of a workload, or for random questions about two to four columns. The output has the CREATE STATISTICS
+    statements that explain most of the difference, the best first.
 
-    What they would do is a prediction, and the database is only read. With --try they are run one by one, each with
-    ANALYZE, in a transaction that is undone, and it is told which bring the planner closer to the model; with --apply
-    those are kept. Both take the table's owner, and keep other ANALYZEs of the table waiting meanwhile.
+    Their effect is a prediction, and the database is only read. With --try each statement is run, with ANALYZE, in a
+    transaction that is rolled back; the output says which statements bring the planner closer to the model. With
+    --apply those statements stay. Both need the owner of the table, and block other ANALYZE commands on it.
 
-    A question of the workload that the model or PostgreSQL cannot read is passed over. With --count, the questions that
-    are shown are those in which the planner is furthest from the model, sorted by its factor off the truth.
+    Questions that the model or PostgreSQL cannot read are skipped. With --count, the true counts of the worst questions
+    are shown too, and the questions are sorted by the planner's error.
     """
     if trial and keep:
         raise click.UsageError("give either --try or --apply")
@@ -91,7 +95,7 @@ def advise(
         else:
             questions = random_questions(estimator, queries, seed)
         if wrong:
-            told = f"passed over {show.plural(len(wrong), 'question')} of the workload; {str(wrong[0]).splitlines()[0]}"
+            told = f"skipped {show.plural(len(wrong), 'question')} of the workload; {str(wrong[0]).splitlines()[0]}"
             console.print(told, style="yellow", soft_wrap=True)
         found = find_advice(
             planner,

@@ -25,15 +25,16 @@ from countless.estimator.estimator import Estimator
 )
 @model_argument
 @table_argument()
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows to tell of.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many rows to show.")
 @output_option("them")
 @json_option
 def anomalies(model: Path, table: str | CsvFile, top: int, out: Path | None, as_json: bool) -> None:
     """Which rows of TABLE are the least likely, and why?
 
-    Rows are counted from 0. Of each is told the natural logarithm of its probability, the column to blame, how likely
-    its value there is given all others, and what is expected instead. Rows with values that MODEL never saw come first:
-    their probability is zero, and its logarithm null in JSON. With --json there is one object per line.
+    Rows are numbered from 0. Each line has the natural logarithm of the row's probability, the column that makes it
+    unlikely, the probability of its value given the other columns, and the expected value. Rows with values that the
+    model has never seen come first: their probability is zero, and its logarithm is null in JSON. With --json there is
+    one object per line.
     """
     if out is not None:
         require_writable(out)

@@ -38,10 +38,10 @@ from countless.estimator.fitting.salvage import CALIBRATION, missing_parts
 def calibrate(model: Path, table: str | CsvFile, output: Path | None, seed: int) -> int:
     """Measure how far MODEL's estimates are off, and give it new error bars.
 
-    TABLE is the table that MODEL was fitted on, as countless fit takes one; the table of a database follows the
-    database after two colons. Random questions are counted in it, and the model is asked the same. Nothing is trained.
-    A fit does this by itself; it is needed where the fit could not, and says so. The old file stays until the new one
-    is whole.
+    TABLE is the table that MODEL was fitted on, as countless fit takes one. The table of a database follows the
+    database after two colons. Random questions are counted in the table and estimated by the model. Nothing is trained.
+    countless fit does this itself; you need it only if the fit said that it could not. The old file is replaced only
+    when the new one is complete.
     """
     output = output or model
     require_writable(output)
@@ -53,7 +53,7 @@ def calibrate(model: Path, table: str | CsvFile, output: Path | None, seed: int)
         with FitView(console) as view:
             calibrated = estimator.calibrate(table, seed=seed, listener=view)
     except KeyboardInterrupt:
-        console.print(f"\nstopped, and nothing is written: {model} is as it was", style="yellow", soft_wrap=True)
+        console.print(f"\nstopped, and nothing was written: {model} is unchanged", style="yellow", soft_wrap=True)
         return 130
     calibrated.save(output)
     console.print(f"error bars: {show.error_bars(calibrated.info()['interval'])}", soft_wrap=True)
@@ -71,4 +71,4 @@ def require_whole(report: dict[str, Any], model: Path, table: Sequence[str]) -> 
     if CALIBRATION in missing:
         command = shlex.join(["countless", "calibrate", str(model), *table])
         told = f"{model} is written, but it could not be calibrated ({missing[CALIBRATION]})"
-        raise TrainingError(f"{told}: until it is, error bars reach from 0 to all rows. To calibrate it: {command}")
+        raise TrainingError(f"{told}: until then, error bars reach from 0 to all rows. To calibrate it: {command}")

@@ -45,10 +45,10 @@ DRIFTED = 3  # the exit code of a model that is no longer true
     type=click.FloatRange(0, 1),
     default=THRESHOLD,
     show_default=True,
-    help="The share of rows that may differ: in a column, in the number of rows, and of error bars that fail to hold.",
+    help="The share of rows that may differ: in a column, in the number of rows, and of wrong error bars.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Seed of the sample.")
-@click.option("--quiet", "-q", is_flag=True, help="Print one line if the model is no longer true, and else nothing.")
+@click.option("--quiet", "-q", is_flag=True, help="Print one line if the model no longer matches, otherwise nothing.")
 @json_option
 def check(
     model: Path,
@@ -60,12 +60,11 @@ def check(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Is MODEL still true of TABLE?
+    """Does MODEL still match TABLE?
 
-    TABLE is the whole table as it is now, not only the rows that are new.
-    Every column of a random sample of the table is compared with what the model holds of it, and random questions are
-    asked. The exit code is 0 if no difference is past --threshold, 3 if one is, 1 after an error. What chance does to a
-    sample is left out of every difference.
+    TABLE is the whole table as it is now, not only its new rows. Every column of a random sample is compared with the
+    model, and random questions are asked. The exit code is 0 if no difference is larger than --threshold, 3 if one is,
+    and 1 after an error. Differences that a random sample has by chance are subtracted.
     """
     estimator = Estimator.load(model)
     found = estimator.check(table, sample=sample or None, queries=queries, threshold=threshold, seed=seed)

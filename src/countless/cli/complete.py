@@ -44,10 +44,10 @@ def complete(
     seed: int | None,
     cells: Path | None,
 ) -> None:
-    """Fill in what is missing in TABLE.
+    """Fill in missing values of TABLE.
 
-    NULL becomes what MODEL holds the most likely, given all that is present in the row. Columns that TABLE lacks are
-    added. Texts that are modelled character by character are filled in with --draws only.
+    NULL becomes the most likely value, given the other values of the row. Columns that TABLE lacks are added. Text
+    columns are filled in only with --draws.
     """
     require_writable(output)
     if cells is not None:

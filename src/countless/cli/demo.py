@@ -78,10 +78,10 @@ class DemoContender:
 )
 @click.option("--refit", is_flag=True, help="Fit again even if the model file exists.")
 def demo(model: Path, refit: bool) -> int:
-    """Fit UCI Adult, which ships with Countless, and put a dozen estimates beside the truth.
+    """Fit UCI Adult, which comes with Countless, and compare a dozen estimates with the true counts.
 
-    Next to each stand the two that it is made of, the model alone and the evidence rows alone, and what people use
-    instead. Then the same for patterns in 20,000 URLs. Takes under two minutes; a second run uses the same models.
+    Also shows the model alone, the evidence rows alone, and common alternatives. Then the same for patterns in 20,000
+    URLs. Takes less than two minutes. A second run uses the same models.
     """
     progress, console = show.progress(), show.results()
     estimator = _fitted(
@@ -89,7 +89,7 @@ def demo(model: Path, refit: bool) -> int:
     )
     urls = _fitted(model.with_name(URLS_MODEL), progress, refit, npm_urls(), budget=TEXT_SECONDS, evidence=EVIDENCE)
     if estimator.report["interrupted"] or urls.report["interrupted"]:
-        progress.print("stopped early: run it again to go on training")
+        progress.print("stopped early: run it again to continue training")
         return 130
     table = Table.encode(adult())
     contenders = (*_halves(estimator), DemoContender("independence", Independence(table).estimate))
@@ -151,7 +151,7 @@ def _fitted(model: Path, console: show.CommandConsole, refit: bool, table: Path,
         kept = {"resume": not refit, "checkpoint": checkpoint_of(model), "codes": codes_of(model)}
         return fit_and_save(console, table, model, FitOptions.of(kept | options))
     except TrainingError as error:
-        raise TrainingError(f"{error} (countless demo --refit starts anew)") from None
+        raise TrainingError(f"{error} (countless demo --refit starts again)") from None
 
 
 def _beside_the_truth(queries: Sequence[str], contenders: tuple[DemoContender, ...], truths: list[int]) -> list[str]:

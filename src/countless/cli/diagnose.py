@@ -72,7 +72,7 @@ class Numbers(click.ParamType[tuple[int, int]]):
     type=click.IntRange(min=FIRST),
     default=MOST,
     show_default=True,
-    help="How far to go for the model's own answer.",
+    help="Most particles to use, to measure the model's own error.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="A folder for diagnosis.json, .md, .svg and .png."
@@ -90,12 +90,12 @@ def diagnose(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Find out where MODEL errs on TABLE, and whose error it is.
+    """Find out where MODEL is wrong on TABLE, and why.
 
-    Asks random queries with the literals of random rows, takes the truth from DuckDB, and tells the q-errors by number
-    of filters and by true count; which columns and pairs of columns are in bad queries more than in good ones; how
-    much is the sampler's error and how much the model's own, which shows with many more particles; and for each of the
-    worst twenty queries, which columns are to blame. With -o all of it goes to files, with a picture.
+    Asks random queries with the literals of random rows, and counts them with DuckDB. Reports q-errors by number of
+    filters and by true count; columns and pairs of columns that are frequent in bad queries; how much of the error is
+    sampling error, which more particles reduce; and the columns that cause the error in each of the worst twenty
+    queries. With -o everything is written to files, with a picture.
     """
     if workload_file is not None and filters is not None:
         raise click.UsageError("--filters is for random queries: leave it out with --workload")

@@ -28,7 +28,7 @@ from countless_command import leaving_at_once
 @click.option(
     "--bins",
     type=BinsOrEdges(),
-    help="Put numbers and times into about so many bins, or into those between edges such as 20,40,60.",
+    help="Group numbers and times into about this many bins, or into bins between edges such as 20,40,60.",
 )
 @click.option("--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="What comes first.")
 @output_option("the values")
@@ -44,8 +44,8 @@ def distribution(
 ) -> None:
     """Which values does a column have, and how many rows each?
 
-    Of several columns every combination of values is listed. Rows come with the range in which they should lie. Counts
-    that the model holds are exact.
+    With several columns, every combination of values is listed. Each count has an error bar. Counts that the model
+    stores are exact.
     """
     if out is not None:
         require_writable(out)

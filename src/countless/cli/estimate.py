@@ -33,7 +33,7 @@ from countless_command import leaving_at_once
 @click.option(
     "--table-rows",
     type=click.IntRange(min=1),
-    help="How many rows the table has by now: answers are scaled to it  [default: as many as were fitted]",
+    help="Current number of rows of the table; answers are scaled to it  [default: the rows that were fitted]",
 )
 @method_options()
 @json_option
@@ -48,8 +48,8 @@ def estimate(
 ) -> int:
     """How many rows match WHERE, a clause in SQL?
 
-    With --file, every line of the file is a clause. A line that cannot be answered gives an error of its own, the
-    others are still answered, and the exit code is 1.
+    With --file, every line of the file is a clause. A line that cannot be answered prints its own error, the other
+    lines are answered, and the exit code is 1.
     """
     if (where is None) == (queries is None):
         raise click.UsageError("give either a WHERE clause or --file")

@@ -58,14 +58,14 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
     type=Names(),
     is_flag=False,
     flag_value=ALL,
-    help="Put baselines beside the model, in one table: those named, or all of them if none is.",
+    help="Compare with baselines in one table: those named, or all if none is named.",
 )
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
     default=SHARE,
     show_default=True,
-    help="Which share of the rows row-sample keeps.",
+    help="Share of the rows that row-sample keeps.",
 )
 @click.option(
     "--patterns",
@@ -82,14 +82,17 @@ COMPARED = ("p50", "p95", "p99", "max")  # q-errors that are shown side by side
 @click.option(
     "--rules",
     is_flag=True,
-    help="Measure how often answers break the rules of counts instead: so many random cases of each.",
+    help="Measure how often answers break the rules of counts instead: this many random cases of each rule.",
 )
 @click.option("--summary/--no-summary", default=True, help="Use the counts that are stored with the model, or not.")
 @click.option(
     "--save", "save_to", type=click.Path(path_type=Path), help="Write the queries and their true counts, as JSON lines."
 )
 @click.option(
-    "--workload", "workload_file", type=click.Path(path_type=Path), help="Use the queries of such a file instead."
+    "--workload",
+    "workload_file",
+    type=click.Path(path_type=Path),
+    help="Use the queries of such a file instead of random ones.",
 )
 @json_option
 def evaluate(
@@ -111,17 +114,18 @@ def evaluate(
 ) -> None:
     """Measure MODEL against true counts on TABLE.
 
-    Draws the paper's random queries (5 to 12 filters with the literals of a random row; of text, whether it contains a
-    piece of 3 to 5 characters), takes the truth from DuckDB, and reports q-errors, latency and how often the error bar
-    holds the truth.
+    Draws random queries as in the paper (5 to 12 filters with the literals of a random row; for text, whether it
+    contains a piece of 3 to 5 characters), counts them with DuckDB, and reports q-errors, latency, and how often the
+    true count lies inside the error bar.
 
-    Baselines are what one would do instead: independence (per-column histograms, multiplied; not for text), row-sample
-    (1% of the rows; row-sample-0.1% of so many), duckdb-guess and postgres (what the optimizers expect; a PostgreSQL
-    server is started for it, and stopped), postgres-extended (the same with extended statistics), and scan (the exact
-    count, and its time). Ask one with --method, or several beside the model with --baselines.
+    Baselines are the alternatives: independence (per-column histograms, multiplied; not for text), row-sample (1% of
+    the rows; row-sample-0.1% keeps 0.1%), duckdb-guess and postgres (the optimizers' estimates; a PostgreSQL server is
+    started and stopped), postgres-extended (with extended statistics), and scan (the exact count, for its time). Ask
+    one with --method, or several with --baselines.
 
-    --rules needs no truth: the same question gets the same answer, a filter that keeps everything changes nothing, an
-    impossible one gives zero, one more filter or a tighter range gives no more rows, two parts of a range add up.
+    --rules needs no true counts. It tests that the same question gets the same answer, that a filter that keeps
+    everything changes nothing, that an impossible filter gives zero, that one more filter or a tighter range does not
+    give more rows, and that two parts of a range add up.
     """
     rows = Source.open(table) if is_postgres(table) else table
     if rules:
@@ -132,12 +136,12 @@ def evaluate(
         measure_rules(model, rows, queries, seed, method, particles, as_json)
         return
     if workload_file is not None and save_to is not None:
-        raise click.UsageError("give either --save or --workload: a workload that is read needs no saving")
+        raise click.UsageError("give either --save or --workload: a workload that was read is already saved")
     if kinds and patterns is not None:
         raise click.UsageError("give either --kinds or --patterns: kinds ask about text too, if there is any")
     names = check(BASELINES if baselines == (ALL,) else baselines or ())
     if names and method in BASELINES:
-        raise click.UsageError("--baselines stand beside the model: give a --method of the model's, or none")
+        raise click.UsageError("--baselines are compared with the model: give a --method of the model, or no --method")
     console = show.progress()
     estimator = Estimator.load(model)
     rows = with_default_options(rows, estimator.schema.csv)

@@ -23,8 +23,8 @@ from countless_command import leaving_at_once
 def explain(model: Path, where: str, method: str, particles: int | None, as_json: bool) -> None:
     """How is WHERE answered?
 
-    Shows the columns that are visited and those that are skipped, whether the model's answer is exact or sampled,
-    literals that the table does not hold, and the time by stage.
+    Shows which source gave the answer, which columns were visited and skipped, whether the answer is exact or sampled,
+    which values do not occur in the table, and how long each stage took.
     """
     with leaving_at_once():
         found = Estimator.load(model).explain(where, method=method, particles=particles)

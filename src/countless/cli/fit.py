@@ -94,31 +94,31 @@ def fit(
 ) -> int:
     """Learn a table and write a model file.
 
-    SOURCE is a CSV, Parquet or JSON file, a text file with a string per line (each also as .gz or .zst, but Parquet),
-    or a glob in quotes; a DuckDB database file or a postgresql:// URL, with --table or --query; or the name of a data
-    set: adult and npm_urls come with Countless, and census, kdd, dmv-full and dryad-urls are the paper's, whose
-    downloaded files are looked for in the folder that COUNTLESS_DATA names, or in the current one. A column of long,
-    mostly unique strings is learned as text, character by character. Ctrl-C stops training after the current step and
-    keeps the best model so far; --resume goes on from there. Before and after training Ctrl-C ends the fit without a
-    model, and --resume goes on with what is kept.
+    SOURCE is a CSV, Parquet or JSON file, or a text file with one string per line (all but Parquet also as .gz or
+    .zst); a glob in quotes; a DuckDB database file or a postgresql:// URL, with --table or --query; or the name of a
+    data set. The data sets adult and npm_urls come with Countless. The paper's data sets census, kdd, dmv-full and
+    dryad-urls are read from files that you have downloaded to the folder COUNTLESS_DATA, or to the current folder.
 
-    --budget is what you wait: reading the table, counting, training and error bars together. Networks that have more
-    to learn get more of it. If reading leaves less than a third of it, the fit takes a third more. A fit that goes on
-    with --resume has the whole budget again, and a network that was begun goes on for the time it was given then.
+    Ctrl-C during training stops after the current step and keeps the best model so far. Ctrl-C at another time ends the
+    fit without a model. In both cases --resume continues.
 
-    --query alone reads the files that it names. --csv says how to read a CSV file where DuckDB guesses wrong; its names
+    --budget is the time that you wait: reading, counting, training and error bars together. If reading leaves less than
+    a third of it, the fit takes a third more. A fit that continues with --resume has the whole budget again; a network
+    that was already started keeps the time it was given.
+
+    --query alone reads the files that it names. --csv says how to read a CSV file if DuckDB guesses wrong. Its names
     are those of DuckDB's read_csv (docs/data.md lists them).
 
-    --derive adds a column that DuckDB computes from one row, with the functions that a clause may call. Other commands
-    take the table without it.
+    --derive adds a column that DuckDB computes from one row, with the functions that a WHERE clause may call. Other
+    commands take the table without it.
 
-    A database is only read. The password for PostgreSQL is best kept in PGPASSWORD or in ~/.pgpass.
+    A database is only read. Keep the password for PostgreSQL in PGPASSWORD or in ~/.pgpass.
 
-    The file of --workload holds a clause or a whole SELECT on each line; or statements of several lines, each with a
-    semicolon after it; or the JSON lines of countless evaluate --save. What counts is which columns are asked together.
+    The file of --workload has one clause or one SELECT per line, or statements that end with a semicolon, or the JSON
+    lines of countless evaluate --save. Countless looks at which columns are asked together.
 
-    With --ray a cluster encodes and trains, and the checkpoint is kept in the folder of --shared. A worker that is lost
-    is replaced (docs/scaling.md).
+    With --ray a cluster encodes and trains, and the checkpoint is in the folder --shared. A lost worker is replaced
+    (docs/scaling.md).
     """
     if source is None:
         source, given["query"] = given["query"], None
@@ -158,7 +158,7 @@ def fit(
         facts = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}
         click.echo(json.dumps(facts | estimator.info(), ensure_ascii=False))
     if estimator.report["interrupted"]:
-        console.print("stopped early: the file holds the best model so far; add --resume to go on", style="yellow")
+        console.print("stopped early: the file holds the best model so far; add --resume to continue", style="yellow")
         return 130
     require_whole(estimator.report, output, words)
     return 0
@@ -191,13 +191,13 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
         run.require_same_options(longer if is_model(output) else "")
         return f"going on from {names}"
     if left:
-        return f"starting anew and replacing {names} of an earlier run (--resume goes on from it)"
+        return f"starting again and replacing {names} of an earlier run (--resume continues it)"
     if not resume:
         return ""
     if run.was_killed():
         told = f"the last fit of {output} was killed before its first checkpoint"
-        return f"nothing to resume: {told}; starting anew"
+        return f"nothing to resume: {told}; starting again"
     if is_model(output):
         difference = run.differs_from(output)
-        return None if difference is None else f"nothing to resume: {difference}; starting anew"
-    return f"nothing to resume: there is no {checkpoint_of(run.place)}; starting anew"
+        return None if difference is None else f"nothing to resume: {difference}; starting again"
+    return f"nothing to resume: there is no {checkpoint_of(run.place)}; starting again"

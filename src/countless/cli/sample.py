@@ -30,11 +30,10 @@ WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is to
 @output_option("the rows")
 @json_option
 def sample(model: Path, count: int, where: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
-    """Which rows would a model write?
+    """Draw synthetic rows from a model.
 
-    Draws rows from a model, each by its probability; with --where all of them match. Prints a row per
-    line, with tabs between its columns, whose names come first if there are several; a text that goes on beyond what
-    the model sees ends with an ellipsis.
+    With --where every row matches the clause. Prints one row per line, with tabs between the columns. The first line
+    has the names, if there are several columns. A text that is longer than the model reads ends with an ellipsis.
     """
     if out is not None:
         require_writable(out)

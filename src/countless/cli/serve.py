@@ -40,18 +40,16 @@ def origins(context: click.Context, option: click.Parameter, given: Sequence[str
 @csv_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0 is any that is free."
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="The port; 0 chooses a free one."
 )
-@click.option(
-    "--token", envvar="COUNTLESS_TOKEN", help="What requests must bring, as a bearer token  [env: COUNTLESS_TOKEN]"
-)
-@click.option("--no-auth", is_flag=True, help="Let anyone ask who can reach the address.")
+@click.option("--token", envvar="COUNTLESS_TOKEN", help="Bearer token that requests must have  [env: COUNTLESS_TOKEN]")
+@click.option("--no-auth", is_flag=True, help="No token: everyone who can reach the address may ask.")
 @click.option(
     "--cors",
     multiple=True,
     metavar="ORIGIN",
     callback=origins,
-    help="Let pages from there ask, such as https://example.org; * is anywhere.",
+    help="Allow web pages of this origin, such as https://example.org; * is any.",
 )
 @click.option("--access-log", is_flag=True, help="Write a line of JSON about each request to standard error.")
 @click.option("--timeout", type=Duration(), default="10s", show_default=True, help="The time for a request.")
@@ -69,8 +67,8 @@ def serve(
 ) -> int:
     """Answer questions about model files over HTTP, and show a page that asks them.
 
-    A model goes by the name of its file, or by another as in NAME=MODEL. Without --host only this machine can ask.
-    A CSV file is read as its model was fitted; --csv says another way, for each --table that is a CSV file.
+    A model is called by the name of its file, or by another name as in NAME=MODEL. Without --host only this machine can
+    connect. A CSV file is read with the options of the fit; --csv replaces them for each --table that is a CSV file.
     """
     with leaving_at_once():
         return _served(models, tables, csv, host, port, token, no_auth, cors, access_log, timeout)
@@ -99,9 +97,9 @@ def _served(
     if token is not None and no_auth:
         raise click.UsageError("give either --token or --no-auth")
     if token == "":
-        raise click.UsageError("the token is empty: give one that nobody guesses")
+        raise click.UsageError("the token is empty: give one that is hard to guess")
     if token is None and not no_auth and not is_loopback(host):
-        raise click.UsageError(f"others can reach {host}: give a --token that they must bring, or --no-auth")
+        raise click.UsageError(f"others can reach {host}: give a --token that requests must have, or --no-auth")
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
         served = load_models(models, tables, csv)

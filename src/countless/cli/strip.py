@@ -23,10 +23,10 @@ STAYS = (
 @model_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The model file to write.")
 def strip(model: Path, output: Path) -> None:
-    """Write MODEL without rows of its table, for others to have.
+    """Write MODEL without rows of its table, to give it to others.
 
-    What is left out: the evidence rows; the texts of the questions that calibrated its error bars, which have values of
-    random rows in them; and digests of the table. Answers then come from the model alone. Error bars stay.
+    Left out are the evidence rows, the calibration questions (they contain values of random rows), and digests of the
+    table. Answers then come from the model alone. The error bars stay.
     """
     require_writable(output)
     hold("strip", output)

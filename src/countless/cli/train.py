@@ -40,16 +40,16 @@ from countless.store import COLUMNS, TEXT
 )
 @options_from(MoreTrainingOptions)
 def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) -> int:
-    """Go on training MODEL, which is finished, on its own table.
+    """Train a finished MODEL further, on the table that it was fitted on.
 
-    TABLE is the table that MODEL was fitted on, as countless fit takes one; the table of a database follows the
-    database after two colons. If it has changed since, that is an error. Error bars are measured anew. The model never
-    gets worse: weights that did not get better are kept as they were.
+    TABLE is that table, as countless fit takes one. The table of a database follows the database after two colons. A
+    table that has changed is an error. Error bars are measured again. The model does not get worse: weights that do not
+    improve are not kept.
 
-    countless fit keeps what this needs in MODEL.training: the weights in full precision, and the state of the
-    optimizer. Without that file, training starts from the weights as MODEL stores them. The old file stays until the
-    new one is whole. Ctrl-C stops training after the current step and keeps the best so far; at any other time it
-    leaves the old file as it is.
+    countless fit keeps the weights in full precision and the state of the optimizer in MODEL.training. Without that
+    file, training starts from the weights in MODEL. The old file is replaced only when the new one is complete. Ctrl-C
+    stops training after the current step and keeps the best weights so far; at any other time it leaves the old file
+    unchanged.
     """
     output = output or model
     require_writable(output)
@@ -62,7 +62,7 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
             trained = estimator.train(table, checkpoint=training_of(output), listener=view, **given)
             trained.save(output)
     except KeyboardInterrupt:
-        told = f"\nstopped, and nothing is written: {model} is as it was"
+        told = f"\nstopped, and nothing was written: {model} is unchanged"
         console.print(told, style="yellow", soft_wrap=True)
         return 130
     remove_checkpoints(output)

@@ -43,9 +43,9 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
     """Add ROWS to what MODEL knows, without fitting it again.
 
     ROWS is a table of only the new rows, as countless fit takes one, with every column of the model. They are learned
-    along with old rows, so that these are not forgotten; counts are added. New values get a place in the model. The old
-    file stays until the new one is whole. Ctrl-C stops training after the current step and keeps the best so far; at
-    any other time it leaves the old file as it is.
+    together with old rows, so that these are not forgotten. Exact counts are added up. New values are added to the
+    model. The old file is replaced only when the new one is complete. Ctrl-C stops training after the current step and
+    keeps the best weights so far; at any other time it leaves the old file unchanged.
     """
     output = output or model
     require_writable(output)
@@ -57,7 +57,7 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
         with FitView(console) as view:
             updated = estimator.update(rows, replay=replay, listener=view, **given)
     except KeyboardInterrupt:
-        told = f"\nstopped, and nothing is written: {model} is as it was"
+        told = f"\nstopped, and nothing was written: {model} is unchanged"
         console.print(told, style="yellow", soft_wrap=True)
         return 130
     updated.save(output)

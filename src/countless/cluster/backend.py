@@ -25,7 +25,7 @@ WORKER_MEMORY = 4 * 10**9  # bytes, unless they are given
 
 
 class RayBackend:
-    """A Ray cluster, while entered: the codes are in files, in a folder that all its machines see.
+    """A Ray cluster, while entered: the codes are in files, in a folder that all its machines can read.
 
     It has a folder of its own inside the shared one, which is removed in the end.
     """

@@ -30,7 +30,7 @@ LEAST = 4_096  # values with the least hashes: the share of all hashes below the
 HASH_RANGE = 2.0**64
 
 VALUES = "SELECT {column}, 'value', CAST(value AS VARCHAR), n FROM counted"
-# In the order of the values: of so many buckets of equal mass each tells its most frequent value, with the rows of all.
+# In the order of the values: each bucket of equal mass has its most frequent value, with the rows of all its values.
 # The least and the greatest value have buckets of their own.
 SOME_VALUES = """
 SELECT {column}, 'some', CAST(arg_max(value, n) AS VARCHAR), CAST(sum(n) AS BIGINT) FROM (
@@ -233,7 +233,7 @@ def _piece(rows: ParquetRows, index: int) -> list[tuple[str, int, int]]:
 
 
 def _with_distinct(column: Column, distinct: int) -> Column:
-    """The column with about so many values in its grid, of which only some were counted."""
+    """The column with about this many values in its grid, of which only some were counted."""
     grid = column.grid
     assert grid is not None
     scale = distinct / grid.values

@@ -114,7 +114,7 @@ class _Pass:
             pass
 
     def over(self, function: Callable[[int], Any], indexes: list[int], done: int = 0) -> Iterator[Any]:
-        """What the function returns for every index, when so many others were done before."""
+        """What the function returns for every index, when this many others were done before."""
         total = done + len(indexes)
         meter = Meter(self.on_reading, self.rows, done / total)
         for answered, table in enumerate(on_all(self.cluster, function, indexes), done + 1):

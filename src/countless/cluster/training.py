@@ -49,7 +49,7 @@ class Workers:
 class ClusterTrainer:
     """A :class:`~countless.train.tasks.recipe.Trainer` on a cluster.
 
-    ``folder`` is one that all its machines see, and so is ``codes``, the folder of the codes of the table to come.
+    ``folder`` is one that all its machines can read, and so is ``codes``, the folder of the codes of the table to come.
     """
 
     cluster: Cluster
@@ -117,7 +117,7 @@ class ClusterTrainer:
                     letters.ask_to_stop()
         if failures:
             reason = (str(failures[0]).strip().splitlines() or [type(failures[0]).__name__])[-1]
-            raise ClusterError(f"training on the cluster failed: {reason}; --resume goes on from {place}") from None
+            raise ClusterError(f"training on the cluster failed: {reason}; --resume continues from {place}") from None
 
     def _trainer(self, order: WorkerInstructions, letters: RunFolder) -> Any:
         from ray.train import FailureConfig, RunConfig, ScalingConfig

@@ -108,9 +108,9 @@ class EvidenceRows:
         return found
 
     def updated(self, growth: Growth, new: Source, wanted: int, seed: int) -> EvidenceRows:
-        """A uniform sample of the table after ``new`` rows, of ``wanted`` rows if so many can be had.
+        """A uniform sample of the table after ``new`` rows, of ``wanted`` rows if this many can be had.
 
-        These are rows of this sample, chosen at random, and of the new ones: so many of each as a sample of the whole
+        These are rows of this sample, chosen at random, and of the new ones: this many of each as a sample of the whole
         table would have. Only values of rows that are left stay.
         """
         from countless.data.sources.connection import connect
@@ -155,7 +155,7 @@ class EvidenceRows:
                     values = front_decoded(arrays[f"values-{index}"], arrays[f"shared-{index}"])
                     column = Column(column.name, column.type, values, bool(own.max(initial=0) == len(values)))
                     if not are_printed(column.type, values):
-                        raise ValueError("these are no values of that type")
+                        raise ValueError("these are not values of that type")
             except (LookupError, ValueError):
                 raise _damaged(column.name) from None
             assert not column.is_text
@@ -192,7 +192,7 @@ def has_codes(column: Any) -> bool:
 
 
 def evidence_rows(wanted: str, rows: int) -> int:
-    """How many rows to keep of a table of so many: a number, a percentage, ``all``, ``none`` or ``auto``.
+    """How many rows to keep of a table of this many: a number, a percentage, ``all``, ``none`` or ``auto``.
 
     >>> [evidence_rows("auto", rows) for rows in (500, 48_842, 300_000, 60_000_000)]
     [500, 48842, 100000, 100000]
@@ -224,7 +224,7 @@ def updated_shares(held: int, rows: int, added: int, wanted: int, rng: np.random
     size = min(wanted, rows + added)
     if held < rows and size > held:
         share = rows / (rows + added)
-        # The greatest size whose mean number of old rows, and so many deviations more, are held.
+        # The greatest size whose mean number of old rows, and this many deviations more, are held.
         margin = DEVIATIONS * np.sqrt(1 - share)
         root = (np.sqrt(margin**2 + 4 * held) - margin) / 2
         size = max(held, min(size, int(root**2 / share)))

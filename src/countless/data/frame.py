@@ -23,7 +23,12 @@ WIDEST = 40  # characters of a value
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Rows by columns. ``columns`` have as many values each: of Python's types, or as DuckDB prints them; None is NULL.
+    """A table in memory: rows by columns.
+
+    Attributes:
+        names: Names of the columns.
+        types: DuckDB's names of their types.
+        columns: The values of each column: Python values, or strings as DuckDB prints them; None is NULL.
 
     >>> frame = Frame(("name", "rows"), ("VARCHAR", "BIGINT"), (["a", None], ["3", 12]))
     >>> len(frame), frame.rows[0]
@@ -46,7 +51,11 @@ class Frame:
 
     @cached_property
     def rows(self) -> list[tuple[Any, ...]]:
-        """The rows, with values of Python's types."""
+        """The rows as tuples of Python values.
+
+        >>> est.distribution("sex").rows[0][0]
+        'Male'
+        """
         if ZONED not in self.types:
             return self._relation().fetchall()
         # DuckDB would need another package to make instants of them.
@@ -58,23 +67,69 @@ class Frame:
         ]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The rows by the names of their columns."""
+        """The rows as dictionaries.
+
+        Returns:
+            One dictionary for each row, by the names of the columns.
+
+        >>> Frame(("name",), ("VARCHAR",), (["a", None],)).to_dicts()
+        [{'name': 'a'}, {'name': None}]
+        """
         return [dict(zip(self.names, row, strict=True)) for row in self.rows]
 
     def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
+        """The table as a pandas DataFrame.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_pandas().shape
+        (1, 1)
+        """
         return _needing("pandas", self._relation().df)
 
     def to_arrow(self) -> Any:
-        """The table as a pyarrow Table."""
+        """The table as a pyarrow Table.
+
+        Returns:
+            The Table.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+
+        >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_arrow().shape
+        (1, 1)
+        """
         return _needing("pyarrow", self._relation().to_arrow_table)
 
     def to_polars(self) -> Any:
-        """The table as a polars DataFrame."""
+        """The table as a polars DataFrame.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            MissingExtraError: polars is not installed.
+
+        >>> Frame(("name",), ("VARCHAR",), (["a"],)).to_polars().shape
+        (1, 1)
+        """
         return _needing("polars", self._relation().pl)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a CSV or Parquet file, by the ending of its name, whole or not at all."""
+        """Write the table to a CSV or Parquet file. The file is complete, or it is not written.
+
+        Args:
+            path: The file; the ending ``.csv`` or ``.parquet`` chooses the format.
+
+        Raises:
+            CountlessError: Another ending, or the file cannot be written.
+
+        >>> est.distribution("sex").write("sex.csv")
+        """
         parquet, relation = "parquet" in format_of(path), self._relation()
         write_whole(
             path, relation.write_parquet if parquet else lambda partial: relation.write_csv(partial, header=True)

@@ -12,38 +12,45 @@ from countless import store
 from countless._version import __version__
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Schema
-from countless.engine.memo import Memo
-from countless.errors import CountlessError
-from countless.estimator.answers.counts import known_queries, today
-from countless.estimator.answers.estimate import Estimate
+from countless.estimator.answers.counts import known_queries
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import names_of, whole
-from countless.estimator.batch import Batch, listed
+from countless.estimator.batch import Batch
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.calibration.posterior import with_tail
 from countless.estimator.loading import evidence_of, made_ready, schema_of
 from countless.estimator.plugins import load_plugins
-from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
+from countless.estimator.prepared import AnsweringModel
+from countless.estimator.question_methods import QuestionMethods
 from countless.settings import Seconds
 
 if TYPE_CHECKING:
     from countless.data.frame import Frame
-    from countless.estimator.answers.aggregates.result import QueryResult
-    from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
-    from countless.estimator.answers.distributions.joint import Joint
-    from countless.estimator.answers.explain import Explanation
     from countless.estimator.fitting.learning import Listener
     from countless.estimator.rows.completed import Completed
     from countless.estimator.rows.likelihood import Watch
-    from countless.estimator.rows.sampling import Sample
     from countless.estimator.updating.check import Check
-    from countless.query.predicate import Where
 
 
-class Estimator:
-    """Answers "how many rows match?" from a model, without the table. Made by :func:`countless.fit` or ``load``.
+class Estimator(QuestionMethods):
+    """A fitted model of a table. It answers questions about the table without reading it.
 
-    The same question always gets the same answer, and an estimator may be shared by threads.
+    :func:`countless.fit` and :func:`countless.load` make one. The same question always gets the same answer. Threads
+    may share an estimator.
+
+    Args:
+        schema: The columns and their values.
+        sections: Weights, counts and rows, as the model file stores them.
+        calibration: What error bars are made from; None makes an estimator without calibrated error bars.
+        report: Facts about the fit.
+        library: Version of Countless that fitted the model.
+
+    In the examples, ``est`` is a small model of five columns of the embedded table:
+
+    >>> columns = ["age", "education", "sex", "hours_per_week", "income"]
+    >>> est = countless.fit("adult", columns=columns, epochs=1)  # doctest: +SKIP
+    >>> est.estimate("age > 35 AND income = '>50K'").rows
+    9139.0
     """
 
     def __init__(
@@ -64,11 +71,25 @@ class Estimator:
         evidence = None if rows is None else Evidence(schema, rows)
         self._seed = zlib.crc32(repr((schema.rows, schema.sizes)).encode())
         self._model = AnsweringModel(schema, self._runtimes, self.calibration, self._seed, evidence)
-        self._questions: Memo | None = None
+        self._questions = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Estimator:
-        """The estimator in the model file at ``path``."""
+        """Read a model file.
+
+        Args:
+            path: The ``.countless`` file.
+
+        Returns:
+            The estimator that was saved there. It needs neither the table nor PyTorch.
+
+        Raises:
+            ModelFileError: The file is missing, damaged, not a model file, or written by a newer version.
+
+        >>> path = est.save("adult.countless")
+        >>> countless.load(path)
+        <Estimator of 48,842 rows, 5 columns>
+        """
         return cls._made(store.read(path))
 
     @classmethod
@@ -77,7 +98,22 @@ class Estimator:
         return cls(schema, contents.sections, calibration, contents.report, contents.library)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model file, atomically. It holds every distinct value of the fitted columns, or a grid's knots."""
+        """Write the model file. An existing file is replaced in one step, so it is never half written.
+
+        The file holds values and rows of the table: treat it like the data, or save the :meth:`stripped` model.
+
+        Args:
+            path: The file to write, usually ``name.countless``.
+
+        Returns:
+            The path that was written.
+
+        Raises:
+            ModelFileError: The file cannot be written.
+
+        >>> est.save("adult.countless").name
+        'adult.countless'
+        """
         store.write(path, self._contents())
         return Path(path)
 
@@ -91,180 +127,74 @@ class Estimator:
         )
 
     def stripped(self) -> Estimator:
-        """The same model for others to have: without rows of the table, and without values that no answer needs.
+        """The same model without rows of the table, for people who may not see them.
 
-        Left out are the evidence rows, the questions of the calibration as they were asked, which have values of
-        random rows in them, and the digests of the table and of updates. The error bars stay; an update has to be
-        followed by :meth:`calibrate`.
+        It has no evidence rows, no calibration questions (they contain values of random rows) and no digests of the
+        table. The error bars stay. After an :meth:`update`, call :meth:`calibrate`.
+
+        Returns:
+            A new estimator. It still holds the distinct values of its columns, and its counts.
+
+        >>> est.stripped().info()["evidence"] is None
+        True
         """
         from countless.estimator.stripping import stripped
 
         return stripped(self, self._sections)
 
     def calibrated(self, calibration: Calibration) -> Estimator:
-        """The same estimator with error bars from ``calibration``."""
+        """The same estimator with error bars from another calibration.
+
+        Args:
+            calibration: Questions with known counts, or what was learned from them.
+
+        Returns:
+            A new estimator. :meth:`calibrate` makes one from a table.
+
+        >>> est.calibrated(est.calibration).calibration.level
+        0.9
+        """
         evidence = self._model.evidence
         if evidence is not None:
             calibration = with_tail(calibration, evidence.rows.rows, self.rows)
         return Estimator(self.schema, self._sections, calibration, self.report, self.library)
 
     def calibration_queries(self, clauses: Sequence[str], truths: Sequence[int]) -> list[CalibrationQuery]:
-        """Questions whose truth is known, and what the model makes of them; without those that it knows for certain."""
+        """Questions with known counts, together with the model's answers, for a calibration.
+
+        Args:
+            clauses: WHERE clauses.
+            truths: The true number of rows of each.
+
+        Returns:
+            One item for each clause, without clauses that the model answers exactly.
+
+        Raises:
+            QueryError: One of the clauses cannot be answered.
+
+        >>> est.calibration_queries(["sex = 'Male'"], [32650])  # this count is exact
+        []
+        """
         found = Batch(self._model, clauses).densities()
         return known_queries(found, truths, self.rows, self._model.evidence)
 
-    @property
-    def rows(self) -> int:
-        """Rows of the table."""
-        return self.schema.rows
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that can be asked about."""
-        return self.schema.names
-
-    @property
-    def orders(self) -> int:
-        """How many orders of its columns the model knows; they share a number of particles."""
-        return len(self._runtimes.columns)
-
-    def prepare(self, where: Where) -> PreparedQuestion:
-        """A question about the rows that ``where`` keeps: compiled and counted once, however much is asked of it.
-
-        With parameters in the places of values, ``est.prepare("age > ? AND sex = $2")``, it is called with values
-        first, ``question(35, "Male")``; that reads no SQL.
-        """
-        if self._questions is None or not isinstance(where, str):
-            return PreparedQuestion.of(self._model, where)
-        return self._questions.once(where.strip(), lambda: PreparedQuestion.of(self._model, where))
-
-    def keep_questions(self, most: int) -> None:
-        """Keep the ``most`` latest questions in SQL: calls with the same condition share its compiling and counting."""
-        self._questions = Memo(whole(most, "the number of questions to keep", 1))
-
-    def estimate(
-        self,
-        where: Where,
-        *,
-        method: str = DEFAULT_METHOD,
-        particles: int | None = None,
-        summary: bool = True,
-        table_rows: int | None = None,
-    ) -> Estimate:
-        """The number of rows that ``where`` keeps: SQL text, or a predicate made with :func:`countless.col`.
-
-        ``method`` is ``fused``, evidence rows and the model together. The others are the model alone: ``particles``,
-        one of the paper's (``skipping``, ``progressive``, and of models that know several orders ``multi-order`` and
-        ``multi-order+skipping``), or ``exact``; for text also ``naive``. ``particles`` fixes
-        how many prefixes (or samples) it may hold. ``summary=False`` leaves the counts that are stored with the model
-        alone; only ``particles`` uses them. ``table_rows`` is how many rows the table has by now: the answer and its
-        error bar are scaled to it, and none is exact then.
-        """
-        return self.prepare(where).estimate(method=method, particles=particles, summary=summary, table_rows=table_rows)
-
-    def estimate_many(
-        self,
-        clauses: Iterable[Where],
-        *,
-        method: str = DEFAULT_METHOD,
-        particles: int | None = None,
-        threads: int | None = None,
-        seed: int | None = None,
-        summary: bool = True,
-        table_rows: int | None = None,
-    ) -> list[Estimate]:
-        """One estimate for each of ``clauses``, in their order: the same as one by one, but much sooner.
-
-        Clauses that begin alike share that work, and it is spread over ``threads`` (all cores if None). ``ms`` of each
-        estimate is its share of the time. Another ``seed`` than the model's own gives answers that differ from those of
-        one by one: by how much tells what sampling adds.
-        """
-        batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
-        return [_raised(answer) for answer in batch.estimates(method, today(table_rows))]
-
-    def answer_many(
-        self,
-        clauses: Iterable[Where],
-        *,
-        method: str = DEFAULT_METHOD,
-        particles: int | None = None,
-        threads: int | None = None,
-        seed: int | None = None,
-        summary: bool = True,
-        table_rows: int | None = None,
-    ) -> list[Estimate | CountlessError]:
-        """As :meth:`estimate_many`, but a clause that cannot be answered gives its error; the others are answered."""
-        batch = Batch(self._model, listed(clauses), particles, threads, seed, summary)
-        return batch.estimates(method, today(table_rows))
-
-    def explain(self, where: Where, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
-        """How ``where`` is answered: columns visited and skipped, exact or sampled, unseen literals, time by stage."""
-        return self.prepare(where).explain(method=method, particles=particles)
-
-    def joint(self, columns: Sequence[str], where: Where | None = None, *, groups: int | None = None) -> Joint:
-        """How the rows that ``where`` keeps are spread over the values of ``columns``, which are not text.
-
-        The values of the first ``groups`` columns (all, if None) are told apart with the same care, however rare they
-        are; those of the others as far as they matter within each.
-        """
-        return self._asked(where).joint(columns, groups=groups)
-
-    def distribution(
-        self,
-        column: str | Sequence[str],
-        where: Where | None = None,
-        *,
-        bins: BinsWanted | None = None,
-        sort: str = "rows",
-    ) -> Distribution:
-        """Every value of ``column`` with its share of the rows that ``where`` keeps; of two columns, every pair.
-
-        ``bins`` puts numbers and times into about so many bins with round edges, or into those between given edges;
-        with several columns it may be a mapping by name. A column whose values are too many to be stored one by one is
-        always in bins. A bin begins with its left edge and ends before the right one, which only the last bin includes.
-        Shares are of all rows of the condition, those outside given edges too. Values come by falling ``rows``, or by
-        ``value``, as bins do.
-        """
-        return self._asked(where).distribution(column, bins=bins, sort=sort)
-
-    def distributions(
-        self, columns: Sequence[str], where: Where | None = None, *, bins: BinsWanted | None = None
-    ) -> list[Distribution]:
-        """The :meth:`distribution` of each of ``columns``, one by one, under one condition, counted once."""
-        return self._asked(where).distributions(columns, bins=bins)
-
-    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
-        """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
-
-        Every row satisfies ``where``, as DuckDB has it. If rows fail it again and again there are fewer than ``count``,
-        and ``requested`` of the sample tells how many were asked for. Values have the table's types; numbers and times
-        that are stored as a grid are any within a cell that look like the table's, such as whole minutes. The same
-        ``seed`` gives the same rows.
-        """
-        return self._asked(where).sample(count, seed=seed)
-
-    def query(self, sql: str, *, intervals: bool = False, least_hits: int = 1) -> QueryResult:
-        """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.
-
-        It may have count, sum, avg, stddev, variance, median and quantiles of columns, expressions of these, a WHERE,
-        GROUP BY up to three columns, HAVING, ORDER BY and LIMIT. If the model has evidence rows, columns may also be
-        expressions, such as ``hour(ts)``. With ``intervals``, the columns ``name_low`` and ``name_high`` after each
-        aggregate are the ends of its error bar.
-
-        An expression can put a whole row into one value. So of expressions only what at least ``least_hits`` evidence
-        rows share is told; smaller groups are left out.
-        """
-        from countless.estimator.answers.aggregates.aggregates import answered
-
-        model = self._model
-        return answered(self._asked, model.compiler, model.outer, sql, self.calibration, intervals, least_hits)
-
     def log_prob(self, rows: Any) -> FloatArray:
-        """The natural logarithm of the probability of each row, as the model has it.
+        """The log-likelihood of rows.
 
-        ``rows`` are a table, as :func:`countless.fit` takes it, a dictionary, or a list of them, with the same keys.
-        Columns that are not there are left out of the probability; NULL is a value like others. What the table never
-        had, NULL in a column without NULLs included, is impossible: minus infinity.
+        Args:
+            rows: A table as :func:`countless.fit` takes it, a dictionary, or a list of dictionaries with the same keys.
+                Columns that are missing are left out of the probability. NULL is a value like others.
+
+        Returns:
+            For each row the natural logarithm of its probability. A row with a value that the table does not have (NULL
+            in a column without NULLs too) has minus infinity.
+
+        Raises:
+            DataError: The rows cannot be read, or have no column of the model.
+            UnsupportedQueryError: A text column is among them, and the model has no text model.
+
+        >>> est.log_prob([{"sex": "Male"}, {"sex": "unknown"}]).round(1).tolist()
+        [-0.4, -inf]
         """
         from countless.estimator.rows.likelihood import log_prob
 
@@ -279,11 +209,25 @@ class Estimator:
         seed: int | None = None,
         watch: Watch | None = None,
     ) -> Completed:
-        """The rows with what is missing filled in: NULL, and columns of the model that they lack; texts only by draws.
+        """Fill in missing values: NULLs, and columns of the model that the rows lack.
 
-        Each missing value becomes the most likely one, given all that is present in its row; with ``draws`` they are
-        drawn together, and the same ``seed`` draws the same. ``columns`` are those to fill in, all by default. In a
-        list of dictionaries, a key that a row lacks is missing there too.
+        Args:
+            rows: As in :meth:`log_prob`. In a list of dictionaries, a missing key is a missing value.
+            columns: Names of the columns to fill in; by default all.
+            draws: Draw values at random, consistent with each other. By default each missing value becomes the most
+                likely one. Text can only be drawn.
+            seed: The same seed draws the same values.
+            watch: Called with the number of rows done and the number of all rows.
+
+        Returns:
+            The completed table, and which cells were filled in, with their probabilities.
+
+        Raises:
+            DataError: The rows cannot be read, or a column cannot be filled in.
+            UnsupportedQueryError: Text is to be drawn, and the model has no text model.
+
+        >>> est.complete({"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}).row["sex"]
+        'Male'
         """
         from countless.estimator.rows.completion import CompletionOptions, complete
 
@@ -292,10 +236,25 @@ class Estimator:
         return complete(self.schema, self._runtimes, rows, options, watch)
 
     def anomalies(self, rows: Any, top: int = 20, *, watch: Watch | None = None) -> Frame:
-        """The ``top`` rows that are the least likely, the least likely first.
+        """Find the rows that are the least likely under the model.
 
-        A line tells the row, counted from 0, its log-probability, the column to blame, the value that the row has
-        there, how likely that is given all others, and the value that is expected instead, with its probability.
+        Args:
+            rows: As in :meth:`log_prob`.
+            top: Number of rows to return.
+            watch: Called with the number of rows done and the number of all rows.
+
+        Returns:
+            A table, the least likely row first: the row's number (from 0), its log-probability, the column that makes
+            it unlikely, the value there and its probability given the other columns, and the expected value with its
+            probability.
+
+        Raises:
+            DataError: The rows cannot be read, or have no column of the model.
+            UnsupportedQueryError: A text column is among them, and the model has no text model.
+
+        >>> found = est.anomalies([{"age": 30, "sex": "Male"}, {"age": 90, "sex": "Male"}], top=1)
+        >>> found.to_dicts()[0]["row"], found.to_dicts()[0]["column"]
+        (1, 'age')
         """
         from countless.estimator.rows.anomalies import anomalies
 
@@ -312,13 +271,32 @@ class Estimator:
         seed: int = 0,
         listener: Listener | None = None,
     ) -> Estimator:
-        """The estimator of a table that got these ``rows`` more; this one stays as it is.
+        """Learn rows that were added to the table.
 
-        ``rows`` are only the new ones, with every column of the model; other columns are passed over. They are learned
-        along with old rows, in the shares that both have in the table, so that these are not forgotten: the
-        evidence rows of its file (``replay="evidence"``, the default where there are any), rows that the model itself
-        draws (``"model"``), or the old table. Evidence rows stay a uniform sample of the table. What is counted exactly
-        stays exact. ``budget`` (``"90s"``) is by default an eighth of the fit's time. Ctrl-C ends training early.
+        Exact counts stay exact, and evidence rows stay a uniform sample. Old rows are trained on together with the new
+        ones, so that they are not forgotten. Ctrl-C ends training early.
+
+        Args:
+            rows: Only the new rows, with every column of the model. Other columns are ignored.
+            replay: Where old rows come from: ``"evidence"`` (the rows in the file; the default if there are any),
+                ``"model"`` (synthetic rows), or the old table.
+            epochs: Passes over old and new rows.
+            budget: Time to train, such as ``"90s"``; by default an eighth of the fit's time.
+            learning_rate: Peak learning rate; by default a quarter of the fit's.
+            seed: Seed of everything random.
+            listener: Receives progress; by default it is logged.
+
+        Returns:
+            A new estimator of the grown table. This one is not changed.
+
+        Raises:
+            DataError: The rows cannot be read, lack a column, or have other types.
+            OptionError: An argument has a wrong type or value.
+            TrainingError: This kind of model cannot be updated.
+
+        >>> row = {"age": 30, "education": "HS-grad", "sex": "Male", "hours_per_week": 40, "income": "<=50K"}
+        >>> est.update([row] * 100, epochs=1).rows
+        48942
         """
         from countless.estimator.updating.relearning import RelearningOptions
         from countless.estimator.updating.update import update
@@ -337,12 +315,31 @@ class Estimator:
         checkpoint: str | os.PathLike[str] | None = None,
         listener: Listener | None = None,
     ) -> Estimator:
-        """The estimator after further training on ``table``, which it was fitted on; this one stays as it is.
+        """Train a finished model further, on the table that it was fitted on.
 
-        A table that has changed is a :class:`DataError`. Weights that did not get better are kept as they were, and
-        Ctrl-C ends training early. ``budget``, by default ``"5m"``, is for everything, error bars included.
-        ``checkpoint`` is the file of that name of the fit, or ``MODEL.training`` that ``countless fit`` keeps: weights
-        in full precision and Adam's moments, written anew. Without it, training starts from the weights as stored.
+        Weights that do not improve are not kept. Ctrl-C ends training early.
+
+        Args:
+            table: The table of the fit. It must not have changed.
+            budget: Time for reading, training and error bars; by default ``"5m"``, or no limit with ``epochs``.
+            epochs: More passes over the table.
+            learning_rate: Peak learning rate; by default half of the fit's.
+            workload: WHERE clauses that will likely be asked, as in :func:`countless.fit`.
+            checkpoint: The checkpoint file of the fit, or the ``MODEL.training`` of ``countless fit``. It has the
+                weights in full precision and the optimizer's state, and is written again. Without it, training starts
+                from the stored weights.
+            listener: Receives progress; by default it is logged.
+
+        Returns:
+            A new estimator. This one is not changed.
+
+        Raises:
+            DataError: The table has changed, or cannot be read.
+            OptionError: An argument has a wrong type or value.
+            TrainingError: The checkpoint is of another model, or the model has no network.
+
+        >>> est.train("adult", epochs=1)  # doctest: +SKIP
+        <Estimator of 48,842 rows, 5 columns>
         """
         from countless.estimator.updating.more_training import more_training
         from countless.options import MoreTrainingOptions
@@ -352,7 +349,22 @@ class Estimator:
         return more_training(self, self._sections, self._runtimes, table, effort, place, listener)
 
     def calibrate(self, table: Any, *, seed: int = 0, listener: Listener | None = None) -> Estimator:
-        """The same model with new error bars, from random questions about ``table``, which it was fitted on."""
+        """Make new error bars, from random questions about the table.
+
+        Args:
+            table: The table that the model was fitted on, with the rows of later updates.
+            seed: Seed of the questions.
+            listener: Receives progress; by default it is logged.
+
+        Returns:
+            A new estimator with the same model. This one is not changed.
+
+        Raises:
+            DataError: The table cannot be read, has no rows, or lacks a column.
+
+        >>> est.calibrate("adult", seed=1)  # doctest: +SKIP
+        <Estimator of 48,842 rows, 5 columns>
+        """
         from countless.estimator.calibration.recalibration import recalibrated
 
         return recalibrated(self, table, whole(seed, "the seed", 0), listener)
@@ -360,9 +372,23 @@ class Estimator:
     def check(
         self, table: Any, *, sample: int | None = 100_000, queries: int = 200, threshold: float = 0.05, seed: int = 0
     ) -> Check:
-        """Whether the model is still true of ``table``: of a ``sample`` of its rows, or of all of them if None.
+        """Compare the model with its table, to see whether the table has changed too much.
 
-        Past the ``threshold``, a share of rows, a column has drifted, or the table has grown.
+        Args:
+            table: The table as it is now.
+            sample: Number of rows to compare; None compares all.
+            queries: Number of random questions to compare.
+            threshold: The share of rows by which a column, a pair of columns or the number of rows may differ.
+            seed: Seed of the sample and the questions.
+
+        Returns:
+            The result. ``ok`` says whether everything is within the threshold, ``reasons`` what is not.
+
+        Raises:
+            DataError: The table cannot be read, or lacks a column.
+
+        >>> est.check("adult", sample=2_000, queries=10).growth
+        0.0
         """
         from countless.estimator.updating.check import check
 
@@ -371,7 +397,14 @@ class Estimator:
         return check(self, self._runtimes, rows, table, sample=sample, queries=queries, threshold=threshold, seed=seed)
 
     def info(self) -> dict[str, Any]:
-        """What the model holds, as plain data."""
+        """What the model file holds: columns, sizes, exact counts, evidence rows, error bars, training.
+
+        Returns:
+            A dictionary that can be written as JSON.
+
+        >>> est.info()["rows"]
+        48842
+        """
         from countless.estimator.info import held_facts, without_history
 
         held = held_facts(self.schema, self._sections, self._runtimes)
@@ -380,16 +413,6 @@ class Estimator:
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"
-
-    def _asked(self, where: Where | None) -> PreparedQuestion:
-        """The question that ``where`` asks; None is every row."""
-        return PreparedQuestion.of_every_row(self._model) if where is None else self.prepare(where)
-
-
-def _raised(answer: Estimate | CountlessError) -> Estimate:
-    if isinstance(answer, CountlessError):
-        raise answer
-    return answer
 
 
 def _from_bytes(data: bytes) -> Estimator:

@@ -103,19 +103,21 @@ class AnsweringModel:
 
 
 class PreparedQuestion:
-    """A condition on rows, made by :meth:`Estimator.prepare`, of which several things are asked.
+    """A condition on rows that is compiled and counted once. :meth:`Estimator.prepare` makes one.
 
-    It is compiled once, and counted once; what it took to find how its rows are spread is kept while it lives. Every
-    method answers as the estimator's own of the same name does. It may be shared by threads.
+    Its methods give the same answers as the estimator's methods of the same names. Threads may share it.
 
-    With parameters (``?``, ``$1`` or ``$name``) it is called with their values first, which reads no SQL:
+    Args:
+        model: What answers the question.
+        where: The condition; None is every row.
+        started: When reading the condition began, by the answer clock.
 
-    >>> question = est.prepare("age > ? AND sex = ?")          # doctest: +SKIP
-    >>> question(35, "Male").estimate()                        # doctest: +SKIP
+    >>> question = est.prepare("age > $least")
+    >>> question(least=80).estimate().rows
+    148.0
     """
 
     def __init__(self, model: AnsweringModel, where: Where | Clause | None, started: float) -> None:
-        """``where`` None is every row; reading it was ``started`` at that time."""
         self._model = model
         self._counted = Memo()
         self._where = where
@@ -141,7 +143,7 @@ class PreparedQuestion:
 
     @classmethod
     def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
-        """The question that ``where`` asks."""
+        """Prepare a condition; :meth:`Estimator.prepare` calls this."""
         return cls(model, where, answer_clock())
 
     @classmethod
@@ -161,7 +163,18 @@ class PreparedQuestion:
         return self._counted.once("clause", lambda: self._model.compiler.read(where))
 
     def __call__(self, *values: Any, **named: Any) -> PreparedQuestion:
-        """The question with ``values`` for its parameters: one for each ``?``, ``$1`` or, by name, ``$name``."""
+        """Bind values to the parameters.
+
+        Args:
+            values: One value for each ``?``, or for ``$1``, ``$2`` and so on.
+            named: Values for ``$name``.
+
+        Returns:
+            The question with these values.
+
+        Raises:
+            QueryTypeError: There are too few or too many values, or one does not fit its column.
+        """
         if self._question is not None:
             if values or named:
                 raise QueryTypeError(f"{self.where} has no parameters: write ? or $name in their places")
@@ -171,19 +184,31 @@ class PreparedQuestion:
 
     @property
     def where(self) -> str:
-        """The condition, with the values of its parameters if they are bound."""
+        """The condition as SQL, with the values of its parameters once they are bound.
+
+        >>> est.prepare("age > ?")(80).where
+        'age > 80'
+        """
         return self._read.text if self._question is None else self._question.where
 
     @property
     def question(self) -> Question:
-        """The condition as it was compiled; an error if its parameters have no values."""
+        """The compiled condition, for use with the engine.
+
+        >>> len(est.prepare("age > 80 OR sex = 'Male'").question.comparisons)
+        2
+        """
         if self._question is None:
             raise self._read.unbound()
         return self._question
 
     @property
     def total(self) -> Estimate:
-        """How many rows the condition keeps, by the default method."""
+        """How many rows match, by the default method.
+
+        >>> est.prepare("age > 80").total.rows
+        148.0
+        """
         return self.estimate()
 
     def estimate(
@@ -194,9 +219,19 @@ class PreparedQuestion:
         summary: bool = True,
         table_rows: int | None = None,
     ) -> Estimate:
-        """How many rows the condition keeps, as :meth:`Estimator.estimate`.
+        """Estimate how many rows match.
 
-        ``ms`` is the time that compiling and counting took, also if that was for an earlier call.
+        Args:
+            method: As in :meth:`Estimator.estimate`.
+            particles: As in :meth:`Estimator.estimate`.
+            summary: As in :meth:`Estimator.estimate`.
+            table_rows: As in :meth:`Estimator.estimate`.
+
+        Returns:
+            The estimate. ``ms`` is the time of compiling and counting, also if an earlier call did that.
+
+        >>> est.prepare("age > 80").estimate().rows
+        148.0
         """
         method, now = self._model.method(method), today(table_rows)
         return self._answered(method, particles, summary, now)[1]
@@ -225,7 +260,18 @@ class PreparedQuestion:
         return self._counted.once(("fused", particles, summary), counted)
 
     def explain(self, *, method: str = DEFAULT_METHOD, particles: int | None = None) -> Explanation:
-        """How the condition is answered, as :meth:`Estimator.explain`."""
+        """Answer, and say how.
+
+        Args:
+            method: As in :meth:`Estimator.estimate`.
+            particles: As in :meth:`Estimator.estimate`.
+
+        Returns:
+            The explanation, as :meth:`Estimator.explain` gives it.
+
+        >>> est.prepare("age > 80").explain().estimate.rows
+        148.0
+        """
         from countless.estimator.answers.explain import explanation
 
         method, question = self._model.method(method), self.question
@@ -234,15 +280,26 @@ class PreparedQuestion:
         return explanation(self._model.schema, question, density, estimate, stages)
 
     def joint(self, columns: Sequence[str], *, groups: int | None = None) -> Joint:
-        """How the condition's rows are spread over the values of ``columns``, as :meth:`Estimator.joint`."""
+        """Count the rows of each combination of values.
+
+        Args:
+            columns: As in :meth:`Estimator.joint`.
+            groups: As in :meth:`Estimator.joint`.
+
+        Returns:
+            The combinations, as :meth:`Estimator.joint` gives them.
+
+        >>> est.prepare("age > 80").joint(["sex"]).rows.tolist()
+        [48.0, 100.0]
+        """
         places = self._places(columns)
         if twice := [place for place in places if places.count(place) > 1]:
             raise QueryTypeError(f'"{self._model.schema.names[twice[0]]}" is named twice: name each column once')
         return self.joint_of(places, len(places) if groups is None else groups)
 
     def joint_of(self, places: Sequence[int], groups: int) -> Joint:
-        """The same of the columns at ``places`` in the schema, which may be hidden."""
-        from countless.estimator.answers.distributions.joint import joint
+        """Like :meth:`joint`, for columns by their index in the schema. Hidden columns are allowed."""
+        from countless.estimator.answers.joint import joint
 
         schema, seed, region = self._model.schema, self._model.seed, self.question.region
         return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
@@ -250,16 +307,39 @@ class PreparedQuestion:
     def distribution(
         self, column: str | Sequence[str], *, bins: BinsWanted | None = None, sort: str = "rows"
     ) -> Distribution:
-        """The values of ``column`` and the rows of each, as :meth:`Estimator.distribution`."""
-        from countless.estimator.answers.distributions.distribution import distribution
+        """Count the rows of every value of a column.
+
+        Args:
+            column: As in :meth:`Estimator.distribution`.
+            bins: As in :meth:`Estimator.distribution`.
+            sort: As in :meth:`Estimator.distribution`.
+
+        Returns:
+            The values and the rows of each.
+
+        >>> est.prepare("age > 80").distribution("sex").to_dicts()[0]["sex"]
+        'Male'
+        """
+        from countless.estimator.answers.distribution import distribution
 
         started = self._started()
         found = self.joint(names_of(column))
         return distribution(self._model.schema, found, self._model.calibration, bins, sort, started)
 
     def distributions(self, columns: Sequence[str], *, bins: BinsWanted | None = None) -> list[Distribution]:
-        """The distribution of each of ``columns``, as :meth:`Estimator.distributions`."""
-        from countless.estimator.answers.distributions.marginals import distributions
+        """The distribution of each of several columns.
+
+        Args:
+            columns: As in :meth:`Estimator.distributions`.
+            bins: As in :meth:`Estimator.distribution`.
+
+        Returns:
+            One distribution for each column.
+
+        >>> len(est.prepare("age > 80").distributions(["sex", "income"]))
+        2
+        """
+        from countless.estimator.answers.marginals import distributions
 
         model, region, total = self._model, self.question.region, self.total
         places, seed = self._places(columns), self._model.seed
@@ -268,7 +348,18 @@ class PreparedQuestion:
         )
 
     def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
-        """Rows that the model would write among those of the condition, as :meth:`Estimator.sample`."""
+        """Draw synthetic rows that satisfy the condition.
+
+        Args:
+            count: As in :meth:`Estimator.sample`.
+            seed: As in :meth:`Estimator.sample`.
+
+        Returns:
+            The rows.
+
+        >>> len(est.prepare("age > 80").sample(2))
+        2
+        """
         from countless.estimator.rows.sampling import samples
 
         count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
@@ -315,7 +406,11 @@ class PreparedQuestion:
 
     @property
     def evidence(self) -> Hits | None:
-        """The evidence rows, and which of them satisfy the condition; None if the model file holds none."""
+        """Which evidence rows match; None if the model file has no evidence rows.
+
+        >>> est.prepare("age > 80").evidence.count
+        148
+        """
         evidence = self._model.evidence
         if evidence is None:
             return None
@@ -362,7 +457,9 @@ def only_evidence(question: Question) -> UnsupportedQueryError | None:
     """The error of asking the model alone what only evidence rows can answer."""
     if not question.beyond:
         return None
-    return UnsupportedQueryError(f"only evidence rows can answer {question.beyond[0]}, and the model was asked")
+    return UnsupportedQueryError(
+        f"only evidence rows can answer {question.beyond[0]}, but the method uses the model alone: use fused"
+    )
 
 
 def _since(started: float) -> float:

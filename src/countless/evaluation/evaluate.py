@@ -21,7 +21,7 @@ from countless.workload.questions import KINDS as QUESTION_KINDS
 
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 REFUSED = "refused"  # the method of an estimate that stands for a question that was not answered
-SOME_ROWS = 10  # from so many true rows on, an error of a row or two is small
+SOME_ROWS = 10  # from this many true rows on, an error of a row or two is small
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def random_workload(
     if patterns is not None and not schema.texts:
         raise DataError("the model has no text column to draw patterns from: leave out --patterns")
     if patterns == "both" and not schema.coded:
-        raise DataError("the model has no column but text: --patterns both asks about columns too")
+        raise DataError("the model has only text columns: --patterns both needs other columns too")
     if patterns == "both":
         asked = both_clauses(schema, source, count, seed)
     elif kinds:

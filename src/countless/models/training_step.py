@@ -31,7 +31,7 @@ class OrderLayers:
 
 @dataclass(frozen=True)
 class RowActivations:
-    """What the units compute for so many rows, and room for the gradients."""
+    """What the units compute for this many rows, and room for the gradients."""
 
     h: Activations
     inner: tuple[Activations, ...]  # what goes into the two layers of each block

@@ -16,7 +16,13 @@ from countless.query.parsing.sql import written
 
 
 class Predicate:
-    """A condition on a row. Combine with ``&``, ``|`` and ``~``; ``str`` gives its SQL.
+    """A condition on a row. Combine predicates with ``&``, ``|`` and ``~``; ``str`` gives the SQL.
+
+    Args:
+        expression: The condition as sqlglot's syntax tree. Use :func:`countless.col` to write it in Python.
+
+    Raises:
+        QueryTypeError: A value cannot be written in SQL, or is compared in a way that is never true.
 
     >>> print((col("age") > 35) & ~col("city").like("New %"))
     "age" > 35 AND NOT "city" LIKE 'New %'
@@ -162,10 +168,21 @@ Where = str | Predicate | ColumnReference  # how a question may be asked
 
 
 def col(name: str) -> ColumnReference:
-    """The column ``name``, to be compared with values.
+    """A column, to be compared with values in a :class:`Predicate`.
+
+    Compare it with ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``, or use its methods ``between``, ``isin``, ``like``,
+    ``ilike``, ``contains``, ``starts_with``, ``ends_with``, ``matches``, ``is_null`` and ``is_not_null``.
+
+    Args:
+        name: The name of the column. It is checked when a model is asked.
+
+    Returns:
+        The column.
 
     >>> col("age").between(20, 30)
     Predicate("age" BETWEEN 20 AND 30)
+    >>> (col("income") == ">50K") & col("education").isin(["Masters", "Doctorate"])
+    Predicate("income" = '>50K' AND "education" IN ('Masters', 'Doctorate'))
     """
     return ColumnReference(name)
 

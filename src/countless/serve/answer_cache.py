@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 
 class Kept:
-    """Answers by what was asked, the latest ones: at most so many, and so many bytes. Safe to share by threads.
+    """Answers by what was asked, the latest ones: at most this many, and this many bytes. Safe to share by threads.
 
     >>> kept = Kept(2, 100)
     >>> for name in "abc":

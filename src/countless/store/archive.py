@@ -132,5 +132,5 @@ def _parts(text: bytes) -> int:
 
 def _damaged(source: Path, error: Exception) -> ModelFileError:
     return ModelFileError(
-        f"{source} is not a Countless model file, or it is damaged ({error}): copy it again or fit it anew"
+        f"{source} is not a Countless model file, or it is damaged ({error}): copy it again or fit it again"
     )

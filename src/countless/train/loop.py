@@ -93,9 +93,9 @@ def train(
 ) -> Trained:
     """Fit the task's model to its rows.
 
-    With ``checkpoint``, the run is saved there every epoch (and every minute, or so many seconds); with ``resume``, it
-    goes on from that file if it exists. Ctrl-C ends the run after the current step with the best weights so far, and so
-    does who sets ``interrupt``; ``stopped`` ends it before the first. After ``earlier`` training, the weights that the
+    With ``checkpoint``, the run is saved there every epoch (and every minute, or this many seconds); with ``resume``,
+    it continues from that file if it exists. Ctrl-C, or setting ``interrupt``, ends the run after the current step with
+    the best weights so far; ``stopped`` ends it before the first step. After ``earlier`` training, the weights that the
     task begins with are among those of which the best are kept.
 
     Several processes may train as a ``team``, each of which calls this with the same task and options: the batches are
@@ -292,7 +292,7 @@ class _Run:
             state.save(self.path)
         except TrainingError as error:
             if not self.warned:
-                logger.warning("%s; training goes on without it", error)
+                logger.warning("%s; training continues without it", error)
             self.warned = True
 
     def restore(self, saved: Checkpoint) -> None:

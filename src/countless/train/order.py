@@ -32,7 +32,7 @@ class RowOrder(Protocol):
 
 
 def order_of(rows: int, held_out: int, batch: int, window: int | None, generator: torch.Generator) -> RowOrder:
-    """The order for rows in memory, or for a file in whose windows of so many rows one should stay for a while."""
+    """The order for rows in memory, or for a file in whose windows of this many rows one should stay for a while."""
     if window is None:
         return Shuffled(rows, held_out, batch, generator)
     return Windowed(rows, held_out, batch, window)

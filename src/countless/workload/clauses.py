@@ -66,7 +66,7 @@ def read_clauses(workload: Workload) -> list[WorkloadClause]:
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the workload {path}: {error}; it is a text file of WHERE clauses") from None
+        raise DataError(f"cannot read the workload {path}: {error}; give a text file of WHERE clauses") from None
     found = [*(_objects(text, path) if text.lstrip().startswith("{") else _statements(text, path))]
     if not found:
         raise DataError(f"the workload {path} holds no queries: write a WHERE clause on each line")

@@ -77,7 +77,7 @@ def paper_clauses(schema: Schema, source: Source, count: int, seed: int) -> list
 def paper_filters(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
 ) -> list[list[str]]:
-    """The filters of such queries one by one; there are at least and at most so many in each."""
+    """The filters of such queries one by one; there are at least and at most this many in each."""
     return conjunctions(schema.coded, source, count, seed, filters)
 
 

@@ -1,4 +1,4 @@
-"""One idea on one table: a fit of so many seconds, and what its answers are worth."""
+"""One idea on one table: a fit of this many seconds, and what its answers are worth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION_SEED = 7_001  # of queries to select by: what is published is measured 
 
 @dataclass(frozen=True)
 class AblationTrial:
-    """A model made by an idea in so many ``seconds`` of training, and its q-errors on the queries ``asked``."""
+    """A model made by an idea in this many ``seconds`` of training, and its q-errors on the queries ``asked``."""
 
     one_thread: ClassVar[bool] = False
 

@@ -40,9 +40,9 @@ DUST = 1e-9  # rows; the service takes less for none
 
 @dataclass(frozen=True)
 class LoadTestOptions:
-    """How much to ask. So many different ``clauses`` are asked; a share of ``repeated`` requests asks the first few.
+    """How much to ask. This many different ``clauses`` are asked; a share of ``repeated`` requests asks the first few.
 
-    Before, one client asks for the cards of all columns, as the page does: so many ``refreshes``.
+    Before, one client asks for the cards of all columns, as the page does: this many ``refreshes``.
     """
 
     clients: int = 64

@@ -12,7 +12,7 @@ from countless.options import MAX_DISTINCT, Network
 from countless_lab.growth.synthetic import Synthetic, small_columns
 
 DIMENSIONS = ("columns", "distinct", "filters", "rows", "batch")
-REPEATS = 3  # a query's latency is the least of so many
+REPEATS = 3  # a query's latency is the least of this many
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class FitSettings:
 class GrowthPoint:
     """One measurement: a model, and the questions it is asked.
 
-    The columns in ``always`` are part of every question. With ``batch``, so many are also asked in one call.
+    The columns in ``always`` are part of every question. With ``batch``, this many are also asked in one call.
     """
 
     dimension: str

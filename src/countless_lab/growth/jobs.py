@@ -174,7 +174,7 @@ class ServedPoint:
 
 
 def serve(model: Path, asked: Sequence[str], repeats: int, batch: int | None) -> Facts:
-    """Load a model and answer every clause ``repeats`` times; with ``batch``, so many in a call too."""
+    """Load a model and answer every clause ``repeats`` times; with ``batch``, this many in a call too."""
     started = time.perf_counter()
     estimator = countless.load(model)
     loaded = time.perf_counter()

@@ -22,7 +22,7 @@ X_LABELS = {
     "batch": "clauses per call",
 }
 OF_THE_MODEL = ("columns", "distinct", "rows")
-MOST_SPREAD = 8.0  # values whose largest is more than so many times the least are drawn on a log scale
+MOST_SPREAD = 8.0  # values whose largest is more than this many times the least are drawn on a log scale
 
 Lines = dict[str, Callable[[Record], float]]
 

@@ -18,7 +18,7 @@ ROWS = 50_000  # of the sample that is trained on
 def training_rates(table: Any, seconds: float, rounds: int = 1, exclude: tuple[str, ...] = ()) -> dict[str, Any]:
     """Medians of the rate ``alone`` and of that beside a busy loop per core, ``busy``, and their ratio.
 
-    A round is a fit of so many ``seconds`` alone and one beside the loops: what else the machine does, it does to both.
+    A round is a fit of ``seconds`` seconds alone and one beside the loops. Other work on the machine affects both.
     """
     source = Source.open(table)
     sample = source.sampled(ROWS, 0) if source.count() > ROWS else source
@@ -33,7 +33,7 @@ def training_rates(table: Any, seconds: float, rounds: int = 1, exclude: tuple[s
 
 @contextmanager
 def busy_loops(count: int, longest: float) -> Iterator[None]:
-    """So many processes that want all of a core, inside this block and for so many seconds at most."""
+    """This many processes that want all of a core, inside this block and for this many seconds at most."""
     loop = f"import time\nend = time.monotonic() + {longest}\nwhile time.monotonic() < end: pass"
     processes = [subprocess.Popen([sys.executable, "-c", loop]) for _ in range(count)]
     try:

@@ -92,7 +92,7 @@ def pictures(draw: Callable[[Figure], None], kinds: Sequence[str] = tuple(METADA
 
 
 def panels(figure: Figure, rows: int, columns: int, size: tuple[float, float], legend: float = 0.5) -> list[list[Axes]]:
-    """A grid of panels, each of a size in inches, with room of so many inches for a legend above."""
+    """A grid of panels, each of a size in inches, with room of this many inches for a legend above."""
     figure.set_size_inches(max(4.0, columns * size[0]), rows * size[1] + legend)
     axes = figure.subplots(rows, columns, squeeze=False)
     for row in axes:

@@ -26,7 +26,7 @@ TURN = 0.2  # seconds after which a process that has ended is noticed
 
 
 class ClusterTasks:
-    """Runs jobs on a cluster, while entered: each is a task of so many CPUs.
+    """Runs jobs on a cluster, while entered: each is a task of this many CPUs.
 
     All machines must see the folder of results, in which jobs leave files for each other.
     """

@@ -112,7 +112,7 @@ class JobProcess:
 class LocalProcesses:
     """Runs jobs in processes of this machine, ``most`` at once.
 
-    Each has so many ``threads``; None sets no limit, so that what is measured is what a user gets.
+    Each has this many ``threads``; None sets no limit, so that what is measured is what a user gets.
     """
 
     most: int

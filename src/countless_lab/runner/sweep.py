@@ -28,7 +28,7 @@ class SweepListener:
     """Hears how a sweep goes. Nothing need be done with it."""
 
     def planned(self, done: int, jobs: int) -> None:
-        """So many of the jobs have results already."""
+        """This many of the jobs have results already."""
 
     def started(self, name: str) -> None:
         """A job begins."""
@@ -65,7 +65,7 @@ def sweep(
 ) -> SweepOutcome:
     """Run every job that has no result in ``folder``, as soon as what it needs is there, in the order given.
 
-    ``workers`` processes run at once, as many as there are cores if None, each with so many ``threads``. A job that
+    ``workers`` processes run at once, as many as there are cores if None, each with this many ``threads``. A job that
     fails leaves its reason beside the results, and is tried again by the next sweep. Ctrl-C stops the processes. With a
     ``backend``, others run the jobs.
     """

@@ -31,7 +31,7 @@ class TableInMemory:
         return Estimate(where, rows, 0.0, rows, rows, 1.0, "duckdb", True, 0.0)
 
     def sample(self, rows: int) -> Callable[[str], Estimate]:
-        """The answers of a uniform sample of so many rows, or of all if there are no more."""
+        """The answers of a uniform sample of this many rows, or of all if there are no more."""
         rows = max(1, min(rows, self.rows))
         self._samples += 1
         name = f"sample_{self._samples}"

@@ -45,11 +45,11 @@ def test_a_finished_model_of_another_fit_is_replaced(run: Run, table: Path, othe
     assert run("fit", table, "-o", model, *FAST).code == 0
     done = run("fit", other, "-o", model, "--resume", *FAST)
     assert done.code == 0, done.err
-    assert f"nothing to resume: {model} is of another table, or the table has changed since; starting anew" in done.err
+    assert f"nothing to resume: {model} is of another table, or the table has changed since; starting again" in done.err
     assert load(model).columns == ("age", "score")
     done = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
     assert done.code == 0, done.err
-    assert "had other options: --exclude was not given, now score, --seed was 0, now 3; starting anew" in done.err
+    assert "had other options: --exclude was not given, now score, --seed was 0, now 3; starting again" in done.err
     assert load(model).columns == ("age",)
     before = model.read_bytes()
     done = run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST)
@@ -57,7 +57,9 @@ def test_a_finished_model_of_another_fit_is_replaced(run: Run, table: Path, othe
     assert "is finished, of this table and with these options" in done.err
     assert model.read_bytes() == before
     os.utime(other, ns=(1, 1))
-    assert "starting anew" in run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST).err
+    assert (
+        "starting again" in run("fit", other, "-o", model, "--resume", "--seed", "3", "--exclude", "score", *FAST).err
+    )
     assert files(tmp_path) == ["m.countless"]
 
 
@@ -69,7 +71,7 @@ def test_a_refit_that_was_killed_at_once_is_not_finished(run: Run, table: Path, 
     (tmp_path / "m.countless.checkpoint.partial").write_bytes(b"half")
     done = run("fit", table, "-o", model, "--resume", *FAST)
     assert done.code == 0, done.err
-    assert "was killed before its first checkpoint; starting anew" in done.err
+    assert "was killed before its first checkpoint; starting again" in done.err
     assert model.stat().st_mtime_ns != before[1]
     assert files(tmp_path) == ["m.countless"]
 
@@ -95,7 +97,7 @@ def test_other_options_are_told_before_the_table_is_read(
     ):
         done = run("fit", table, "-o", model, "--resume", *change, *FAST)
         assert done.code == 1
-        assert f"cannot go on from {model}.checkpoint: " in done.err
+        assert f"cannot continue from {model}.checkpoint: " in done.err
         assert told in done.err
         assert "counting" not in done.err
     done = run("fit", table, "-o", model, "--columns", "nosuch", *FAST)  # a new fit that comes to nothing

@@ -57,7 +57,7 @@ def test_the_help_of_update_has_headings(run: Run) -> None:
         (("--learning-rate", "-1"), "error: --learning-rate must be more than 0, not -1.0"),
         (
             ("--threads", "2"),
-            "error: --workers, --threads and --shared are about a cluster: give its address with --ray",
+            "error: --workers, --threads and --shared need a cluster: give its address with --ray",
         ),
         (("--text", "city", "--no-text", "city"), 'error: "city" is named by --text and by --no-text'),
         (("--order", "natural", "--orders", "2"), "error: several --orders are drawn at random: leave out --order"),

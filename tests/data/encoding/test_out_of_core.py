@@ -255,9 +255,9 @@ def damaged_manifest(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        (lambda path: damaged_manifest(path, "{"), "can be read"),
-        (lambda path: damaged_manifest(path, "[]"), "can be read"),
-        (lambda path: damaged_manifest(path, '{"countless_codes": 1}'), "can be read"),
+        (lambda path: damaged_manifest(path, "{"), "readable folder of codes"),
+        (lambda path: damaged_manifest(path, "[]"), "readable folder of codes"),
+        (lambda path: damaged_manifest(path, '{"countless_codes": 1}'), "readable folder of codes"),
         (lambda path: damaged_manifest(path, '{"countless_codes": 99}'), "another version"),
         (lambda path: (path / "manifest.json").unlink(), "there is no manifest.json"),
         (lambda path: (path / "codes.bin").write_bytes(b"short"), "codes.bin is damaged"),
@@ -280,7 +280,7 @@ def test_sizes_that_do_not_fit_the_schema(folder: Path, tmp_path: Path) -> None:
     facts = json.loads((path / "manifest.json").read_text())
     for name in ("row_bytes", "parts", "chunk_rows"):
         damaged_manifest(path, json.dumps(facts | {name: 0}))
-        with pytest.raises(DataError, match="can be read"):
+        with pytest.raises(DataError, match="readable folder of codes"):
             CodesFolder.open(path)
 
 
@@ -307,7 +307,7 @@ def test_a_foreign_folder_is_not_removed(parquet: Path, tmp_path: Path) -> None:
     (tmp_path / "x" / "photo.jpg").write_bytes(b"dear")
     stages: list[str] = []
     for resume in (False, True):
-        with pytest.raises(DataError, match="is no folder of codes: remove it first"):
+        with pytest.raises(DataError, match="is not a folder of codes: remove it first"):
             encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume, on_stage=stages.append)
     assert stages == []  # it is told before the table is read
     assert (tmp_path / "x" / "photo.jpg").exists()

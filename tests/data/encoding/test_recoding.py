@@ -176,7 +176,7 @@ def test_names_and_columns_that_are_not_there() -> None:
     assert found.texts == (["ab", None],)
     (found,) = recode({"n": 1})
     assert found.texts == (None,)
-    with pytest.raises(DataError, match="no column that the model holds: it has a; the model n, Day"):
+    with pytest.raises(DataError, match="no column of the model: it has a; the model has n, Day"):
         recode({"a": 1})
 
 
@@ -218,7 +218,7 @@ def test_nan_is_null_unless_it_is_a_value() -> None:
     ("rows", "phrase"),
     [
         (pd.DataFrame(), "a table without columns: give .* a dictionary, or a list of dictionaries"),
-        (pd.Series({"n": 1}), r"a Series has no names of columns: give a dictionary \(of a row, series.to_dict\(\)\)"),
+        (pd.Series({"n": 1}), r"a Series has no column names: give a dictionary \(for one row, series.to_dict\(\)\)"),
         ((1, "x"), "an object of type tuple: give .* a dictionary, or a list of dictionaries"),
         ([[1, 2]], "an object of type list: give .* a dictionary, or a list of dictionaries"),
     ],

@@ -204,7 +204,7 @@ class TestSources:
         ("name", "content", "phrase"),
         [
             ("missing.csv", None, "no such file: .*missing.csv; give the path of a file, .* shop.duckdb::orders"),
-            ("there/missing.csv", None, "no such file: .*; there is no folder .*there"),
+            ("there/missing.csv", None, "no such file: .*; the folder .*there does not exist"),
             ("missing*.csv", None, "no file matches"),
             ("table.xlsx", b"", "known endings are .*, and of databases .duckdb"),
             ("x.countless", b"PK", "x.countless is a Countless model, not a table"),

@@ -28,7 +28,7 @@ def test_a_model_is_true_of_its_own_table(estimator: Estimator, people: Path, sa
     assert found.pairs == ()
     assert found.answers is not None
     assert found.answers.coverage > 0.85
-    assert str(found) == "the model is still true"
+    assert str(found) == "the model still matches the table"
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -294,7 +294,7 @@ class TestFinding:
     def test_a_file_of_that_name_goes_before(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "census").write_text("a\n1\n")
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(SourceError, match="census: the ending does not say what it is"):
+        with pytest.raises(SourceError, match="census: the file ending is unknown"):
             Source.open("census")
 
     def test_embedded_and_unknown_names(self) -> None:

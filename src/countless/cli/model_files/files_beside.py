@@ -68,7 +68,7 @@ def keep_training(console: Console, beside: Path, output: Path, keep: bool | Non
 
 
 def kept_training(output: Path) -> str:
-    """What is told of the files that further training needs, if there are any."""
+    """A sentence about the files that further training needs, if there are any."""
     files = [of_network(training_of(output), name) for name in (COLUMNS, TEXT)]
     files = [file for file in files if file.exists()]
     if not files:

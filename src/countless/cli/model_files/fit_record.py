@@ -80,7 +80,7 @@ class Run:
         if told := self._other_options(facts, AFTERWARDS):
             only_time = longer and not self._other_options(facts, (*AFTERWARDS, *TIME))
             raise TrainingError(
-                f"cannot go on from {' and '.join(map(str, self.left))}: {told}; "
+                f"cannot continue from {' and '.join(map(str, self.left))}: {told}; "
                 f"give the same options, or fit again without --resume{f'; {longer}' if only_time else ''}"
             )
 

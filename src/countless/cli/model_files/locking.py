@@ -89,7 +89,7 @@ def _lock(handle: int) -> None:
 
 
 def _facts(handle: int) -> dict[str, Any] | None:
-    """Who holds a lock, unless it was just taken and does not tell yet."""
+    """The process that holds a lock, or None if it has not written its number yet."""
     try:
         facts = json.loads(os.pread(handle, 4096, 0))
         return {"pid": int(facts["pid"]), "command": str(facts["command"])}

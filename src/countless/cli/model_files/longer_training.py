@@ -14,7 +14,7 @@ from countless.data.sources.location import SEPARATOR, locate, shown
 from countless.estimator.estimator import Estimator
 
 FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
-HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: what columns have to do with each other is hardly learned"
+HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: the model has hardly learned how columns depend on each other"
 FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
 LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
@@ -89,7 +89,7 @@ def short_training(estimator: Estimator, path: Path, table: Sequence[str], workl
 
 
 def budget_for(seconds: float) -> str:
-    """A round --budget of at least so many seconds, with half as much again for reading and calibrating.
+    """A round --budget of at least this many seconds, with half as much again for reading and calibrating.
 
     >>> budget_for(30.0), budget_for(700.0), budget_for(1e9)
     ('1m', '20m', '24h')

@@ -158,7 +158,7 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         particles = click.option(
             "--particles",
             type=click.IntRange(min=1),
-            help="Prefixes (or samples) to hold at most  [default: chosen for each question; 1000 samples]",
+            help="Number of particles (or samples)  [default: chosen for each question; 1000 samples]",
         )
         method = click.option(
             "--method",

@@ -182,16 +182,16 @@ def error_bars(interval: dict[str, Any]) -> str:
 
     >>> widths = {"0-1": None, "1-10": 3.2, "10-100": 1.5}
     >>> print(error_bars({"level": 0.9, "queries": 400, "coverage": 0.914, "width": widths}).replace("; ", "\\n"))
-    90% should hold, and 91.4% of 400 calibration queries do
-    the high end is 3.20 times the low end for 1-10 rows, 1.50 for 10-100
+    91.4% of 400 calibration questions are inside their 90% error bar
+    the high end is 3.20 times the low end for counts of 1-10, 1.50 times for 10-100
     """
     if interval["coverage"] is None:
         return UNCALIBRATED
-    told = [f"{factor(value)} for {name}" for name, value in interval["width"].items() if value is not None]
+    told = [f"{factor(value)} times for {name}" for name, value in interval["width"].items() if value is not None]
     first, *others = told
-    times = ", ".join([first.replace(" for ", " times the low end for ") + " rows", *others])
-    held = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration queries do"
-    return f"{interval['level']:.0%} should hold, and {held}; the high end is {times}"
+    times = ", ".join([first.replace(" times for ", " times the low end for counts of "), *others])
+    held = f"{interval['coverage']:.1%} of {interval['queries']:,} calibration questions are inside their"
+    return f"{held} {interval['level']:.0%} error bar; the high end is {times}"
 
 
 def wide_intervals(interval: dict[str, Any]) -> str | None:

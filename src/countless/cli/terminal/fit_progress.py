@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 AFTER_TRAINING = ("calibrating",)  # stages
-MANY_CUT = 0.05  # so many strings that are cut are worth a warning
+MANY_CUT = 0.05  # this many strings that are cut are worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
 TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
 
@@ -126,7 +126,7 @@ class FitView(Listener):
         for text in schema.texts:
             self.console.print(f"{text.name} is text: {characters(text)}", soft_wrap=True)
             if text.cut > MANY_CUT * schema.rows:
-                hint = f"{text.cut / schema.rows:.0%} of the strings are cut, and what comes later is only guessed"
+                hint = f"{text.cut / schema.rows:.0%} of the strings are longer, and the model only guesses the rest"
                 self.console.print(f"{hint}: give a larger --max-length", style="yellow", soft_wrap=True)
         for column in schema.left_out:
             if column.reason == EXCLUDED:
@@ -140,7 +140,7 @@ class FitView(Listener):
         self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
         if asked.passed_over:
             passed_over = plural(asked.passed_over, "clause")
-            hint = f"passed over {passed_over} of the workload: nothing is filtered, or text alone"
+            hint = f"skipped {passed_over} of the workload: they have no filter, or only filters on text"
             self.console.print(hint, style="yellow", soft_wrap=True)
 
     def training(self, progress: TrainProgress) -> None:
@@ -238,7 +238,7 @@ def _save(estimator: Estimator, output: Path, beside: Path) -> None:
         if not (left := checkpoints_left(beside)):
             raise
         kept = f"the training is kept in {' and '.join(map(str, left))}"
-        raise ModelFileError(f"{error}; {kept}: add --resume then, and have the model in a moment") from None
+        raise ModelFileError(f"{error}; {kept}: then add --resume, which needs only a moment") from None
 
 
 def _stopped(view: FitView, beside: Path) -> str | None:
@@ -248,12 +248,12 @@ def _stopped(view: FitView, beside: Path) -> str | None:
         left = [*checkpoints_left(beside), *left]
     if not left:
         return None
-    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to go on"
+    kept = f"what is done is kept in {' and '.join(map(str, left))}; add --resume to continue"
     if not view.last.startswith(AFTER_TRAINING):
         return f"interrupted while {view.last}: {kept}"
     if view.more_to_train:
         return f"interrupted while {view.last}, which comes after training: {kept}"
-    return f"interrupted while {view.last}, after training was finished: {kept}, and have the model in a moment"
+    return f"interrupted while {view.last}, after training was finished: {kept}, which needs only a moment"
 
 
 def require_writable(output: Path) -> None:
@@ -308,7 +308,7 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
                 "there was no time to count all"
             )
     if estimator.schema.coded and report["options"]["masking"] == "none":
-        hint = "trained without masking, it cannot leave columns out of a question: ask it with --method progressive"
+        hint = "the model was trained without masking, so it cannot skip columns: ask it with --method progressive"
         console.print(hint, style="yellow", soft_wrap=True)
     if _holds_every_row(estimator):
         console.print("counts are exact: the file holds all rows of the table")

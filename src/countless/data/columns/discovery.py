@@ -13,7 +13,7 @@ from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import FLOATS, TEXT, is_signed, quote_identifier, stored_type
 from countless.data.sources.source import Source
 
-Few = Callable[[str, int], bool]  # whether so many values of a column are few enough for a code each
+Few = Callable[[str, int], bool]  # whether this many values of a column are few enough for a code each
 
 
 class Finder(Protocol):
@@ -47,11 +47,11 @@ class Finder(Protocol):
         ...
 
     def grid(self, name: str, kind: str, most_cells: int) -> Column:
-        """A column as a grid of about so many cells."""
+        """A column as a grid of about this many cells."""
         ...
 
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
-        """A column of a table of so many rows as text, with its alphabet; strings are cut at ``length``."""
+        """A column of a table of this many rows as text, with its alphabet; strings are cut at ``length``."""
         ...
 
 

@@ -40,7 +40,7 @@ def blocks(array: NDArray[Any], rows: int | None = None) -> Iterator[NDArray[Any
 
 
 def spaced(rows: int, block: int, most: int) -> list[int]:
-    """The first rows of up to ``most`` blocks of so many rows, evenly spread over all; all blocks if they are fewer.
+    """The first rows of up to ``most`` blocks of this many rows, evenly spread over all; all blocks if they are fewer.
 
     >>> spaced(10, 3, 9), spaced(1_000, 10, 4)
     ([0, 3, 6, 9], [0, 250, 500, 750])

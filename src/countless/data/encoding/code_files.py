@@ -95,7 +95,7 @@ class CodesFolder:
         except DataError:
             raise
         except (OSError, ValueError, KeyError, TypeError, CountlessError) as error:
-            raise DataError(f"{path} is no folder of codes that can be read ({_reason(error)}): {ANEW}") from None
+            raise DataError(f"{path} is not a readable folder of codes ({_reason(error)}): {ANEW}") from None
         if fingerprint is not None and folder.fingerprint != fingerprint:
             raise DataError(f"{path} holds codes of {_other(folder.fingerprint, fingerprint)}: {ANEW}")
         return folder
@@ -246,7 +246,7 @@ class CodesFolder:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             needed = f"the codes need {readable(2 * self.schema.rows * self.row_bytes)} in all"
             what = f"the disk is full, {needed}; free some space" if full else f"{error.strerror}; choose another place"
-            raise DataError(f"cannot write to {self.path}: {what}, and go on with --resume") from None
+            raise DataError(f"cannot write to {self.path}: {what}, and continue with --resume") from None
 
 
 ANEW = "fit again without --resume"
@@ -294,7 +294,7 @@ def require_replaceable(path: Path) -> None:
     if is_empty(path) or is_codes(path):
         return
     if not path.is_dir() or not all(OURS.fullmatch(file.name) for file in path.iterdir()):
-        raise DataError(f"{path} exists and is no folder of codes: remove it first, or choose another place")
+        raise DataError(f"{path} exists and is not a folder of codes: remove it first, or choose another place")
 
 
 def remove(path: Path) -> None:

@@ -145,7 +145,7 @@ class _ByNumber(_Coder):
         keys = _numbers(source, texts, kind)
         if len(keys) != len(texts) or (keys[1:] <= keys[:-1]).any():
             remedy = f"leave it out with {exclude_option(column.name)}"
-            raise DataError(f'the values of "{column.name}" cannot be told apart: {remedy}')
+            raise DataError(f'the values of "{column.name}" cannot be distinguished: {remedy}')
         self._lookup = Lookup(keys)
 
     def _codes(self, vector: Vector) -> NDArray[Any]:

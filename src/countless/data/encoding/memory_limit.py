@@ -20,7 +20,7 @@ class Memory:
 
     @classmethod
     def of_machine(cls, available: int) -> Memory:
-        """The bound of a fit on a machine with so many bytes left."""
+        """The bound of a fit on a machine with this many bytes left."""
         return cls(max(LEAST_MEMORY, available))
 
     def lowered(self, other: Memory | None) -> Memory:

@@ -75,7 +75,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
         return _records(rows, schema)
     kind = type(rows).__name__
     if kind == "Series":
-        raise DataError("a Series has no names of columns: give a dictionary (of a row, series.to_dict()) or a table")
+        raise DataError("a Series has no column names: give a dictionary (for one row, series.to_dict()) or a table")
     try:
         return Source.open(with_default_options(rows, schema.csv))
     except SourceError:
@@ -89,7 +89,7 @@ def opened(rows: Any, schema: Schema, holes: bool = False) -> Source:
 class Recoded:
     """A source as codes of ``schema``, kept in a temporary table of DuckDB's while they are needed.
 
-    Columns are matched by name, others are passed over. A value that cannot be read in the column's type is a
+    Columns are matched by name, others are ignored. A value that cannot be read in the column's type is a
     :class:`DataError`.
     """
 
@@ -102,7 +102,7 @@ class Recoded:
                 ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
                 for names in (list(schema.names), list(self.types))
             )
-            raise DataError(f"the table has no column that the model holds: it has {theirs}; the model {ours}")
+            raise DataError(f"the table has no column of the model: it has {theirs}; the model has {ours}")
         self.rows = 0
         self._table = quote_identifier(f"{source.name}_codes")
 
@@ -159,7 +159,7 @@ class Recoded:
                 f"WHEN {differs(f'r{index}', kind, value, column.type)} THEN {UNSEEN} "
                 f"ELSE {code} END AS {width}) AS c{index}"
             )
-        place = quote_identifier(f"{self.source.name}_place")  # no column of theirs is called so
+        place = quote_identifier(f"{self.source.name}_place")  # no column has this name
         numbered = f"SELECT *, row_number() OVER () - 1 AS {place} FROM {self.source.table}"
         inner = f"SELECT {', '.join([f'rows.{place} AS place', *read])} FROM ({numbered}) AS rows"
         celled = f"SELECT {', '.join(cells)} FROM ({inner})"
@@ -340,7 +340,7 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
         str(name): [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
     }
     if not columns:
-        raise DataError("there are no rows, or rows without columns: give at least one value by the name of its column")
+        raise DataError("there are no rows, or rows without columns: give at least one column with a value")
     name, connection = new_name(), connect()
     selected = []
     for place, (key, values) in enumerate(columns.items(), 1):

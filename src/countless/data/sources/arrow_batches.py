@@ -41,7 +41,7 @@ class Vector:
 
 
 def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
-    """The columns of each batch of so many rows of a DuckDB relation, in the order of the rows."""
+    """The columns of each batch of this many rows of a DuckDB relation, in the order of the rows."""
     try:
         import pyarrow
     except ImportError:
@@ -58,7 +58,7 @@ def batches(relation: Any, rows: int) -> Iterator[list[Vector]]:
 
 
 def rows_at_once(row_bytes: float) -> int:
-    """How many rows a batch should have, of which each takes so many bytes.
+    """How many rows a batch should have, of which each takes this many bytes.
 
     >>> rows_at_once(100), rows_at_once(1_000), rows_at_once(1_000_000)
     (65536, 16000, 1024)
@@ -89,7 +89,7 @@ def _numbers(buffer: Any, kind: Any) -> NDArray[Any]:
     try:
         return _read(buffer, kind.to_pandas_dtype())
     except (NotImplementedError, TypeError):
-        raise SourceError(f"DuckDB gave a column of Arrow's type {kind}, which is not known: cast it") from None
+        raise SourceError(f"a column has the Arrow type {kind}, which Countless does not know: cast it") from None
 
 
 def _read(buffer: Any, kind: Any) -> NDArray[Any]:

@@ -51,15 +51,15 @@ def scan_file(path: str, csv: Mapping[str, Any] | None = None) -> str:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     reader = _reader(suffixes)
     if csv is not None and reader not in (None, "read_csv"):
-        raise OptionError(f"{{csv}} is for CSV files, and {path} is none")
+        raise OptionError(f"{{csv}} is for CSV files, and {path} is not one")
     if reader is None and csv is None:
         known = f"{', '.join(sorted(READERS))}, and of databases {', '.join(DATABASES)}"
         other = "if it is CSV, say how to read it, as in csv={'delim': ','}"
-        raise SourceError(f"{path}: the ending does not say what it is; known endings are {known}; {other}")
+        raise SourceError(f"{path}: the file ending is unknown; known endings are {known}; {other}")
     if csv is None and ".txt" in suffixes[-2:] and suffixes[-1] in (".txt", *COMPRESSED):
         return scan_lines(path)
     if Path(path).is_file() and not Path(path).stat().st_size:
-        raise SourceError(f"{path} is empty: it has neither names of columns nor rows")
+        raise SourceError(f"{path} is empty: it has no column names and no rows")
     return f"{reader or 'read_csv'}({quote_path(path)}{csv_arguments(csv or {})})"
 
 

@@ -83,7 +83,7 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
 def _query_of_files(source: str, table: str | None, query: str | None) -> Location | None:
     """The query that reads files by their names: ``source`` itself, or ``query``, which then names the file."""
     if table is not None:
-        told = f"{{table}} is for databases, and {shown(source)} is none"
+        told = f"{{table}} is for databases, and {shown(source)} is not one"
         raise SourceOptionError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
     if query is not None:
         if all(quote + source.replace(quote, 2 * quote) + quote not in query for quote in "'\""):
@@ -145,7 +145,7 @@ def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, pa
     """
     where = shown(place)
     if not tables:
-        raise SourceError(f"{where} has no tables that you may see")
+        raise SourceError(f"{where} has no tables that you are allowed to see")
     if wanted is None:
         if len(tables) == 1:
             return tables[0]

@@ -18,7 +18,7 @@ def missing_file(path: str | Path, endings: Iterable[str], besides: str = "") ->
     try:
         names = sorted(each.name for each in wanted.parent.iterdir() if each.name.lower().endswith(tuple(endings)))
     except OSError:
-        return SourceError(f"{said}; there is no folder {wanted.parent} that you may read")
+        return SourceError(f"{said}; the folder {wanted.parent} does not exist, or you may not read it")
     meant = similar_name(wanted.name, names)
     if meant is not None:
         return SourceError(f"{said}; did you mean {wanted.parent / meant}?")

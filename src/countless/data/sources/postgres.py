@@ -150,7 +150,7 @@ def _plan(cursor: Any, location: Location) -> CopyPlan:
     with closing(cursor.fetch_record_batch()) as probed:
         fields = list(probed.schema)
     if not fields:
-        raise SourceError("PostgreSQL sends no columns: give a table or a query that has some")
+        raise SourceError("the result has no columns: give a table or a query that has some")
     passages = []
     for field in fields:
         notes = field.metadata or {}

@@ -40,7 +40,7 @@ def reading(message: str, code: str | None, location: Location) -> SourceError:
     """Why the rows cannot be read."""
     place, said = shown(location.place), _said(message, location.place)
     if any(piece in message for piece in GONE):
-        return SourceError(f"{place} went away while it was read ({said}); try again when it is back")
+        return SourceError(f"{place} closed the connection during the read ({said}); try again when it is back")
     if code == PERMISSION or "permission denied" in said:
         return SourceError(f"{place}: {said}; ask for the right to SELECT, or connect as another user")
     if code == READ_ONLY or "read-only transaction" in said or "read-write mode" in said:

@@ -89,7 +89,7 @@ class Source:
         file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also follow the database after
         ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of DuckDB's, and ``loading``
         is told how many rows there are so far. A file goes before a data set of the same name. DuckDB keeps to
-        ``limit``; a relation's own settings are left as they are. So many levels of structs as ``flatten`` says become
+        ``limit``; a relation's own settings are left as they are. ``flatten`` is how many levels of structs become
         columns, by default all; a source that is open already stays as it is.
         """
         found = cls._opened(source, table, query, loading, limit)
@@ -108,11 +108,11 @@ class Source:
         if isinstance(source, str | os.PathLike):
             location = locate(os.fspath(source), table, query)
             if location is not None and isinstance(source, CsvFile):
-                raise OptionError(f"{{csv}} is for CSV files, and {shown(source)} is none")
+                raise OptionError(f"{{csv}} is for CSV files, and {shown(source)} is not one")
             if location is not None:
                 return cls._located(location, loading, limit)
         elif table is not None or query is not None:
-            raise SourceError("a table or a query is chosen of a database only: give its URL or the path of its file")
+            raise SourceError("a table or a query needs a database: give its URL or the path of its file")
         if isinstance(source, Source):
             return source
         if isinstance(source, str) and not Path(source).is_file():
@@ -154,7 +154,7 @@ class Source:
 
     @classmethod
     def of_select(cls, select: str, file: Path, advice: Advice | None = None, notice: str | None = None) -> Source:
-        """What a SELECT reads of one file; ``notice`` is told to whoever uses it."""
+        """What a SELECT reads of one file; ``notice`` is shown to the user."""
         name = new_name()
         return cls(name, _viewed(name, select, str(file)), None, advice, notice, (str(file),))
 
@@ -224,7 +224,7 @@ class Source:
         return self._query(sql, lambda result: result.fetchnumpy())
 
     def batches(self, sql: str, rows: int = BATCH_ROWS[-1]) -> Generator[list[Vector]]:
-        """The same by columns, so many rows at a time. Nothing else may be asked of the source in the meantime."""
+        """The same by columns, this many rows at a time. Nothing else may be asked of the source in the meantime."""
 
         with _told_errors():
             yield from batches(self._as_relation(sql), rows)
@@ -239,7 +239,7 @@ class Source:
         return int(self.rows(f"SELECT count(*) FROM {self.table}")[0][0])
 
     def sampled(self, size: int, seed: int) -> Source:
-        """A random sample of so many rows, kept in a table of its own."""
+        """A random sample of this many rows, kept in a table of its own."""
         return self._kept(new_name(), self._sample(size, seed))
 
     @contextmanager
@@ -350,7 +350,9 @@ def _told_errors() -> Iterator[None]:
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.OutOfMemoryException:
-        raise SourceError("DuckDB has too little memory for this table: give more, or fewer columns") from None
+        raise SourceError(
+            "DuckDB has too little memory for this table: allow more memory, or fit fewer columns"
+        ) from None
     except duckdb.Error as error:
         raise SourceError(UNREADABLE + first_line(error)) from None
     except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query

@@ -72,7 +72,7 @@ def new_buckets(starts: IntArray, origin: IntArray, room: int, has_null: bool) -
     """Where buckets start among the new codes, and the old bucket that each is, or NEW.
 
     A new code within a bucket of several codes joins it; between others it has a bucket of its own, while there is
-    ``room`` for so many more. Else it joins the one before it, or the first of all. NULL, the last code, is alone.
+    ``room`` for this many more. Else it joins the one before it, or the first of all. NULL, the last code, is alone.
 
     >>> new_buckets(np.array([0, 1, 3]), np.array([0, -1, 1, -1, 2, 3, -1]), 9, has_null=True)
     (array([0, 1, 2, 5, 6]), array([ 0, -1,  1,  2, -1]))

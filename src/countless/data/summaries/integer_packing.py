@@ -34,6 +34,6 @@ def unpacked(data: NDArray[Any], count: int) -> IntArray:
         raise ValueError(str(error)) from None
     number = next((each for each in TYPES if count * each.itemsize == len(found)), None)
     if number is None or not reader.eof or reader.unused_data:
-        raise ValueError("not as many numbers as there should be")
+        raise ValueError("a wrong number of values")
     planes = np.frombuffer(found, dtype=np.uint8).reshape(number.itemsize, count)
     return np.ascontiguousarray(planes.T).view(number).reshape(count).astype(np.int64)

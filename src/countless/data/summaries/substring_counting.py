@@ -77,7 +77,7 @@ def count_substrings(
     clock: Callable[[], float] = time.monotonic,
     tell: Callable[[float], None] = lambda fraction: None,
 ) -> Substrings:
-    """The frequent substrings of a column, in about so many ``seconds``; None: no limit.
+    """The frequent substrings of a column, in about this many ``seconds``; None: no limit.
 
     They take about ``size`` bytes of the model file, by default a tenth of what the column takes, compressed, without
     the ``kept_rows`` evidence rows, but at least LEAST_BYTES. ``tell`` hears how much of the work is done.
@@ -184,7 +184,7 @@ def _fitting(make: Callable[[int], Substrings], counts: IntArray, threshold: int
     if not len(ranked):
         return found
     best: Substrings | None = None
-    low, high = 0, len(ranked)  # of the frequent substrings, so many fit, and so many do not
+    low, high = 0, len(ranked)  # of the frequent substrings, this many fit, and this many do not
     guess = len(ranked) * size / taken
     for _ in range(TRIALS):
         place = min(max(low, round(guess)), high - 1)

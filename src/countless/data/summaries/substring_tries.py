@@ -47,7 +47,7 @@ class Trie:
         return found[:-1]
 
     def pruned(self, threshold: int) -> Trie:
-        """The substrings of at least so many rows, in whatever case."""
+        """The substrings of at least this many rows, in whatever case."""
         kept: BoolArray = self.counts + self.extras >= threshold
         kept[0] = True
         return self.only(kept)

@@ -40,7 +40,7 @@ class Substrings:
     """The substrings that at least ``threshold`` of the ``rows`` contain, and how many do.
 
     A row counts once, however often it has the substring. ``nulls`` rows are NULL. Substrings have up to ``longest``
-    symbols of an alphabet of so many ``characters``; one that is not there is in at most ``unseen`` rows. If only
+    symbols of an alphabet of this many ``characters``; one that is not there is in at most ``unseen`` rows. If only
     ``sampled`` rows were looked at, the counts are scaled up from these.
 
     The nodes of the tree are in the order of a walk from the root: ``levels`` has how deep each is, ``labels`` the
@@ -180,7 +180,7 @@ class Substrings:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], characters: int) -> Substrings:
-        """The summary that :meth:`arrays` wrote, of an alphabet of so many characters."""
+        """The summary that :meth:`arrays` wrote, of an alphabet of this many characters."""
         try:
             head = arrays["substrings.head"]
             if head.dtype != np.int64 or head.shape != (HEAD,):
@@ -203,7 +203,7 @@ class Substrings:
                 and (counts + extras).max(initial=0) <= rows - nulls
             )
             if not whole:
-                raise ValueError("numbers that do not fit together")
+                raise ValueError("the numbers are inconsistent")
         except (KeyError, ValueError, lzma.LZMAError):
             raise ModelFileError(
                 "the model file is damaged: its counts of substrings do not fit together; fit the model again"

@@ -63,7 +63,7 @@ def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng:
         rows = replace(rows, masses=rows.masses * found.values)
     total = float(rows.masses.sum())
     if not total > 0:
-        raise NoRowsError("no row that matches was found: the model holds the condition for impossible")
+        raise NoRowsError("no row that matches was found: the model assigns the condition zero probability")
     shares = rows.masses / total
     chosen = systematic(shares, count, rng)
     effective = min(float(count), float(1.0 / (shares**2).sum()))

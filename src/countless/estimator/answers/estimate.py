@@ -10,15 +10,28 @@ from typing import Any
 class Estimate:
     """An estimated number of rows with its error bar.
 
-    The true count lies between ``low`` and ``high`` for about ``level`` of all questions. ``exact`` says that it
-    is no estimate, but the table's own count: then both are ``rows``. ``sampled`` says that the model was not asked in
-    full but sampled; the same question with another seed may have another answer. ``forward_rows`` is the work it took:
-    how many times a position's distribution was computed.
+    Attributes:
+        where: The condition.
+        rows: The estimate.
+        selectivity: The estimate as a share of the table, from 0 to 1.
+        low: Lower end of the error bar.
+        high: Upper end of the error bar.
+        level: The share of questions whose true count lies between ``low`` and ``high``, such as 0.9.
+        method: What answered: ``fused``, or a method of the model alone.
+        exact: The count is exact, not estimated; ``low``, ``rows`` and ``high`` are equal.
+        ms: Time in milliseconds.
+        forward_rows: Work of the model: how many conditional distributions were computed.
+        sampled: The model's answer is from random sampling; another seed gives a slightly different one.
+        hits: Number of evidence rows that match; None if they were not counted.
+        evidence_rows: Number of evidence rows in the model file; None if they were not counted.
+        model_rows: The answer of the model alone; None if it was not asked.
+        calibrated: False if no calibration question was similar to this one. The error bar is then the widest.
 
-    Of ``evidence_rows`` random rows of the table, which the model file holds, ``hits`` satisfy the condition; both are
-    None if they were not counted. ``model_rows`` is what the model says alone, or None if it was not asked.
-    ``calibrated`` is false if the model was asked, and no question of this kind has told how far off it may be: the
-    error bar is then the widest.
+    >>> found = est.estimate("age > 80")
+    >>> print(found)
+    148 rows (exact) where age > 80
+    >>> found.low, found.high, found.exact
+    (148.0, 148.0, True)
     """
 
     where: str
@@ -38,14 +51,21 @@ class Estimate:
     calibrated: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The fields as a dictionary that can be written as JSON.
+
+        Returns:
+            One item for each field.
+
+        >>> est.estimate("age > 80").to_json()["rows"]
+        148.0
+        """
         return asdict(self)
 
     def __str__(self) -> str:
         return f"{format_rows(self.rows)} rows ({format_interval(self)}) where {self.where}"
 
 
-UNCALIBRATED = "no question of this kind was calibrated, so the error bar is a cautious guess"
+UNCALIBRATED = "no calibration question was similar to this one, so the error bar is a cautious guess"
 
 
 def format_rows(count: float) -> str:
@@ -58,7 +78,7 @@ def format_rows(count: float) -> str:
 
 
 def format_interval(estimate: Estimate) -> str:
-    """The error bar of an estimate for people. One whose ends look the same is told by its width.
+    """The error bar of an estimate for people. If both ends print the same number, its width is shown.
 
     >>> from dataclasses import replace
     >>> found = Estimate("a > 3", 75.2, 0.1, 70.0, 80.0, 0.9, "particles", exact=False, ms=1.0)

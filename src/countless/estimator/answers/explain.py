@@ -23,7 +23,7 @@ class BoxExplanation:
     particles: int
     forward_rows: int
     sampling_error: float | None
-    counted: bool = False  # from counts that are stored with the model
+    counted: bool = False  # from exact counts that the model file stores
     clipped: tuple[str, ...] = ()  # the columns that have no more rows than this, alone or together
     factor: float = 1.0  # by which the model's answer was corrected, because it is wrong about these columns
     corrected: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Explanation:
     def _how(self) -> str:
         answer = self.estimate
         if self.counted:
-            return "from counts that are stored with the model"
+            return "from exact counts that the model file stores"
         if answer.hits is not None and answer.exact:
             return "counted in the evidence rows, which are all rows of the table"
         if answer.hits is not None:
@@ -71,14 +71,17 @@ class Explanation:
         if answer.hits is None or answer.evidence_rows is None:
             return []
         share = answer.hits / answer.evidence_rows
-        hits = f"{answer.hits:,} of {answer.evidence_rows:,} rows, a share of {share:.3g}"
+        hits = f"{answer.hits:,} of {answer.evidence_rows:,} stored rows match, {share:.3%}"
         lines = [f"evidence  {hits}"]
-        lines += [f"evidence  only these rows can answer {sql}" for sql in self.beyond]
+        lines += [f"evidence  only stored rows can answer {sql}" for sql in self.beyond]
         if answer.exact:
             return lines
         if answer.model_rows is not None:
-            return [*lines, f"model     {format_rows(answer.model_rows)} rows; the hits are too few to do without it"]
-        return [*lines, "model     not asked: it could hardly narrow what so many hits say"]
+            return [
+                *lines,
+                f"model     {format_rows(answer.model_rows)} rows; it was asked because few stored rows match",
+            ]
+        return [*lines, "model     not asked: enough stored rows match"]
 
     def __str__(self) -> str:
         answer = self.estimate
@@ -88,7 +91,7 @@ class Explanation:
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
-            lines.append("note      text is multiplied with the rest, as if they had nothing to do with each other")
+            lines.append("note      text and the other columns are treated as independent")
         if not answer.calibrated:
             lines.append(f"note      {UNCALIBRATED}")
         if self.boxes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 
-FILTERS = {"1-2": 1, "3-4": 3, "5-8": 5, "9-12": 9, "13-16": 13, "17+": 17}  # each from so many on
+FILTERS = {"1-2": 1, "3-4": 3, "5-8": 5, "9-12": 9, "13-16": 13, "17+": 17}  # each from this many on
 PREDICTED = {"0-1": 0, "1-10": 1, "10-100": 10, "100-1000": 100, "1000+": 1000}
 
 

@@ -179,7 +179,7 @@ class Calibration:
         return {"level": self.level, "queries": len(self.queries), **self.checked(total)}
 
     def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
-        """The ends by the nearest of so many ``others``."""
+        """The ends by the nearest of this many ``others``."""
         count = _count_nearest(others)
         tail = CAUTION * (1.0 - self.level) / 2.0
         low = math.floor((count + 1) * tail + ROUNDING)
@@ -189,7 +189,7 @@ class Calibration:
         return math.exp(scores[low - 1]), math.exp(scores[count - low])
 
     def _nearest(self, distances: FloatArray, others: int) -> FloatArray:
-        """The scores of the nearest of so many ``others``."""
+        """The scores of the nearest of this many ``others``."""
         count = _count_nearest(others)
         found: FloatArray = self._scores[np.argpartition(distances, count - 1)[:count]]
         return found
@@ -299,7 +299,7 @@ def _query(
 
 
 def _count_nearest(others: int) -> int:
-    """How many of so many others to ask."""
+    """How many of this many others to ask."""
     least, most = NEAREST
     return min(others, most, max(least, others // ONE_IN))
 

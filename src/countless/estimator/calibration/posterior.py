@@ -17,7 +17,7 @@ from countless.arrays import FloatArray
 from countless.engine.columns.kernel import compiled
 from countless.estimator.calibration.conformal import Calibration, Shape, sorted_quantiles
 
-STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to so many
+STRATA = np.array([-1.282, -0.524, 0.0, 0.524, 1.282])  # of a normal distribution: each error is smoothed to this many
 LEAST_WIDTH = 0.03  # of smoothing, in logarithms of counts: no prior may overrule many hits
 DOUBT = 0.05  # of the prior: that the model's errors tell nothing about this question
 AROUND, REACH = 61, 6.0  # counts where the hits alone say, and how many standard deviations they reach
@@ -25,7 +25,7 @@ BETWEEN = 121  # counts between bounds that leave few of the others
 NO_ERRORS = np.empty(0)
 EVENLY = np.linspace(0.0, 1.0, AROUND)
 LEAST_COUNT = 0.5  # rows: below, counts are alike
-# With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from so many times 1 / s**2
+# With k hits, and a model that errs by s, both together err by 1 / sqrt(k + 1 / s**2): from this many times 1 / s**2
 # hits on, the model makes an answer better by less than a tenth.
 ENOUGH = 5.0
 MOST_USEFUL = 2_000  # hits, from which no model is asked: the sample errs by about 2%

@@ -80,7 +80,7 @@ class LoggingListener(Listener):
 
     def workload(self, asked: WorkloadColumns) -> None:
         if asked.passed_over:
-            message = "passed over %d of the workload's clauses: nothing is filtered, or text alone"
+            message = "skipped %d clauses of the workload: they have no filter, or only filters on text"
             logger.warning(message, asked.passed_over)
 
 
@@ -96,61 +96,51 @@ def fit(
     listener: Listener | None = None,
     **keywords: Unpack[FitKeywords],
 ) -> Estimator:
-    """Learn the joint distribution of a table's columns.
+    """Fit a model to a table.
 
-    ``source`` is a path or glob that DuckDB scans (CSV, Parquet, JSON), a pandas, polars or Arrow table, a DuckDB
-    relation, the name of a data set (``adult``, ``npm_urls``, or one of the paper's), or a database: a DuckDB file or a
-    ``postgresql://`` URL, of which ``table`` or the rows of ``query`` are read. ``csv`` says how to read a CSV file, by
-    the names of DuckDB's options: ``{"delim": ";", "decimal_separator": ","}``. ``budget`` is the time for the whole
-    fit: reading, counting, training and calibrating. Give it as ``"90s"``, as a number of seconds or as a timedelta. If
-    neither it nor ``epochs`` is given, five minutes are the most, and a small table takes less. With ``epochs`` alone
-    there is no limit. If reading leaves less than a third of the budget, the fit takes that third more. With
-    ``checkpoint``, a file, training survives a stop: call again with ``resume=True``, which has the budget anew; a
-    network that was begun goes on for the time it was given then. Ctrl-C ends training early and keeps the best model
-    so far. ``dtype="float32"`` stores twice the bytes, for no more accuracy that we could see.
+    The time for the whole fit (reading, counting, training, calibrating) is at most five minutes unless ``budget`` or
+    ``epochs`` says otherwise; a small table takes less. Ctrl-C ends training early and keeps the best model so far.
 
-    The options are fields of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
-    :class:`ResourceOptions` and :class:`StorageOptions`. Give them as keywords, or give such an object, or both: a
-    keyword changes its field. A wrong one is an :class:`OptionError`, before any work.
+    The model and its file hold distinct values, exact counts and random rows of the table (*evidence rows*).
 
-    A struct ``address`` becomes the columns ``address.city``, ``address.zip`` and so on; its name among ``columns`` or
-    ``exclude`` stands for all of them. ``flatten`` is how many levels of structs become columns; with 0, structs are
-    left out, as lists and maps always are. ``derive=["lower(city) AS city_lower"]`` adds a column that DuckDB computes
-    from one row; the table that the model is compared with, or learns from, later does not need it.
+    Args:
+        source: A path or glob of CSV, Parquet or JSON files; a pandas, polars or Arrow table; a DuckDB relation; the
+            name of a data set (``adult``, ``npm_urls``); or a database, as a DuckDB file or a ``postgresql://`` URL.
+        reading: Options for reading the table, as one object.
+        network: Options of the network, as one object.
+        text_network: The text model: a :class:`TextNetwork`, or the preset ``default`` or ``paper``. It also turns on
+            ``text_model``.
+        training: Options of the training, as one object.
+        resources: Options for memory, clusters and checkpoints, as one object.
+        storage: Options for what the model file holds, as one object.
+        listener: Receives progress. By default progress is logged, by Python's ``logging``.
+        keywords: Every field of :class:`ReadingOptions`, :class:`Network`, :class:`TrainingOptions`,
+            :class:`ResourceOptions` and :class:`StorageOptions` by its name. A keyword overrides the object's field.
 
-    The model reads the columns in the table's own order, or in a random one (``order="random:3"``; the number is a
-    seed), by ``falling`` or ``rising`` entropy, or the named ones first. With ``orders=10`` it learns ten random ones
-    and answers by their mean; it has fewer hidden units then, so that it has as many parameters as with one. Without
-    ``calibrate`` it has no error bars.
+    These keywords are used most:
 
-    A column with more than ``max_distinct`` values, or with nearly as many as rows, is stored as a quantile grid; but
-    if it holds long strings it is *text* (``text`` and ``no_text`` name columns that are, and are not). Patterns on it
-    are answered from evidence rows and counts of substrings. With ``text_model`` one Transformer learns all text
-    columns character by character, for samples, completion, anomalies and the paper's methods; without evidence rows it
-    is always trained. It reads ``max_length`` characters, by default as many as 99% of strings have. ``text_network``,
-    a preset (``default`` or ``paper``) or a :class:`TextNetwork`, asks for it too. Of a budget, the network that has
-    more to learn, in bits of a row, gets more. With ``summary``, exact counts are stored too: the rows of every value
-    and of pairs of values of two columns, some 300 kB, and those that contain each frequent substring of text.
-    Questions about one or two columns, and short patterns, are answered from them, and other answers are corrected by
-    them.
+    - ``budget``: the time, as ``"90s"``, ``"5m"``, a number of seconds or a ``timedelta``.
+    - ``columns`` and ``exclude``: the columns to fit, or to leave out. The name of a struct means all its fields.
+    - ``table`` and ``query``: what to read from a database. ``query`` may also be a SELECT on files.
+    - ``csv``: how to read a CSV file, by DuckDB's names: ``{"delim": ";", "decimal_separator": ","}``.
+    - ``derive``: new columns, such as ``["lower(city) AS city_lower"]``.
+    - ``evidence``: how many rows the file holds: a number, ``"5%"``, ``"all"`` or ``"none"``.
+    - ``workload``: WHERE clauses that will likely be asked. Training then favours their columns.
+    - ``text_model``: train a Transformer on text columns, for synthetic rows, completion and anomalies.
+    - ``memory``: the most memory to use, such as ``"2GB"``. A larger table is read from disk.
+    - ``checkpoint`` and ``resume``: a file that keeps the training, so that a stopped fit can continue.
 
-    ``workload`` is what will likely be asked: a file of WHERE clauses (one a line, or with semicolons, or the JSON
-    lines of ``countless evaluate --save``), or a list of them. The last part of training is about the columns that they
-    filter together.
+    Returns:
+        The fitted estimator. Save it with :meth:`Estimator.save`.
 
-    If the encoded table would take more than half of the memory that the machine, or its container, has left, it is
-    written to the folder ``codes``, which ``resume=True`` goes on with, or to one that is removed afterwards, and read
-    from there (docs/scaling.md). ``memory``, such as ``"2GB"``, lowers that bound. ``sample_rows`` is how many
-    random rows to train on; domains, exact counts and error bars are those of all rows nevertheless.
+    Raises:
+        OptionError: An option is wrong. This is checked before the table is read.
+        DataError: The table cannot be read, is empty, or has no column that can be modelled.
+        MissingExtraError: PyTorch or another package is not installed.
+        TrainingError: The checkpoint belongs to another table or other options.
 
-    With ``ray``, the address of a Ray cluster or ``auto``, the table is encoded and learned there, by ``workers``
-    processes of so many ``threads`` each (by default one process on each GPU or else on each machine, of one thread).
-    ``shared`` is a folder that all its machines see; by default that of the checkpoint. ``memory`` is that of a worker.
-
-    The estimator, and the file it saves, hold every distinct value of the other fitted columns, and some of those.
-    They also hold ``evidence``: random rows of the table, whole. A question is counted in them first, and the model
-    adds what they cannot tell. By default it is 100,000 rows, or all of a smaller table; or a number of rows,
-    a percentage such as ``"5%"``, ``"all"`` or ``"none"``.
+    >>> countless.fit("adult", columns=["age", "sex"], epochs=1, sample_rows=500, hidden=8, calibrate=False)
+    <Estimator of 48,842 rows, 2 columns>
     """
     began = time.monotonic()
     options = FitOptions.of(

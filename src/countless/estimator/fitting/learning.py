@@ -35,34 +35,74 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Hears how a fit goes on; override what you want to show."""
+    """Receives the progress of a fit. Override the methods that you need; each does nothing by default.
+
+    >>> class Printer(countless.Listener):
+    ...     def stage(self, name: str) -> None:
+    ...         print(name)
+    >>> countless.fit("adult", listener=Printer())  # doctest: +SKIP
+    """
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
+        """A stage begins.
+
+        Args:
+            name: What begins, such as ``reading``.
+        """
 
     def loading(self, done: int, expected: int | None) -> None:
-        """So many rows have come from PostgreSQL, of about so many, if it has a notion of it."""
+        """Rows were read from PostgreSQL.
+
+        Args:
+            done: Number of rows so far.
+            expected: About how many there will be, if PostgreSQL knows.
+        """
 
     def table(self, schema: Schema) -> None:
-        """The table has been read and encoded."""
+        """The table was read and encoded.
+
+        Args:
+            schema: Its columns.
+        """
 
     def workload(self, asked: WorkloadColumns) -> None:
-        """The workload has been read, and fits the table."""
+        """The workload was read.
+
+        Args:
+            asked: The columns that its clauses filter.
+        """
 
     def notice(self, message: str) -> None:
-        """Something was decided that the user should know of."""
+        """Something happened that the user should know.
+
+        Args:
+            message: One or two sentences.
+        """
 
     def training(self, progress: Progress) -> None:
-        """A training step was made."""
+        """A training step is done.
+
+        Args:
+            progress: The epoch, the loss and the time left.
+        """
 
     def reading(self, reading: ScanProgress) -> None:
-        """A pass over the table has gone on."""
+        """A pass over the table has progressed.
+
+        Args:
+            reading: How far it is.
+        """
 
     def calibrating(self, done: int, total: int) -> None:
-        """A calibration query was answered."""
+        """A calibration question was answered.
+
+        Args:
+            done: Number of answers so far.
+            total: Number of all questions.
+        """
 
 
-# From so many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
+# From this many characters on: width, inner layer, and buckets for n-grams of each length (docs/text.md).
 TEXT_SIZES = ((8_000_000, (64, 256, 1 << 14)), (200_000, (64, 256, 2_560)), (0, (32, 128, 1 << 9)))
 SMALL, NARROW, WIDE = (128, 3), (256, 3), (512, 2)  # hidden units and blocks; the second is the paper's
 WIDE_FROM_ROWS, WIDE_FROM_PASSES = 100_000, 20.0  # over them, from which the wide network pays (docs/accuracy.md)
@@ -218,7 +258,7 @@ def bits_to_learn(table: Table, text: bool) -> list[float]:
 
 
 def size_for(rows: int, passes: float) -> tuple[int, int]:
-    """Hidden units and blocks for a table of so many rows.
+    """Hidden units and blocks for a table of this many rows.
 
     ``passes`` is how often a wide network would go through them in the time that there is.
 
@@ -235,7 +275,7 @@ def sizes_of(network: Network, size: tuple[int, int]) -> tuple[int, int, int]:
 
 
 def text_sizes(network: TextNetwork, characters: float) -> tuple[int, int, int]:
-    """Width, inner layer and buckets of n-grams for so many characters, in all rows and text columns.
+    """Width, inner layer and buckets of n-grams for this many characters, in all rows and text columns.
 
     >>> network = TextNetwork()
     >>> text_sizes(network, 9_000_000), text_sizes(network, 5_000_000), text_sizes(network, 5_000)
@@ -285,13 +325,13 @@ def late(plan: TimePlan) -> str:
     """What to tell if reading a table left too little time to train."""
     spent, budget, left = (round(seconds or 0.0) for seconds in (plan.spent, plan.budget, plan.left))
     return (
-        f"reading the table took {spent} s of the {budget} s that the fit has: it goes on for {left} s more, "
+        f"reading the table took {spent} s of the {budget} s that the fit has: it continues for {left} s more, "
         f"to train; for a better model give it more time, such as --budget {max(1, math.ceil(plan.spent / 20))}m"
     )
 
 
 def passes_within(recipe: ColumnsRecipe, table: Table, seconds: float) -> float:
-    """About how often a network would go through the rows of ``table`` in so many seconds of training."""
+    """About how often a network would go through the rows of ``table`` in this many seconds of training."""
     from countless.train.speed import rows_per_second
     from countless.train.tasks.recipe import pilot
 

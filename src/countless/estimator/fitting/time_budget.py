@@ -52,7 +52,7 @@ class TimePlan:
 
     @property
     def clock(self) -> Callable[[], float]:
-        """By which the time is told."""
+        """The clock that measures the time."""
         return self._clock
 
     @property
@@ -71,7 +71,7 @@ class TimePlan:
         return None if self.budget is None else max(0.0, self._end + GRACE * self.budget - self._clock())
 
     def counting(self, columns: int, text_network: bool = True) -> float | None:
-        """Seconds to count the substrings of one of so many text columns that are still to be counted."""
+        """Seconds to count the substrings of one of this many text columns that are still to be counted."""
         if self.left is None:
             return None
         if self._counted_by is None:
@@ -95,7 +95,7 @@ class TimePlan:
             self._calibration = max(share * self.left, least)
 
     def training(self, network: int, bits: Sequence[float]) -> float | None:
-        """Seconds to train a ``network``, those before it being trained, of rows that have so many ``bits`` for each.
+        """Seconds to train a ``network``, those before it being trained, of rows that have this many ``bits`` for each.
 
         What a network has yet to learn falls about with the square root of the time spent on it, from what it had to
         learn at first. Then another second is worth the same to each of them if their times are as the bits to the

@@ -136,7 +136,7 @@ def _values(recoded: Recoded, suspects: list[_Suspect], blames: list[_Blame]) ->
     if not suspects:
         return []
     names = {blame.column: quote_identifier(recoded.columns[blame.column]) for blame in blames}
-    number = quote_identifier(f"{recoded.source.name}_place")  # no column of theirs is called so
+    number = quote_identifier(f"{recoded.source.name}_place")  # no column has this name
     found = recoded.source.rows(
         f"SELECT {number}, {', '.join(f'CAST({name} AS VARCHAR)' for name in names.values())} "
         f"FROM (SELECT *, row_number() OVER () - 1 AS {number} FROM {recoded.source.table}) "

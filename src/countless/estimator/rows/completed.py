@@ -21,14 +21,20 @@ INSERTED = 5_000  # rows that are handed to DuckDB at once
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """The table, and what was filled in.
+    """A table whose missing values were filled in by :meth:`Estimator.complete`.
 
-    ``cells`` has a line for each cell that was: its row, counted from 0, its column, the value as DuckDB prints it, and
-    the probability that the model gives it. ``rows`` is how many the table has, and ``left`` how many of its texts are
-    missing and stay so.
+    Attributes:
+        source: The table that was given.
+        cells: One line for each cell that was filled in: its row (from 0), its column, the value as DuckDB prints it,
+            and the probability that the model gives it.
+        names: For each column of the model, its name in the table.
+        types: The types of the model's columns.
+        rows: Number of rows of the table.
+        left: Number of texts that are still missing.
 
-    ``names`` has what the table calls the columns of the model; those that it lacks come after its own. ``types`` are
-    the model's.
+    >>> rows = [{"age": 30, "education": "HS-grad", "hours_per_week": 40, "income": "<=50K"}]
+    >>> est.complete(rows)
+    <Completed: 1 cell filled in, of 1 rows>
     """
 
     source: Source
@@ -40,7 +46,12 @@ class Completed:
 
     @cached_property
     def frame(self) -> Frame:
-        """The completed table: all columns of the input in their order, and then those that it lacked."""
+        """The completed table: the columns of the input in their order, then those that it lacked.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).frame.names[-1]
+        'sex'
+        """
         with _filled(self) as select:
             described = self.source.rows(f"DESCRIBE {select}")
             names, types = (tuple(str(line[place]) for line in described) for place in (0, 1))
@@ -57,19 +68,60 @@ class Completed:
         return f"<Completed: {self._told}>"
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The completed rows by the names of their columns."""
+        """The completed rows as dictionaries.
+
+        Returns:
+            One dictionary for each row, by the names of the columns.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).to_dicts()[0]["sex"]
+        'Male'
+        """
         return self.frame.to_dicts()
 
     def to_pandas(self) -> Any:
-        """The completed table as a pandas DataFrame."""
+        """The completed table as a pandas DataFrame.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).to_pandas().shape
+        (1, 5)
+        """
         return self.frame.to_pandas()
 
     def to_arrow(self) -> Any:
-        """The completed table as a pyarrow Table."""
+        """The completed table as a pyarrow Table.
+
+        Returns:
+            The Table.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).to_arrow().shape
+        (1, 5)
+        """
         return self.frame.to_arrow()
 
     def to_polars(self) -> Any:
-        """The completed table as a polars DataFrame."""
+        """The completed table as a polars DataFrame.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            MissingExtraError: polars is not installed.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).to_polars().shape
+        (1, 5)
+        """
         return self.frame.to_polars()
 
     @property
@@ -78,13 +130,28 @@ class Completed:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The completed row, if one row was given."""
+        """The completed row as a dictionary, if one row was given. Several rows raise a :class:`DataError`.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).row["sex"]
+        'Male'
+        """
         if self.rows != 1:
             raise DataError(f"there are {self.rows:,} rows: use .frame, or to_dicts()")
         return self.to_dicts()[0]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the completed table to a CSV or Parquet file, by the ending of its name, whole or not at all."""
+        """Write the completed table to a CSV or Parquet file. The file is complete, or it is not written.
+
+        Args:
+            path: The file; the ending ``.csv`` or ``.parquet`` chooses the format.
+
+        Raises:
+            CountlessError: Another ending, or the file cannot be written.
+
+        >>> row = {"age": 90, "income": "<=50K", "education": "HS-grad", "hours_per_week": 40}
+        >>> est.complete(row).write("completed.csv")
+        """
         options = format_of(path)
         with _filled(self) as select:
             write_whole(path, lambda partial: self.source.run(f"COPY ({select}) TO {quote_path(partial)} ({options})"))
@@ -129,7 +196,7 @@ def _select(completed: Completed, places: Mapping[str, int], table: str) -> str:
         for name, place in places.items()
         if name not in completed.names
     ]
-    number = quote_identifier(f"{source.name}_place")  # no column of theirs is called so
+    number = quote_identifier(f"{source.name}_place")  # no column has this name
     numbered = f"SELECT *, row_number() OVER () - 1 AS {number} FROM {source.table}"
     return (
         f"SELECT {', '.join(selected)} FROM ({numbered}) AS rows "

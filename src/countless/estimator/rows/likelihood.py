@@ -20,7 +20,7 @@ from countless.engine.text.conditional import log_probabilities as text_log_prob
 from countless.errors import NoTextModelError
 from countless.query.rewrites.derivation import derive
 
-Watch = Callable[[int, int], None]  # is told how many rows are done, and how many there are
+Watch = Callable[[int, int], None]  # called with the number of rows done and of all rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,13 +32,18 @@ MOST_FOR_ONE = 8  # rows that are drawn in a round for each that is missing
 
 @dataclass(frozen=True, eq=False)
 class Sample(Frame):
-    """Rows that were drawn, in any order, with the table's types. Each satisfies the condition.
+    """Synthetic rows, with the table's types. Each satisfies the condition.
 
-    There may be fewer than the ``requested`` ones, if most rows that the model writes fail the condition. They are
-    worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some stand for the
-    same part of the model. ``enumerated`` says that they were drawn from all rows of the condition. ``log_probs`` are
-    the natural logarithms of the rows' probabilities, of a grid's column that of the cell. ``cut`` names for each row
-    the columns whose text is longer than the model sees: only how it begins is told.
+    Attributes:
+        requested: Number of rows that were asked for. There are fewer, if most drawn rows failed the condition.
+        effective_size: Number of independent rows that the sample is worth. It is smaller than the number of rows if
+            the condition is so rare that several rows come from the same part of the model.
+        enumerated: The rows were drawn from a list of all combinations that match.
+        log_probs: Natural logarithm of each row's probability. For a column that is stored as a grid, that of the cell.
+        cut: For each row, the names of the columns whose text is longer than the model reads. Only its start is drawn.
+
+    >>> est.sample(3, seed=1).requested
+    3
     """
 
     requested: int

@@ -52,30 +52,56 @@ class AnswerAccuracy:
 
 @dataclass(frozen=True)
 class Check:
-    """How a model compares with its table by now. Every measure is a share, and may be as large as ``threshold``."""
+    """How a model compares with its table as it is now. Every difference is a share of the rows.
 
-    rows: int  # that the model knows
+    Attributes:
+        rows: Number of rows that the model knows.
+        table_rows: Number of rows of the table now.
+        sample: Number of rows that were compared.
+        threshold: The largest difference that is accepted.
+        columns: The difference of each column.
+        pairs: The pairs of columns whose relation has changed most.
+        answers: How accurate the answers to random questions are; None if none were asked.
+
+    >>> checked = est.check("adult", sample=2_000, queries=10, threshold=0.2)
+    >>> checked.ok
+    True
+    """
+
+    rows: int
     table_rows: int
     sample: int
     threshold: float
     columns: tuple[Drift, ...]
-    pairs: tuple[Parted, ...]  # the pairs of columns that have changed most
+    pairs: tuple[Parted, ...]
     answers: AnswerAccuracy | None
 
     @property
     def drifted(self) -> tuple[str, ...]:
-        """The columns that are too far from what the model holds, the farthest first."""
+        """Names of the columns that differ by more than the threshold, the largest difference first.
+
+        >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).drifted
+        ()
+        """
         far = sorted((found for found in self.columns if found.drift > self.threshold), key=lambda found: -found.drift)
         return tuple(found.column for found in far)
 
     @property
     def growth(self) -> float:
-        """How many more rows there are, as a share; negative if there are fewer."""
+        """How many more rows the table has, as a share; negative if it has fewer.
+
+        >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).growth
+        0.0
+        """
         return self.table_rows / self.rows - 1
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What is past the threshold."""
+        """One sentence for each difference that is larger than the threshold.
+
+        >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).reasons
+        ()
+        """
         found = []
         if abs(self.growth) > self.threshold:
             found.append(f"{self.table_rows:,} rows instead of {self.rows:,}")
@@ -94,11 +120,22 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is past the threshold."""
+        """Whether no difference is larger than the threshold.
+
+        >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).ok
+        True
+        """
         return not self.reasons
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """The result as a dictionary that can be written as JSON.
+
+        Returns:
+            The fields, with ``ok``, ``reasons`` and ``drifted``.
+
+        >>> est.check("adult", sample=2_000, queries=10, threshold=0.2).to_json()["ok"]
+        True
+        """
         answers = None if self.answers is None else {**asdict(self.answers), "shortfall": self.answers.shortfall}
         return {
             "ok": self.ok,
@@ -115,10 +152,10 @@ class Check:
 
     def __str__(self) -> str:
         if self.ok:
-            return "the model is still true"
+            return "the model still matches the table"
         reasons = self.reasons
         more = [f"and {len(reasons) - TOLD} more"] if len(reasons) > TOLD else []
-        return f"the model is no longer true: {'; '.join([*reasons[:TOLD], *more])}"
+        return f"the model no longer matches the table: {'; '.join([*reasons[:TOLD], *more])}"
 
 
 def check(
@@ -147,7 +184,7 @@ def check(
 def _columns(
     estimator: Estimator, runtimes: Runtimes, some: Source, evidence: EvidenceRows | None
 ) -> tuple[tuple[Drift, ...], tuple[Parted, ...]]:
-    """Each column beside the model, and beside the evidence rows: what is farther away is told."""
+    """Each column compared with the model and with the evidence rows; the larger difference counts."""
     schema = estimator.schema
     every, texts = _recoded(some, schema)
     drifts = [
@@ -204,7 +241,7 @@ def _marginal(estimator: Estimator, runtimes: Runtimes, index: int) -> FloatArra
 
 
 def _answers(estimator: Estimator, some: Source, total: int, queries: int, seed: int) -> AnswerAccuracy:
-    """What becomes of random questions with literals from the table; each is answered for the rows it has by now."""
+    """The accuracy of random questions with literals from the table, answered for its current number of rows."""
     rows = conformed(some, estimator.schema, strict=False)
     clauses = mixed_clauses(estimator.schema, rows, queries, seed)
     counts = rows.counts(clauses)

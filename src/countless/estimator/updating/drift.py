@@ -1,7 +1,7 @@
 """Drift of a column: the distance between a sample of rows and the model, beyond sampling noise.
 
-The measure is a share of rows: so many would have to change their value before the two agree (total variation). Of text
-it is the greatest difference that any question about it shows: whether it is NULL, is cut, or has a frequent substring.
+The measure is a share of rows: those that would have to change their value before the two agree (total variation). For
+text it is the largest difference of three: the shares that are NULL, that are cut, and that have a frequent substring.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def evidence_drift(evidence: EvidenceRows, index: int, texts: Sequence[str | Non
 
 @dataclass(frozen=True)
 class Parted:
-    """Two columns that no longer go together as they did: in so many rows, beyond chance and their own drift."""
+    """Two columns that no longer go together as they did: in this many rows, beyond chance and their own drift."""
 
     columns: tuple[str, str]
     drift: float
@@ -169,13 +169,13 @@ def frequent_parts(column: TextColumn, summary: Substrings) -> list[tuple[str, i
 
 
 def _noise(shares: FloatArray, rows: float) -> float:
-    """The distance that a sample of so many rows has from its own table: on average, and how far it may exceed that."""
+    """The distance between a sample of ``rows`` rows and its own table: its average, and how far it may exceed that."""
     usual = float(np.sqrt(2 * shares * (1 - shares) / (math.pi * rows)).sum()) / 2
     return usual + math.sqrt(math.log(1 / FALSE_ALARMS) / (2 * rows))
 
 
 def _bound(share: float, rows: int, events: int) -> float:
-    """How far a share may be off in a sample of so many rows, for one of so many events."""
+    """How far a share may be off in a sample of this many rows, for one of this many events."""
     chance = math.log(2 * events / FALSE_ALARMS)
     return math.sqrt(2 * share * (1 - share) * chance / rows) + chance / (3 * rows)
 

@@ -277,7 +277,7 @@ def _summed(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _entry(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of further training: validation before and after it."""
+    """The summary of further training: validation before and after it."""
     bits = ("train_bits", "masked_bits", "unmasked_bits")
     before = report["history"][0]
     return {

@@ -113,7 +113,7 @@ def matrix_of(rows: Old, sizes: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:
-    """``count`` places of so many rows, each about as often as any other."""
+    """``count`` places of this many rows, each about as often as any other."""
     times = -(-count // max(1, rows))
     return np.concatenate([np.empty(0, dtype=np.int64), *(rng.permutation(rows) for _ in range(times))])[:count]
 

@@ -119,7 +119,9 @@ def _replayed(
     if isinstance(replay, str) and replay == FROM_FILE:
         rows = evidence_of(growth.old, sections)
         if rows is None:
-            raise DataError("the model file has no evidence rows (fit --evidence): replay the model's, or a table's")
+            raise DataError(
+                "the model file has no evidence rows (fit --evidence): use --replay model, or give the old table"
+            )
         return from_evidence(growth, rows), FROM_FILE
     if isinstance(replay, str) and replay == FROM_MODEL:
         listener.stage("drawing old rows from the model")
@@ -147,6 +149,6 @@ def _calibration(before: Calibration, raw: Estimator, new: Source) -> Calibratio
     """The same questions: what was counted is added to, and the model answers anew."""
     clauses = [query.where for query in before.queries]
     if not all(clauses):
-        raise DataError("the model file was stripped of the calibration's questions")
+        raise DataError("the model file was stripped, so it has no calibration questions")
     truths = [query.rows + more for query, more in zip(before.queries, new.counts(clauses), strict=True)]
     return Calibration(tuple(raw.calibration_queries(clauses, truths)), before.level)

@@ -80,7 +80,7 @@ def answered(method: str, where: str, total: int, shares: tuple[float, float, fl
 
 
 def stored_bytes(column: Column) -> NDArray[np.int64]:
-    """What each value of a column takes: so many bytes for a number, and as many as it has for a string.
+    """What each value of a column takes: this many bytes for a number, and as many as it has for a string.
 
     >>> stored_bytes(Column("c", "VARCHAR", ("a", "four"), True)), stored_bytes(Column("n", "INTEGER", ("1",), False))
     (array([1, 4]), array([4]))
@@ -90,7 +90,7 @@ def stored_bytes(column: Column) -> NDArray[np.int64]:
 
 
 def value_bytes(source: Source) -> int:
-    """The values of a table as they are in memory: so many bytes for a number, and as many as it has for a string.
+    """The values of a table as they are in memory: this many bytes for a number, and as many as it has for a string.
 
     >>> import duckdb
     >>> value_bytes(Source.open(duckdb.sql("SELECT range::INTEGER AS n, 'four' AS t FROM range(10)")))

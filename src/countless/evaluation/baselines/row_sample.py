@@ -39,7 +39,7 @@ class RowSample(EncodedBaseline):
 
 
 def _sampled_bytes(sample: Table, index: int) -> int:
-    """What the values of one column take; of a grid, as many as its knots do in the mean. NULL takes nothing."""
+    """What the values of one column take; for a grid, the average of its knots. NULL takes nothing."""
     column = sample.schema.coded[index]
     lengths = stored_bytes(column)
     if column.grid is not None:
@@ -49,7 +49,7 @@ def _sampled_bytes(sample: Table, index: int) -> int:
 
 
 def wilson(share: float, size: int) -> tuple[float, float, float]:
-    """A share of a sample of so many rows, and the bounds of Wilson's interval at 90%."""
+    """A share of a sample of this many rows, and the bounds of Wilson's interval at 90%."""
     z2 = Z90 * Z90 / size
     center = (share + z2 / 2) / (1 + z2)
     spread = math.sqrt(share * (1 - share) * z2 + z2 * z2 / 4) / (1 + z2)

@@ -26,7 +26,7 @@ def usual_filters(schema: Schema) -> tuple[int, int]:
 def random_questions(
     schema: Schema, source: Source, count: int, seed: int, filters: tuple[int, int] | None, tell: Tell
 ) -> list[DiagnosedQuery]:
-    """Random queries of the paper's kind with so many filters each, counted by DuckDB."""
+    """Random queries of the paper's kind with this many filters each, counted by DuckDB."""
     drawn = paper_filters(schema, source, count, seed, filters or usual_filters(schema))
     clauses = [" AND ".join(found) for found in drawn]
     counts: list[int] = []
@@ -48,7 +48,7 @@ def given_questions(schema: Schema, source: Source, queries: Sequence[Query]) ->
     texts = {text.name for text in schema.texts}
     found = [question for question in asked if not texts.intersection(question.columns)]
     if not found:
-        raise DataError("every query of the workload asks about text, and only columns are diagnosed: leave it out")
+        raise DataError("every query of the workload asks about text, and diagnose is for other columns: leave it out")
     counted = source.counts([together(question.filters) for question in found[:CHECKED]])
     for question, rows in zip(found, counted, strict=False):
         if rows != question.truth:

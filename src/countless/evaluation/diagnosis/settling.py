@@ -24,7 +24,7 @@ CHUNK = 32  # queries that are asked together
 
 @dataclass(frozen=True)
 class ConvergenceLimits:
-    """How far to go for the model's own answer."""
+    """Most particles to use, to measure the model's own error."""
 
     most: int = MOST
     agree: float = AGREE
@@ -54,7 +54,7 @@ def settle(
     """The model's own answer to each question.
 
     ``answers`` are the estimator's, with ``particles`` if that was fixed. A model of several orders shares a number of
-    particles among them, so it gets so many for each.
+    particles among them, so it gets this many for each.
     """
     orders = max(1, estimator.orders)
     found = [Settled(answer.rows, "exact") for answer in answers]

@@ -86,5 +86,5 @@ def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxErr
         end = start + len(highlight)
     missing = "Required keyword" in str(detail["description"])
     problem = f"something is missing after {highlight!r}" if missing else f"did not expect {highlight!r} here"
-    hint = "a name with spaces, a leading digit, or of a keyword stands in double quotes"
+    hint = "put names with spaces, a leading digit, or that are keywords in double quotes"
     return QuerySyntaxError(f"syntax error: {problem}; {hint}", clause, (start, end))

@@ -112,7 +112,7 @@ def _read(text: str, name: str | None = None) -> Derived:
     selected: Sequence[exp.Expr] = statement.expressions if isinstance(statement, exp.Select) else ()
     others = [key for key, value in statement.args.items() if value and key != "expressions"]
     if len(selected) != 1 or others:
-        raise UnsupportedQueryError(f"this is not one expression: {EXAMPLE}")
+        raise UnsupportedQueryError(f"this is not a single expression: {EXAMPLE}")
     alias = selected[0]
     if not isinstance(alias, exp.Alias) or not alias.alias:
         raise UnsupportedQueryError(f"it has no name: {EXAMPLE}")

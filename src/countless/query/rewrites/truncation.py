@@ -97,7 +97,7 @@ def _all(nodes: list[exp.Expr]) -> exp.Expr:
 
 
 def _next_month(moment: datetime.datetime, months: int) -> datetime.datetime | None:
-    """The start of the unit of so many months after the one that begins at ``moment``, if one does."""
+    """The start of the unit of this many months after the one that begins at ``moment``, if one does."""
     if (moment.month - 1) % months or moment != datetime.datetime(moment.year, moment.month, 1):
         return None
     years, month = divmod(moment.month - 1 + months, 12)

@@ -52,7 +52,7 @@ _numbers = itertools.count()
 
 
 def owner() -> int:
-    """A number for whoever has tables in sandboxes: the name of a table tells whose it is."""
+    """A number for each owner of tables in sandboxes; the names of its tables contain it."""
     return next(_numbers)
 
 

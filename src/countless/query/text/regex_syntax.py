@@ -271,7 +271,7 @@ class _Reader:
             self.place += 2
             return ASSERTIONS[kind]
         if kind == "C":
-            raise UnsupportedQueryError(r"\C is a byte, and texts are read by characters: write . instead")
+            raise UnsupportedQueryError(r"\C is a byte, but text is matched by characters: write . instead")
         for form, base in ((HEX, 16), (OCTAL, 8)):
             number = form.match(self.pattern, self.place)
             if number is not None:
@@ -282,7 +282,7 @@ class _Reader:
             self.place += len(kinds[0])
             return self._kind(kinds[0])
         if kind.isdigit():
-            raise UnsupportedQueryError("back-references are not regular: write out what may be repeated")
+            raise UnsupportedQueryError("back-references are not supported: write out what may repeat")
         self.place += 2
         return _character(ESCAPED.get(kind, kind), self.flags)
 

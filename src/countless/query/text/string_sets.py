@@ -89,7 +89,7 @@ def _tree(texts: Iterable[str]) -> tuple[list[dict[str, int]], list[int]] | None
 def _too_long(texts: Sequence[str]) -> QueryTooLargeError:
     """The error for a list that is too long, with a number of its texts by which it can be asked in parts."""
     if max(map(len, texts)) >= MOST_STATES - 1:
-        return QueryTooLargeError(f"a text has more than {MOST_STATES:,} characters: ask for how it starts, with LIKE")
+        return QueryTooLargeError(f"a text has more than {MOST_STATES:,} characters: use LIKE with its start")
     share = MOST_STATES
     while any(_tree(texts[start : start + share]) is None for start in range(0, len(texts), share)):
         share //= 2
@@ -116,7 +116,7 @@ def like_pieces(pattern: str, escape: str = "") -> Pieces:
             pieces[-1].append("" if character == ANY_CHARACTER and not plain else character)
             plain = False
     if plain:
-        raise QueryTypeError("the pattern ends with its ESCAPE character: write that twice, to mean itself")
+        raise QueryTypeError("the pattern ends with its ESCAPE character: write it twice to match it")
     return tuple(map(tuple, pieces))
 
 

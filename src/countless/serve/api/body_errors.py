@@ -41,7 +41,7 @@ def refusal(question: str, content_type: str | None, body: Any, errors: Sequence
     if len(first["loc"]) > 1:
         return RefusalError(422, KIND, _field(QUESTIONS[question], first))
     if body is not None and not is_json(content_type):
-        return RefusalError(415, KIND, f"send Content-Type: {JSON}: a body that is called anything else is not read")
+        return RefusalError(415, KIND, f"send Content-Type: {JSON}: other bodies are not read")
     told = "empty or null" if body is None else NAMES.get(type(body), "something else")
     return RefusalError(422, KIND, f"{wanted(question)}, and is {told}")
 

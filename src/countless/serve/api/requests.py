@@ -49,10 +49,10 @@ class DistributionRequest(RequestBody):
 
     columns: Annotated[list[Name], Field(min_length=1, max_length=limits.COLUMNS)]
     where: Clause | None = None
-    bins: Annotated[int, Field(ge=1, le=limits.BINS, description="About so many bins of numbers and times.")] = 24
-    top: Annotated[int, Field(ge=1, le=limits.TOP, description="So many values of a category; the rest is folded.")] = (
-        12
-    )
+    bins: Annotated[int, Field(ge=1, le=limits.BINS, description="About this many bins of numbers and times.")] = 24
+    top: Annotated[
+        int, Field(ge=1, le=limits.TOP, description="This many values of a category; the rest is folded.")
+    ] = 12
     search: Annotated[
         dict[Name, Name],
         Field(description="For categories, by column: only values that contain this text, whatever its case."),

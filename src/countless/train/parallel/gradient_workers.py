@@ -42,7 +42,7 @@ def parts_of(task: Task) -> int:
 
 
 class GradientWorkers:
-    """Computes gradients of ``task`` while entered, those of each batch in so many ``parts``.
+    """Computes gradients of ``task`` while entered, those of each batch in this many ``parts``.
 
     This process takes the first part, and a process of its own each of the others. Gradients are added in the order of
     the parts, and each part of each step has its own random numbers. So the sums are the same if a process cannot be
@@ -71,7 +71,7 @@ class GradientWorkers:
                     self._gradients[part] = _shared(self._trained)
                     self._start(part)
             except OSError as error:
-                logger.warning("cannot start processes to train (%s): training goes on in fewer", error.strerror)
+                logger.warning("cannot start processes to train (%s): training continues with fewer", error.strerror)
             self._keep_to_cpus(0)
         return self
 
@@ -88,7 +88,7 @@ class GradientWorkers:
         torch.set_num_threads(self._threads_before)
 
     def backward(self, rows: Tensor, generator: torch.Generator, fraction: float, update: int, batch: int) -> float:
-        """Set the gradients of what these ``rows`` add to the loss of a ``batch`` of so many, and return that in bits.
+        """Set the gradients of what these ``rows`` add to the loss of a batch of ``batch`` rows, and return it in bits.
 
         ``generator`` is for the first part; the others draw random numbers by the number of the ``update``.
         """
@@ -208,7 +208,7 @@ class GradientWorkers:
 def _lost() -> TrainingError:
     return TrainingError(
         "a process that trains has ended unexpectedly, perhaps because memory ran out; OMP_NUM_THREADS=1 trains in one "
-        "process, and --resume goes on from the last checkpoint"
+        "process, and --resume continues from the last checkpoint"
     )
 
 

@@ -66,7 +66,7 @@ class _Lines(StepListener):
     "--readme", type=click.Path(path_type=Path), help="A README whose table of figures to renew; not with --quick."
 )
 @click.option("--budget", type=Duration(), help="Time of each fit  [default: 5m; 1m with --quick]")
-@click.option("--rows", type=click.IntRange(min=100), help="Use at most so many rows of each table.")
+@click.option("--rows", type=click.IntRange(min=100), help="Use at most this many rows of each table.")
 @click.option("--questions", type=click.IntRange(min=10), help="Questions of the paper's kind.")
 @click.option("--per-kind", type=click.IntRange(min=1), help="Questions of each kind that people ask.")
 @click.option("--seconds", type=Duration(), help="Time for the answers to each workload, at most.")

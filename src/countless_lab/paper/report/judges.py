@@ -48,7 +48,7 @@ def at_many_samples(facts: Record) -> Judged:
 
 
 def times_better(facts: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:
-    """Whether one method's error is so many times below another's."""
+    """Whether one method's error is this many times below another's."""
     low, high = (mean_of(facts, samples, method, metric) for method in (better, worse))
     if low is None or high is None:
         return MISSING

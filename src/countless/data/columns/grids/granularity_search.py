@@ -10,7 +10,7 @@ from countless.data.columns.grids.granularity import Granularity
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS
 from countless.data.sources.source import Source
 
-OBEY = 0.999  # of the rows: if so many keep to a step, it is the column's
+OBEY = 0.999  # of the rows: if this many keep to a step, it is the column's
 MOST_DECIMALS = 9  # of a floating-point number that is meant as a decimal one
 EXACT_FLOAT = 2**53  # up to here a DOUBLE tells whole numbers apart
 SECOND, MINUTE, HOUR = 10**6, 60 * 10**6, 3600 * 10**6  # in microseconds

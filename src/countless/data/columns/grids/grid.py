@@ -63,7 +63,7 @@ class Grid:
         granularity = Granularity.from_json(data["granularity"]) if "granularity" in data else None
         grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]), granularity)
         if not grid._holds(knots):
-            raise ModelFileError("the schema is damaged (the grid of a column does not hold together): fit it again")
+            raise ModelFileError("the schema is damaged (the grid of a column is inconsistent): fit it again")
         return grid
 
     def _holds(self, knots: int) -> bool:

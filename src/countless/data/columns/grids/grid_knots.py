@@ -17,8 +17,8 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import FLOATS, quote_identifier, sql_literal, sql_value
 from countless.data.sources.source import Source
 
-CELLS = 1_024  # about so many cells: two digits of 32
-PARTS = 8  # a cell's knots cut it into so many parts of about equal mass
+CELLS = 1_024  # about this many cells: two digits of 32
+PARTS = 8  # a cell's knots cut it into this many parts of about equal mass
 LOOKED_AT = 200_000  # values, about, that tell the granularity: the others of a larger table keep to it too
 ROWS_PER_CELL = 8  # fewer rows in a cell teach a model nothing
 
@@ -63,7 +63,7 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
 
 
 def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) -> Column:
-    """The column of ``values``, a table with the rows ``n`` of each, NULL included: a grid of about so many cells."""
+    """The column of ``values``, a table with the rows ``n`` of each, NULL included: a grid of about this many cells."""
     ((rows, nulls),) = source.rows(
         f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
     )

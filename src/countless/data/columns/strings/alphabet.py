@@ -21,7 +21,7 @@ POINTS = 0x110000  # code points that there are
 
 
 def read_text(source: Source, name: str, kind: str, rows: int, length: int | None = None) -> TextColumn:
-    """The column ``name`` of a table of so many rows, with its alphabet; strings are cut at ``length``."""
+    """The column ``name`` of a table of this many rows, with its alphabet; strings are cut at ``length``."""
     value = sql_value(name, TEXT)
     counted = f"SELECT length({value}), count(*) FROM {source.table} WHERE {value} IS NOT NULL GROUP BY 1"
     lengths = dict(source.rows(counted))
@@ -40,10 +40,10 @@ def read_text(source: Source, name: str, kind: str, rows: int, length: int | Non
 
 
 def _count_distinct(source: Source, value: str, rows: int) -> tuple[int, bool]:
-    """How many distinct strings ``value``, an SQL expression, has in so many rows, and whether that is an estimate.
+    """How many distinct strings ``value``, an SQL expression, has in this many rows, and whether that is an estimate.
 
     To count more than EXACT_DISTINCT takes much memory. Then only a share of them is counted, which their hashes draw:
-    about so many, so that the estimate errs by one part in a thousand.
+    about this many, so that the estimate errs by one part in a thousand.
     """
     shares = 1
     if rows > EXACT_DISTINCT:
@@ -86,7 +86,7 @@ class Tally:
     def column(
         self, name: str, kind: str, rows: int, present: int, distinct: int, estimated: bool = False
     ) -> TextColumn:
-        """The column with these strings, of which so many are not NULL, and so many, or about so many, different."""
+        """The column with these strings. ``present`` rows are not NULL, and have ``distinct`` different strings."""
         counts = {chr(point): int(self.counts[point]) for point in np.flatnonzero(self.counts)}
         characters, rare = _alphabet(counts, rows)
         return TextColumn(

@@ -170,7 +170,9 @@ class GroupAggregates:
         column = aggregate.column
         assert column is not None
         if isinstance(column, RowExpression) and aggregate.kind in QUANTILES and self.least_hits > 1:
-            raise UnsupportedQueryError("a quantile of an expression is a value of one row, which is not told here")
+            raise UnsupportedQueryError(
+                "a quantile of an expression is a value of a single row, which this service does not show"
+            )
         if isinstance(column, RowExpression) and aggregate.kind not in (COUNT, *QUANTILES):
             column = replace(column, sql=f"CAST({column.sql} AS DOUBLE)")
         if column not in self._spreads:

@@ -10,11 +10,17 @@ from countless.estimator.answers.estimate import Estimate
 
 @dataclass(frozen=True, eq=False)
 class QueryResult(Frame):
-    """The rows of a query, as a small table with the names and types that DuckDB would give it.
+    """The result of a SELECT: a small table with the names and types that DuckDB would give it.
 
-    ``count`` is the estimate of the WHERE. ``left_out_rows`` is how many of its rows lie in groups that are not among
-    the results, because less than half a row is believed to be in each. ``disagreement`` is by what share the parts of
-    the answer differed most before they were made to agree. ``ms`` is how long it took.
+    Attributes:
+        count: The estimate for the WHERE clause.
+        disagreement: The largest relative difference between parts of the answer, before they were scaled to agree.
+        left_out_rows: Rows in groups that are not shown, because each is estimated to have less than half a row.
+        ms: Time in milliseconds.
+
+    >>> found = est.query("SELECT count(*) AS people, avg(age) AS age FROM adult WHERE income = '>50K'")
+    >>> found.names, found.rows[0][0]
+    (('people', 'age'), 11687)
     """
 
     count: Estimate

@@ -41,10 +41,19 @@ class Distribution(Frame):
     """The values of some columns among the rows of a condition, the most frequent ones first.
 
     A row has the value of each column (of bins, the edges ``<column>_from`` and ``<column>_to``), its ``share`` of the
-    condition's rows, how many ``rows`` these are, and between which numbers, ``low`` and ``high``, they should lie.
-    Shares add up to 1, and rows to those of ``total``, but for the rows ``outside`` of given bins. ``disagreement`` is
-    by how much their sum was off from it before it was made to fit. ``counted`` says that the rows are
-    the table's own, ``sampled`` that the model was sampled and not asked in full.
+    condition's rows, its number of ``rows``, and the error bar from ``low`` to ``high``. The rows add up to those of
+    ``total``, except those ``outside`` of given bins.
+
+    Attributes:
+        total: The estimate for the whole condition.
+        disagreement: Relative difference between the sum of the values and ``total``, before scaling.
+        counted: The rows are exact counts.
+        sampled: The model's answer is from random sampling.
+        ms: Time in milliseconds.
+
+    >>> found = est.distribution("sex", "age > 80")
+    >>> found.names, found.rows[0][:3]
+    (('sex', 'share', 'rows', 'low', 'high'), ('Male', 0.6756756756756757, 100.0))
     """
 
     total: Estimate
@@ -55,7 +64,11 @@ class Distribution(Frame):
 
     @property
     def outside(self) -> float:
-        """The condition's rows that are in none of the bins."""
+        """The condition's rows that are in none of the bins.
+
+        >>> est.distribution("age", "sex = 'Male'", bins=[0, 80]).outside
+        100.0
+        """
         found = self.total.rows - sum(self.columns[NUMBERS.index("rows") - len(NUMBERS)])
         return found if found >= HALF_A_ROW else 0.0
 
@@ -64,7 +77,7 @@ class Distribution(Frame):
         if self.outside:
             told += f"; {format_rows(self.outside)} of the rows lie outside the bins"
         if abs(self.disagreement) >= TOLD:
-            told += f"; before they were made to add up, values and count disagreed by {self.disagreement:+.1%}"
+            told += f"; the values were scaled to add up, their sum was {self.disagreement:+.1%} off"
         shown = [(*row[:-4], f"{row[-4]:.2%}", *map(format_rows, row[-3:])) for row in self.rows]
         return f"{aligned(self.names, self.types, shown)}\n{told}"
 

@@ -123,7 +123,7 @@ def joint(
     """
     axes = axes_of(schema, columns)
     if np.prod([float(axis.size) for axis in axes]) > MOST_COMBINATIONS:
-        raise UnsupportedQueryError("the columns have too many combinations of values together: take fewer columns")
+        raise UnsupportedQueryError("the columns have too many combinations of values: use fewer columns")
     if observed is not None and observed.decides:
         return observed.counted(region, total, axes)
     found = joined(region, total, axes, spread(runtimes, region, axes, groups, seed))

@@ -54,7 +54,7 @@ def _entropy(counts: FloatArray) -> float:
 
 
 def _codes(sample: Source, names: Sequence[str]) -> list[NDArray[np.int64]]:
-    """Every column as small numbers: one for each value, or for one of so many equal parts of the rows."""
+    """Every column as small numbers: one for each value, or for one of this many equal parts of the rows."""
     ranks = []
     for place, name in enumerate(names):
         column = quote_identifier(name)

@@ -153,7 +153,7 @@ def _version(directory: Path) -> float:
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """Whom to run the server as: None for whoever we are."""
+    """The user that runs the server; None for the current user."""
     if os.geteuid() != 0:
         return None
     for name in UNPRIVILEGED:

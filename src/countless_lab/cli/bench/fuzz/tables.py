@@ -19,7 +19,9 @@ from countless_lab.fuzz.run import Case, Findings, fuzz_tables
 )
 @click.option("--seconds", type=Duration(), default=600.0, show_default="10m", help="Begin no case after this time.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first table.")
-@click.option("--cases", type=click.IntRange(min=1), help="Fit so many tables  [default: as many as there is time for]")
+@click.option(
+    "--cases", type=click.IntRange(min=1), help="Fit this many tables  [default: as many as there is time for]"
+)
 @click.option(
     "-o",
     "--output",
