@@ -299,7 +299,7 @@ class PreparedQuestion:
 
     def joint_of(self, places: Sequence[int], groups: int) -> Joint:
         """Like :meth:`joint`, for columns by their index in the schema. Hidden columns are allowed."""
-        from countless.estimator.answers.joint import joint
+        from countless.estimator.answers.distributions.joint import joint
 
         schema, seed, region = self._model.schema, self._model.seed, self.question.region
         return joint(schema, self._runtimes, region, self.total, places, groups, seed, self._observed)
@@ -320,7 +320,7 @@ class PreparedQuestion:
         >>> est.prepare("age > 80").distribution("sex").to_dicts()[0]["sex"]
         'Male'
         """
-        from countless.estimator.answers.distribution import distribution
+        from countless.estimator.answers.distributions.distribution import distribution
 
         started = self._started()
         found = self.joint(names_of(column))
@@ -339,7 +339,7 @@ class PreparedQuestion:
         >>> len(est.prepare("age > 80").distributions(["sex", "income"]))
         2
         """
-        from countless.estimator.answers.marginals import distributions
+        from countless.estimator.answers.distributions.marginals import distributions
 
         model, region, total = self._model, self.question.region, self.total
         places, seed = self._places(columns), self._model.seed

@@ -15,10 +15,10 @@ from countless.estimator.batch import Batch, listed
 from countless.estimator.prepared import DEFAULT_METHOD, AnsweringModel, PreparedQuestion
 
 if TYPE_CHECKING:
-    from countless.estimator.answers.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.aggregates.result import QueryResult
+    from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
+    from countless.estimator.answers.distributions.joint import Joint
     from countless.estimator.answers.explain import Explanation
-    from countless.estimator.answers.joint import Joint
-    from countless.estimator.answers.result import QueryResult
     from countless.estimator.rows.sampling import Sample
     from countless.query.predicate import Where
 
@@ -325,7 +325,7 @@ class QuestionMethods:
         Female   16192   35
         Male     32650   38
         """
-        from countless.estimator.answers.aggregates import answered
+        from countless.estimator.answers.aggregates.aggregates import answered
 
         model = self._model
         return answered(self._asked, model.compiler, model.outer, sql, model.calibration, intervals, least_hits)
