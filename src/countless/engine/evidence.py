@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray
 from countless.engine.columns.kernel import compiled
-from countless.region import Box, Region
+from countless.region import Box, Filter, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
 
@@ -31,6 +31,10 @@ class CodedRows:
         self.rows = len(codes[0])
         self._columns = {own: column for column, own in enumerate(positions)}
         self._module = compiled()
+
+    def column_of(self, item: Filter) -> int | None:
+        """The column that a filter is about; None if these rows do not have it."""
+        return self._columns.get(item.positions)
 
     def count_region(self, region: Region, among: BoolArray | None = None) -> int:
         """How many rows are in ``region``, and ``among`` these, if some are marked."""
