@@ -104,6 +104,8 @@ class Automaton:
     @cached_property
     def is_finite(self) -> bool:
         """Whether its strings can be listed: no path to an accepted string visits a state twice."""
+        if self.next.shape[1] and (self.full.any() or not self.dead.any()):
+            return False
         alive = set(np.flatnonzero(~self.dead).tolist())
         following = {state: set(self._merged[state].tolist()) & alive for state in alive}
         entered = dict.fromkeys(alive, 0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.engine.columns.kernel import compiled
-from countless.region import Box, Region
+from countless.region import Box, Filter, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
 ROWS_PER_CODE = 4  # with fewer, counting the rows is as fast as summing the counts of codes
@@ -33,6 +33,10 @@ class CodedRows:
         self._columns = {own: column for column, own in enumerate(positions)}
         self._module = compiled()
         self._counted: dict[int, IntArray] = {}
+
+    def column_of(self, item: Filter) -> int | None:
+        """The column that a filter is about; None if these rows do not have it."""
+        return self._columns.get(item.positions)
 
     def count_region(self, region: Region, among: BoolArray | None = None) -> int:
         """How many rows are in ``region``, and ``among`` these, if some are marked."""

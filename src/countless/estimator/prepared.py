@@ -14,6 +14,7 @@ from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, NoTextModelError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
+from countless.estimator.answers.dependencies import dependency
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
@@ -87,7 +88,8 @@ class AnsweringModel:
         hits = self.evidence.hits(question)
         among = hits if counted else narrowed(hits, self.evidence, runtimes, question)
         unique = estimated and all(map(self._asks_for_unique, question.region.boxes))
-        return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique)
+        decided = None if counted else dependency(hits, self.evidence, runtimes, question)
+        return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique, decided)
 
     def _asks_for_unique(self, box: Box) -> bool:
         """Whether a box asks for whole strings of text in which nearly all are different."""

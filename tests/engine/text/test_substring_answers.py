@@ -23,7 +23,7 @@ from countless.engine.text.density import text_density
 from countless.engine.text.methods import PARTICLES
 from countless.engine.text.pieces import Piece, required, union
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.substring_answers import PieceReader, refine, rows_of
+from countless.engine.text.substring_answers import LEAST, PieceReader, refine, rows_of
 from countless.query.compile import Compiler
 from countless.spec import TextSpec
 from tests.engine.text.test_runtime import arrays
@@ -169,6 +169,51 @@ def test_a_chain_of_overlapping_parts() -> None:
     assert 0 < found.rows <= found.most <= min(few.unseen, *(count for count in counts.values() if count))
     if counts[a, b, c] and counts[b, c, a] and counts[b, c]:
         assert found.rows == pytest.approx(counts[a, b, c] * counts[b, c, a] / counts[b, c])
+
+
+def chained_place_by_place(reader: PieceReader, piece: Piece) -> tuple[float, float, int]:
+    """The chain of a piece, with the longest counted part looked for at every place: rows, at most, steps."""
+    summary, rows, end, steps = reader.summary, reader.total, 0, 0
+    most = float(summary.unseen) if len(piece) <= summary.longest else reader.total
+    for start in range(len(piece)):
+        length, count = summary.longest_from(piece, start)
+        if not length:
+            rows, end, steps = min(rows, LEAST), max(end, start + 1), steps + 1
+        elif start + length > end:
+            shared = summary.count(piece[start:end]) if start < end else None
+            rows *= count / max(1.0, reader.total if shared is None else float(shared))
+            most, end, steps = min(most, summary.most(count)), start + length, steps + 1
+        if end >= len(piece):
+            break
+    return min(max(rows, LEAST), most), most, max(1, steps - 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.text("ABabc", max_size=9), min_size=20, max_size=60),
+    st.lists(st.text("ABabc", min_size=3, max_size=14), min_size=1, max_size=8),
+)
+def test_a_chain_is_found_without_a_look_at_every_place(texts: list[str], pieces: list[str]) -> None:
+    summary = summed([*texts, *texts], 200)
+    reader = PieceReader(language("t LIKE '%abca%'").strings, summary)
+    for text in pieces:
+        piece = (summary.begin, *(COLUMN.characters.index(each) for each in text))
+        found = reader._chained(piece)
+        rows, most, steps = chained_place_by_place(reader, piece)
+        assert (found.rows, found.most, found.steps) == (pytest.approx(rows), most, steps)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["t = 'abc'", "t = ''", "t IN ('ab', 'abc', 'cab', 'é', '')", "t IN ('a', 'b') OR t = 'cc'", "t LIKE 'ab_'"],
+)
+def test_lists_of_strings_are_pieces_without_a_search(where: str) -> None:
+    strings = language(where).strings
+    listed, searched = union(strings), module._searched(strings)
+    assert listed is not None
+    assert searched is not None
+    assert sorted(listed) == sorted(searched)
+    assert rows_of(~strings, summed(ROWS * 3)) == rows_of(strings, summed(ROWS * 3)).complement(27)  # 3 are NULL
 
 
 def test_alternatives_and_conjunctions_keep_to_their_parts() -> None:

@@ -122,6 +122,40 @@ def union(strings: Automaton) -> list[Piece] | None:
     """Pieces such that ``strings`` are all that contain one of them; None if there are none, or too many."""
     if len(strings.accepts) > MOST_STATES:
         return None
+    if strings.is_finite:
+        return _listed(strings)
+    return _searched(strings)
+
+
+def _listed(strings: Automaton) -> list[Piece] | None:
+    """Each of finitely many strings as a piece, with the beginning and the end; None if there are too many."""
+    letters = strings.next.shape[1]
+    alive = ~strings.dead
+    states, read = np.nonzero(alive[strings.next] & alive[:, None])
+    following: dict[int, list[tuple[int, int]]] = {}
+    after = strings.next[states, read].tolist()
+    for state, letter, target in zip(states.tolist(), read.tolist(), after, strict=True):
+        following.setdefault(state, []).append((letter, target))
+    accepts = strings.accepts.tolist()
+    found: list[Piece] = []
+    todo: list[tuple[list[int], int]] = [([letters + 1], 0)] if alive[0] else []
+    while todo:
+        piece, state = todo.pop()
+        if accepts[state]:
+            found.append((*piece, letters))
+        branches = following.get(state, [])
+        if len(found) + len(todo) + len(branches) > MOST_PIECES or len(piece) >= MOST_LETTERS:
+            return None
+        for letter, target in branches[1:]:
+            todo.append(([*piece, letter], target))
+        if branches:  # most states have one branch: its piece is written on
+            piece.append(branches[0][0])
+            todo.append((piece, branches[0][1]))
+    return sorted(found, key=len)
+
+
+def _searched(strings: Automaton) -> list[Piece] | None:
+    """The pieces of any automaton, found from their ends on; the definition."""
     own = Anchored.of(strings)
     if own.full[0]:
         return None

@@ -94,11 +94,12 @@ def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
         return RowRange(rows, rows, rows)
     other = PieceReader(~strings, summary)
     found: list[RowRange] = []
-    if (pieces := reader.pieces(union)) is not None:
+    listed, excluded = strings.is_finite, (~strings).is_finite  # the rest of a list is no union of pieces
+    if not excluded and (pieces := reader.pieces(union)) is not None:
         found.append(reader.any_of(pieces))
         if found[0].counted or (len(pieces) == 1 and len(strings.letters.characters) > MOST_PIECES):
             return found[0]  # what does not contain it would be a union of a piece for each other letter
-    if (others := other.pieces(union)) is not None:
+    if not (listed and found) and (others := other.pieces(union)) is not None:
         found.append(other.any_of(others).complement(total))
     if found:
         return min(found, key=lambda each: each.most - each.least)
@@ -239,19 +240,34 @@ class PieceReader:
         summary, rows, most = self.summary, self.total, self.total
         if len(piece) <= summary.longest:
             most = float(summary.unseen)
-        end = steps = 0
-        for start in range(len(piece)):
+        end = start = steps = 0
+        while end < len(piece):
+            start = self._first_beyond(piece, start, end)
             length, count = summary.longest_from(piece, start, self.folded)
             if not length:  # a symbol that is hardly ever there
-                rows, end, steps = min(rows, LEAST), max(end, start + 1), steps + 1
-            elif start + length > end:
+                rows, end, steps = min(rows, LEAST), start + 1, steps + 1
+            else:
                 shared = summary.count(piece[start:end], self.folded) if start < end else None
                 rows *= count / max(1.0, self.total if shared is None else float(shared))
                 most = min(most, summary.most(count))
                 end, steps = start + length, steps + 1
-            if end >= len(piece):
-                break
         return RowRange(min(max(rows, LEAST), most), 0.0, most, max(1, steps - 1))
+
+    def _first_beyond(self, piece: Piece, start: int, end: int) -> int:
+        """The first place from ``start`` on at which a counted part begins that reaches beyond ``end``; or ``end``.
+
+        What a counted part contains is counted: so of two such places the later one's part reaches at least as far.
+        """
+        if start == end:
+            return end
+        low, high = start + 1, end  # at start it is known that none does; at end any does
+        while low < high:
+            middle = (low + high) // 2
+            if self.summary.count(piece[middle : end + 1], self.folded) is None:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def _rare(self, piece: Piece, rare: Sequence[int]) -> RowRange:
         """A piece with letters that have no symbols: it has no more rows than they occur, and than its other parts."""

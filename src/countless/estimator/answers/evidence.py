@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from countless.arrays import BoolArray
+from countless.arrays import BoolArray, IntArray
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.evidence import CodedRows
 from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
-from countless.region import Box, Region
+from countless.region import Box, Filter, Region
+
+PAIR_SEED = 0  # of the order in which rows are paired: their own order puts like rows side by side
 
 
 class Evidence:
@@ -23,6 +27,7 @@ class Evidence:
         self._schema = schema
         positions = schema.spans[: len(schema.coded)]
         self._coded = CodedRows(rows.codes, [column.size for column in rows.schema.coded], positions)
+        self._pairs: dict[int, tuple[IntArray, IntArray]] = {}
 
     def hits(self, question: Question) -> SampleCount:
         """How many of them satisfy the condition."""
@@ -46,6 +51,23 @@ class Evidence:
         marks[: len(column.values)] = column.strings.like(pattern)
         return self._coded.count([(index, marks)])
 
+    def differences(self, value: Filter, others: Region) -> float | None:
+        """How often two rows with one value of a column differ in whether they satisfy ``others``.
+
+        It is a ratio to how often any two rows would, and not quite 0 where none were seen. None of a hidden column.
+        """
+        column = self._coded.column_of(value)
+        if column is None:
+            return None
+        if column not in self._pairs:
+            self._pairs[column] = _pairs_of_rows(self.rows.codes[column])
+        one, two = self._pairs[column]
+        marks = self._rows_for(others).mark_region(others)
+        first, second = marks[one], marks[two]
+        share = (np.count_nonzero(first) + np.count_nonzero(second)) / max(1, 2 * len(one))
+        expected = 2.0 * share * (1.0 - share) * len(one)
+        return float((np.count_nonzero(first != second) + 1.0) / (expected + 1.0))
+
     def _rows_for(self, region: Region) -> CodedRows:
         """The rows, with calendar parts if the region is about one."""
         if self._schema.calendar:
@@ -65,3 +87,14 @@ class Evidence:
             (*sizes[:coded], *(column.size for column in schema.hidden), *sizes[coded:]),
             schema.spans,
         )
+
+
+def _pairs_of_rows(codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Two random rows of each code that has two."""
+    shuffled = np.random.default_rng(PAIR_SEED).permutation(len(codes))
+    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    sorted_codes = codes[order]
+    starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
+    sizes = np.diff(np.r_[starts, len(codes)])
+    firsts = starts[sizes >= 2]
+    return order[firsts], order[firsts + 1]

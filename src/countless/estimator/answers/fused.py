@@ -17,6 +17,7 @@ from countless.arrays import FloatArray
 from countless.engine.density import Density, densities
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
+from countless.estimator.answers.dependencies import Dependency
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.calibration.conformal import (
     UNKNOWN_ERRORS,
@@ -50,7 +51,7 @@ class Fusion:
     It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer, and ``estimated``
     if counts of substrings give an estimate and bounds without the network. A model that is ``silent`` has no network
     of text, and no counts that tell about the patterns of the question. With ``unique`` it asks for whole strings of a
-    column in which nearly all are different.
+    column in which nearly all are different. With a ``dependency`` one filter decides the others.
     """
 
     question: Question
@@ -61,6 +62,7 @@ class Fusion:
     estimated: bool = False
     silent: bool = False
     unique: bool = False
+    dependency: Dependency | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -90,6 +92,18 @@ class Fusion:
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
+        ordinary, decides = self._ordinary(density), self.dependency
+        if decides is None:
+            return ordinary
+        total, part = float(self.hits.total), decides.part
+        if density is None:
+            return decides.posterior((part.count + 0.5) / (part.rows + 1.0), ordinary, 0.0, total)
+        share = density.value * total / max(part.total, 1)
+        least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
+        return decides.posterior(share, ordinary, least, most)
+
+    def _ordinary(self, density: Density | None) -> Posterior:
+        """How many rows there may be, if no filter decides the others."""
         hits, total = self.narrowed, float(self.hits.total)
         if density is None:
             return posterior(hits, None, None, 0.0, float(hits.total))
