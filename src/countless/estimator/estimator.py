@@ -233,15 +233,17 @@ class Estimator:
         """The :meth:`distribution` of each of ``columns``, one by one, under one condition, counted once."""
         return self._asked(where).distributions(columns, bins=bins)
 
-    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
+    def sample(
+        self, count: int = 10, *, where: Where | None = None, seed: int | None = None, stored: bool = True
+    ) -> Sample:
         """Rows that the model would write, each drawn by its probability; with ``where``, among those that it keeps.
 
-        Every row satisfies ``where``, as DuckDB has it. If rows fail it again and again there are fewer than ``count``,
-        and ``requested`` of the sample tells how many were asked for. Values have the table's types; numbers and times
-        that are stored as a grid are any within a cell that look like the table's, such as whole minutes. The same
-        ``seed`` gives the same rows.
+        Each satisfies ``where``. If rows fail it again and again there are fewer than ``count``, the ``requested``
+        ones. Numbers and times of a grid are any within a cell that look like the table's. The same
+        ``seed`` gives the same rows. Under a condition on text, evidence rows of it come first: ``stored`` rows of the
+        table, as they are. The model adds the rest if it can. With ``stored=False`` it writes all.
         """
-        return self._asked(where).sample(count, seed=seed)
+        return self._asked(where).sample(count, seed=seed, stored=stored)
 
     def query(self, sql: str, *, intervals: bool = False, least_hits: int = 1) -> QueryResult:
         """The result of a SELECT with aggregates, answered from the model: a table with DuckDB's names and types.

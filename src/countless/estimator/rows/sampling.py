@@ -38,7 +38,9 @@ class Sample(Frame):
     worth ``effective_size`` independent rows: fewer than there are, if the condition is so rare that some stand for the
     same part of the model. ``enumerated`` says that they were drawn from all rows of the condition. ``log_probs`` are
     the natural logarithms of the rows' probabilities, of a grid's column that of the cell. ``cut`` names for each row
-    the columns whose text is longer than the model sees: only how it begins is told.
+    the columns whose text is longer than the model sees: only how it begins is told. The first ``stored`` rows are
+    evidence rows: rows of the table as they are. A model of text alone without a network has no ``log_probs`` for them,
+    but NaN.
     """
 
     requested: int
@@ -46,6 +48,7 @@ class Sample(Frame):
     enumerated: bool
     log_probs: FloatArray
     cut: tuple[tuple[str, ...], ...]
+    stored: int = 0
 
 
 @dataclass(frozen=True, eq=False)
