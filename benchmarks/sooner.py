@@ -36,8 +36,10 @@ from countless.evaluation.evaluate import evaluate
 
 torch.set_num_threads(1)
 table, seconds, questions, exclude = sys.argv[1], float(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
-options = {"budget": seconds, "clock": "processor", "network": countless.Network(hidden=256, blocks=3), "calibrate": False}
-if any(field.name == "evidence" for field in dataclasses.fields(countless.StorageOptions)):  # older code has no evidence rows
+network = countless.Network(hidden=256, blocks=3)
+options = {"budget": seconds, "clock": "processor", "network": network, "calibrate": False}
+# older code has no evidence rows
+if any(field.name == "evidence" for field in dataclasses.fields(countless.StorageOptions)):
     options["evidence"] = "none"
 estimator = countless.fit(table, exclude=exclude, **options)
 errors = np.array(evaluate(estimator.estimate, workload.load(questions), "particles").q_errors)

@@ -64,7 +64,8 @@ def test_patterns_are_answered_without_a_network(model: Estimator, table: Path, 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda model: model.sample(3, where="path LIKE '%.html'"),
+        lambda model: model.sample(3, where="path LIKE '%.html'", stored=False),
+        lambda model: model.sample(3, where="path LIKE '%html.so%'"),
         lambda model: model.estimate("path LIKE '%.html'", method="skipping"),
         lambda model: model.estimate("path LIKE '______%'", method="particles"),
         lambda model: model.complete([{"size": 3}], columns="path", draws=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,29 @@ WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is to
 @click.option("--count", type=click.IntRange(min=1), default=10, show_default=True, help="How many rows to draw.")
 @click.option("--where", metavar="CLAUSE", help="Draw among the rows that match this clause.")
 @click.option("--seed", type=click.IntRange(min=0), help="Another seed draws other rows  [default: the model's own]")
+@click.option("--no-stored", is_flag=True, help="Let the model write all rows, also under a condition on text.")
 @output_option("the rows")
 @json_option
-def sample(model: Path, count: int, where: str | None, seed: int | None, out: Path | None, as_json: bool) -> None:
+def sample(
+    model: Path, count: int, where: str | None, seed: int | None, no_stored: bool, out: Path | None, as_json: bool
+) -> None:
     """Draw synthetic rows from a model.
 
-    With --where every row matches the clause. Prints one row per line, with tabs between the columns. The first line
+    With --where every row matches the clause. Under a condition on text, evidence rows that match come first. These are
+    rows of the table, and a note says how many. Prints one row per line, with tabs between the columns. The first line
     has the names, if there are several columns. A text that is longer than the model reads ends with an ellipsis.
     """
     if out is not None:
         require_writable(out)
     with leaving_at_once():
-        found = Estimator.load(model).sample(count, where=where, seed=seed)
+        found = Estimator.load(model).sample(count, where=where, seed=seed, stored=not no_stored)
     if len(found) < count:
         few = f"only {len(found):,} of {show.plural(count, 'row')} could be drawn"
-        click.echo(f"note: {few}: the others failed the condition, again and again", err=True)
+        all_stored = found.stored == len(found)
+        why = "no more evidence rows match" if all_stored else "the others failed the condition, again and again"
+        click.echo(f"note: {few}: {why}", err=True)
+    if found.stored:
+        click.echo(f"note: {found.stored:,} of them are stored rows of the table (--no-stored: none)", err=True)
     if found.effective_size < WORTH * len(found):
         worth = f"{show.plural(len(found), 'row')} are worth about {found.effective_size:,.0f} independent ones"
         click.echo(f"note: {worth}", err=True)
@@ -53,7 +62,7 @@ def sample(model: Path, count: int, where: str | None, seed: int | None, out: Pa
         click.echo("\t".join(map(_shown, found.names)))
     for row, cut, log_prob in zip(found.rows, found.cut, found.log_probs.tolist(), strict=True):
         named = dict(zip(found.names, row, strict=True))
-        plain = {"row": named, "log_prob": log_prob, "cut": list(cut)}
+        plain = {"row": named, "log_prob": None if math.isnan(log_prob) else log_prob, "cut": list(cut)}
         click.echo(json.dumps(plain, ensure_ascii=False, default=str) if as_json else line(named, cut))
 
 

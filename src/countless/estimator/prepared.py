@@ -349,12 +349,13 @@ class PreparedQuestion:
             model.schema, self._runtimes, region, total, places, model.calibration, bins, seed, self._observed
         )
 
-    def sample(self, count: int = 10, *, seed: int | None = None) -> Sample:
-        """Draw synthetic rows that satisfy the condition.
+    def sample(self, count: int = 10, *, seed: int | None = None, stored: bool = True) -> Sample:
+        """Draw rows that satisfy the condition.
 
         Args:
             count: As in :meth:`Estimator.sample`.
             seed: As in :meth:`Estimator.sample`.
+            stored: As in :meth:`Estimator.sample`.
 
         Returns:
             The rows.
@@ -362,9 +363,29 @@ class PreparedQuestion:
         >>> len(est.prepare("age > 80").sample(2))
         2
         """
+        count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
+        question, evidence = self.question, self._model.evidence
+        on_text = any(box.texts for box in question.region.boxes)
+        if not (stored and on_text and evidence is not None):
+            return self._drawn_by_model(count, seed)
+        from countless.estimator.rows.stored_rows import joined, stored_rows
+
+        found = stored_rows(self._model.schema, self._runtimes, evidence, question, count, seed)
+        missing = count - len(found)
+        if not missing or (len(found) and not self._runtimes.texts):
+            return found
+        try:
+            drawn = self._drawn_by_model(missing, seed)
+        except NoRowsError:
+            if not len(found):
+                raise
+            return found
+        return joined(found, drawn) if len(found) else drawn
+
+    def _drawn_by_model(self, count: int, seed: int) -> Sample:
+        """Synthetic rows that satisfy the condition."""
         from countless.estimator.rows.sampling import samples
 
-        count, seed = whole(count, "the number of rows to draw", 1), self._model.checked_seed(seed)
         question = self.question
         if not self._runtimes.texts and any(box.texts for box in question.region.boxes):
             raise NoTextModelError("rows of a pattern are drawn from")

@@ -282,13 +282,17 @@ class QuestionMethods:
         """
         return self._asked(where).distributions(columns, bins=bins)
 
-    def sample(self, count: int = 10, *, where: Where | None = None, seed: int | None = None) -> Sample:
-        """Draw synthetic rows from the model. They are not rows of the table.
+    def sample(
+        self, count: int = 10, *, where: Where | None = None, seed: int | None = None, stored: bool = True
+    ) -> Sample:
+        """Draw synthetic rows from the model. Only under a condition on text are the first ones rows of the table.
 
         Args:
             count: Number of rows.
             where: A condition that every row satisfies, as in :meth:`estimate`; None is no condition.
             seed: The same seed gives the same rows.
+            stored: Under a condition on text, take evidence rows that match first, and draw only the rest. False draws
+                all rows.
 
         Returns:
             The rows, with the table's types. There can be fewer than ``count``, if most drawn rows fail the condition.
@@ -301,7 +305,7 @@ class QuestionMethods:
         >>> len(rows), all(row["age"] > 80 for row in rows.to_dicts())
         (3, True)
         """
-        return self._asked(where).sample(count, seed=seed)
+        return self._asked(where).sample(count, seed=seed, stored=stored)
 
     def query(self, sql: str, *, intervals: bool = False, least_hits: int = 1) -> QueryResult:
         """Answer a SELECT with aggregates.

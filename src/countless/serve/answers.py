@@ -74,8 +74,8 @@ def query(served: Served, asked: QueryRequest) -> dict[str, Any]:
 
 
 def sample(served: Served, asked: SampleRequest) -> dict[str, Any]:
-    """Rows that the model would write."""
-    found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed)
+    """Rows that the model would write; never a stored one."""
+    found = served.estimator.sample(asked.count, where=asked.where, seed=asked.seed, stored=False)
     facts = ("requested", "effective_size", "enumerated")
     return _table(found) | {name: getattr(found, name) for name in facts}
 

@@ -40,6 +40,8 @@ class Sample(Frame):
             the condition is so rare that several rows come from the same part of the model.
         enumerated: The rows were drawn from a list of all combinations that match.
         log_probs: Natural logarithm of each row's probability. For a column that is stored as a grid, that of the cell.
+            NaN for evidence rows, if the model has only text columns and no network.
+        stored: The first so many rows are evidence rows, that is, rows of the table.
         cut: For each row, the names of the columns whose text is longer than the model reads. Only its start is drawn.
 
     >>> est.sample(3, seed=1).requested
@@ -51,6 +53,7 @@ class Sample(Frame):
     enumerated: bool
     log_probs: FloatArray
     cut: tuple[tuple[str, ...], ...]
+    stored: int = 0
 
 
 @dataclass(frozen=True, eq=False)
