@@ -196,6 +196,6 @@ def plain(value: Any) -> Any:
         return {name: plain(each) for name, each in vars(value).items() if name != "stages_ms"}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if type(value).__repr__ is object.__repr__:  # it would name an address
+    if "__repr__" not in vars(type(value)):  # it would name an address
         return type(value).__name__
     return value if isinstance(value, bool | int | float | str | None) else str(value)
