@@ -72,5 +72,5 @@ def test_no_strings() -> None:
 
 
 def test_an_escape_at_the_end() -> None:
-    with pytest.raises(QueryError, match="write that twice"):
+    with pytest.raises(QueryError, match="write it twice"):
         like_pieces("a!", "!")

@@ -11,10 +11,11 @@ from countless.engine.methods import METHODS
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.density import UNKNOWN
 from countless.errors import CountlessError, NoTextModelError, QueryTypeError
+from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
-from countless.estimator.prepared import AnsweringModel, only_evidence
+from countless.estimator.prepared import only_evidence
 from countless.query.answer_clock import answer_clock
 from countless.query.question import Question
 

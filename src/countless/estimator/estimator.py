@@ -12,6 +12,7 @@ from countless import store
 from countless._version import __version__
 from countless.arrays import FloatArray
 from countless.data.columns.schema import Schema
+from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import known_queries
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.arguments import names_of, whole
@@ -20,7 +21,6 @@ from countless.estimator.calibration.conformal import Calibration, CalibrationQu
 from countless.estimator.calibration.posterior import with_tail
 from countless.estimator.loading import evidence_of, made_ready, schema_of
 from countless.estimator.plugins import load_plugins
-from countless.estimator.prepared import AnsweringModel
 from countless.estimator.question_methods import QuestionMethods
 from countless.settings import Seconds
 

@@ -3,105 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from countless.data.columns.schema import Schema
-from countless.data.evidence import EvidenceRows, Hits
-from countless.engine.density import Density, counts_answer, counts_estimate, densities, lacks_network
+from countless.data.evidence import Hits
+from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, NoTextModelError, QueryTypeError, UnsupportedQueryError
+from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import estimate_of, is_certain, today
-from countless.estimator.answers.dependencies import dependency
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.evidence import Evidence
 from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
-from countless.estimator.answers.known_parts import narrowed
 from countless.estimator.arguments import names_of, whole
-from countless.estimator.calibration.conformal import Calibration
-from countless.query.answer_clock import answer_clock, one_time_work
-from countless.query.domains.searches import Searches
-from countless.query.filter_cache import CachedCompiler
+from countless.query.answer_clock import answer_clock
 from countless.query.question import Question
-from countless.region import EVERY_ROW, Box, Region
+from countless.region import EVERY_ROW, Region
 
 if TYPE_CHECKING:
     from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
     from countless.estimator.answers.distributions.joint import Joint, ObservedGroups
     from countless.estimator.answers.explain import Explanation
     from countless.estimator.rows.sampling import Sample, SampleSource
-    from countless.query.compile import Compiler
     from countless.query.parameters import Clause
     from countless.query.predicate import Where
-    from countless.query.select.outer import Outer
 
 DEFAULT_METHOD = FUSED
-NEARLY_ALL = 0.9  # distinct strings for each row, from which a column counts as one of unique strings
-
-
-@dataclass(frozen=True, eq=False)
-class AnsweringModel:
-    """All that answers need of an estimator."""
-
-    schema: Schema
-    runtimes: Runtimes
-    calibration: Calibration
-    seed: int
-    evidence: Evidence | None = None
-
-    @cached_property
-    def compiler(self) -> Compiler:
-        """The compiler of clauses; it brings the SQL parser and DuckDB, which plain questions do not need."""
-        with one_time_work():
-            from countless.query.compile import Compiler
-
-        return Compiler(self.schema, self._rows, self.filters.search)
-
-    @cached_property
-    def filters(self) -> CachedCompiler:
-        """The compiler, with what it made of filters before."""
-        return CachedCompiler(Searches.of(self.schema, self._rows), lambda: self.compiler)
-
-    @property
-    def _rows(self) -> EvidenceRows | None:
-        return None if self.evidence is None else self.evidence.rows
-
-    @cached_property
-    def outer(self) -> Outer:
-        """What DuckDB makes of a statement's aggregates."""
-        from countless.query.select.outer import Outer
-
-        return Outer(self.schema)
-
-    def method(self, name: str) -> str:
-        """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
-        return MODEL_METHOD if name == FUSED and self.evidence is None else name
-
-    def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
-        """What evidence rows say of ``question``, to be fused with what the model says."""
-        assert self.evidence is not None
-        counted = not question.beyond and counts_answer(runtimes, question.region)
-        estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
-        silent = lacks_network(runtimes, question.region, MODEL_METHOD)
-        hits = self.evidence.hits(question)
-        among = hits if counted else narrowed(hits, self.evidence, runtimes, question)
-        unique = estimated and all(map(self._asks_for_unique, question.region.boxes))
-        decided = None if counted else dependency(hits, self.evidence, runtimes, question)
-        return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique, decided)
-
-    def _asks_for_unique(self, box: Box) -> bool:
-        """Whether a box asks for whole strings of text in which nearly all are different."""
-        texts = self.schema.texts
-        return all(
-            item.language.pattern.is_finite and texts[item.column].distinct >= NEARLY_ALL * self.schema.rows
-            for item in box.texts
-        )
-
-    def checked_seed(self, seed: int | None) -> int:
-        """The ``seed`` that is asked for, or the model's own."""
-        return self.seed if seed is None else whole(seed, "the seed", 0)
 
 
 class PreparedQuestion:
@@ -368,19 +294,18 @@ class PreparedQuestion:
         on_text = any(box.texts for box in question.region.boxes)
         if not (stored and on_text and evidence is not None):
             return self._drawn_by_model(count, seed)
-        from countless.estimator.rows.stored_rows import joined, stored_rows
+        from countless.estimator.rows.stored_rows import stored_before_drawn
 
-        found = stored_rows(self._model.schema, self._runtimes, evidence, question, count, seed)
-        missing = count - len(found)
-        if not missing or (len(found) and not self._runtimes.texts):
-            return found
-        try:
-            drawn = self._drawn_by_model(missing, seed)
-        except NoRowsError:
-            if not len(found):
-                raise
-            return found
-        return joined(found, drawn) if len(found) else drawn
+        model = self._model
+        return stored_before_drawn(
+            model.schema,
+            self._runtimes,
+            evidence,
+            question,
+            count,
+            seed,
+            lambda missing: self._drawn_by_model(missing, seed),
+        )
 
     def _drawn_by_model(self, count: int, seed: int) -> Sample:
         """Synthetic rows that satisfy the condition."""

@@ -97,9 +97,9 @@ def test_uuids_of_a_csv_file_are_uuids_if_their_type_is_given(tmp_path: Path) ->
 
 
 def test_options_are_for_csv_files_only(tmp_path: Path, people: Path) -> None:
-    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*people.parquet is none"):
+    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*people.parquet is not one"):
         Source.open(CsvFile(people, {"delim": ";"}))
-    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*shop.duckdb is none"):
+    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*shop.duckdb is not one"):
         Source.open(CsvFile(tmp_path / "shop.duckdb", {"delim": ";"}))
     with pytest.raises(OptionError, match="give the path of one, not a DataFrame"):
         with_csv_options(pd.DataFrame({"a": [1]}), {"delim": ";"})

@@ -78,7 +78,7 @@ def test_what_is_wrong_is_told_in_one_line(shop: Path, tmp_path: Path) -> None:
     (tmp_path / "folder.db").mkdir()
     with pytest.raises(SourceError, match="is a directory"):
         Source.open(tmp_path / "folder.db")
-    with pytest.raises(SourceError, match="of a database only"):
+    with pytest.raises(SourceError, match="needs a database"):
         Source.open(connect().sql("SELECT 1"), table="t")
 
 

@@ -1,22 +1,44 @@
-"""Evidence rows as a sample of a condition: rows of the table, as they are."""
+"""Evidence rows that satisfy a condition, as a sample of it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Schema
 from countless.engine.runtimes import Runtimes
-from countless.errors import NoTextModelError
+from countless.errors import NoRowsError, NoTextModelError
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.rows.likelihood import log_prob
 from countless.estimator.rows.sampling import Sample
 from countless.query.question import Question
 
 STORED_STREAM = 29  # keeps the random numbers of the choice apart from others of the seed
+
+
+def stored_before_drawn(
+    schema: Schema,
+    runtimes: Runtimes,
+    evidence: Evidence,
+    question: Question,
+    count: int,
+    seed: int,
+    draw: Callable[[int], Sample],
+) -> Sample:
+    """Evidence rows that satisfy a question, then rows of ``draw`` if too few are stored and the model can draw."""
+    stored = stored_rows(schema, runtimes, evidence, question, count, seed)
+    missing = count - len(stored)
+    if not len(stored):
+        return draw(missing)
+    if not missing or not runtimes.texts:
+        return stored
+    try:
+        return joined(stored, draw(missing))
+    except NoRowsError:
+        return stored
 
 
 def stored_rows(

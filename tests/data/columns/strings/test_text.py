@@ -68,7 +68,7 @@ class TestRecognition:
 
     @pytest.mark.parametrize("other", ["a", "A"])
     def test_a_column_cannot_be_both(self, other: str) -> None:
-        with pytest.raises(OptionError, match='"a" is named by text and by no_text: it can be only one'):
+        with pytest.raises(OptionError, match='"a" is named by text and by no_text: name it in one of them only'):
             read("SELECT 'x' AS a", text=("a", "b"), no_text=(other, "c"))
 
     def test_a_number_is_no_text(self) -> None:

@@ -1,0 +1,92 @@
+"""What answers need of an estimator: the model, its evidence rows and the compiler of clauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from countless.data.columns.schema import Schema
+from countless.data.evidence import EvidenceRows
+from countless.engine.density import counts_answer, counts_estimate, lacks_network
+from countless.engine.runtimes import Runtimes
+from countless.estimator.answers.dependencies import dependency
+from countless.estimator.answers.evidence import Evidence
+from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion
+from countless.estimator.answers.known_parts import narrowed
+from countless.estimator.arguments import whole
+from countless.estimator.calibration.conformal import Calibration
+from countless.query.answer_clock import one_time_work
+from countless.query.domains.searches import Searches
+from countless.query.filter_cache import CachedCompiler
+from countless.query.question import Question
+from countless.region import Box
+
+if TYPE_CHECKING:
+    from countless.query.compile import Compiler
+    from countless.query.select.outer import Outer
+
+NEARLY_ALL = 0.9  # distinct strings for each row, from which a column counts as one of unique strings
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweringModel:
+    """All that answers need of an estimator."""
+
+    schema: Schema
+    runtimes: Runtimes
+    calibration: Calibration
+    seed: int
+    evidence: Evidence | None = None
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler of clauses; it brings the SQL parser and DuckDB, which plain questions do not need."""
+        with one_time_work():
+            from countless.query.compile import Compiler
+
+        return Compiler(self.schema, self._rows, self.filters.search)
+
+    @cached_property
+    def filters(self) -> CachedCompiler:
+        """The compiler, with what it made of filters before."""
+        return CachedCompiler(Searches.of(self.schema, self._rows), lambda: self.compiler)
+
+    @property
+    def _rows(self) -> EvidenceRows | None:
+        return None if self.evidence is None else self.evidence.rows
+
+    @cached_property
+    def outer(self) -> Outer:
+        """What DuckDB makes of a statement's aggregates."""
+        from countless.query.select.outer import Outer
+
+        return Outer(self.schema)
+
+    def method(self, name: str) -> str:
+        """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
+        return MODEL_METHOD if name == FUSED and self.evidence is None else name
+
+    def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
+        """What evidence rows say of ``question``, to be fused with what the model says."""
+        assert self.evidence is not None
+        counted = not question.beyond and counts_answer(runtimes, question.region)
+        estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
+        silent = lacks_network(runtimes, question.region, MODEL_METHOD)
+        hits = self.evidence.hits(question)
+        among = hits if counted else narrowed(hits, self.evidence, runtimes, question)
+        unique = estimated and all(map(self._asks_for_unique, question.region.boxes))
+        decided = None if counted else dependency(hits, self.evidence, runtimes, question)
+        return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique, decided)
+
+    def _asks_for_unique(self, box: Box) -> bool:
+        """Whether a box asks for whole strings of text in which nearly all are different."""
+        texts = self.schema.texts
+        return all(
+            item.language.pattern.is_finite and texts[item.column].distinct >= NEARLY_ALL * self.schema.rows
+            for item in box.texts
+        )
+
+    def checked_seed(self, seed: int | None) -> int:
+        """The ``seed`` that is asked for, or the model's own."""
+        return self.seed if seed is None else whole(seed, "the seed", 0)
