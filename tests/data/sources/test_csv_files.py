@@ -97,9 +97,9 @@ def test_uuids_of_a_csv_file_are_uuids_if_their_type_is_given(tmp_path: Path) ->
 
 
 def test_options_are_for_csv_files_only(tmp_path: Path, people: Path) -> None:
-    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*people.parquet is none"):
+    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*people.parquet is not one"):
         Source.open(CsvFile(people, {"delim": ";"}))
-    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*shop.duckdb is none"):
+    with pytest.raises(OptionError, match=r"csv is for CSV files, and .*shop.duckdb is not one"):
         Source.open(CsvFile(tmp_path / "shop.duckdb", {"delim": ";"}))
     with pytest.raises(OptionError, match="give the path of one, not a DataFrame"):
         with_csv_options(pd.DataFrame({"a": [1]}), {"delim": ";"})
@@ -124,6 +124,19 @@ def test_another_option_makes_another_table(tmp_path: Path) -> None:
             '"price" looks like numbers with a decimal comma, but is read as text: add csv={\'decimal_sep',
         ),
         ("a;b\n1.234,5;1,5\n;2\n", {}, "add csv={'decimal_separator': ',', 'thousands': '.'}"),
+        (
+            "t;n\n31.12.2013 05:00;1\n;2\n01.02.2014 17:30;3\n",
+            {},
+            "\"t\" looks like times, but is read as text: add csv={'timestampformat': '%d.%m.%Y %H:%M'}",
+        ),
+        ("t,n\n12/31/2013 5:00 PM,1\n", {}, "add csv={'timestampformat': '%m/%d/%Y %I:%M %p'}"),
+        (
+            "t,n\n01/02/2013 05:00:00,1\n",
+            {"all_varchar": True},
+            "'%m/%d/%Y %H:%M:%S'}, or '%d/%m/%Y %H:%M:%S' if the day comes first",
+        ),
+        ("t;n\n31.12.2013 05:00;1\n", {"timestampformat": "%d.%m.%Y %H:%M"}, ""),
+        ("t;n\n31.12.2013 05:00;1\nlater;2\n", {}, ""),
         (SEMICOLONS, {"decimal_separator": ","}, ""),
         ('a,b\n"1,234",x\n"2,345",y\n', {}, ""),
         ('a,b\n"1,2,3",x\n"2,5",y\n', {}, ""),
