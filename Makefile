@@ -20,7 +20,7 @@ scoreboard: .venv/.lab
 # The docs as a site, in site/: open site/index.html. The reference pages are written from the commands and docstrings.
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	@echo "wrote site/index.html"
+	@echo "wrote site/index.html; the search works with: python3 -m http.server -d site"
 
 # The sdist and the wheel for Linux on x86-64, in dist/. Both are checked, installed without a compiler, and asked a question.
 # The wheel runs where glibc is 2.17 or newer; elsewhere the sdist builds the extension, or works without it.

@@ -248,7 +248,9 @@ def _figures(item: Compared) -> list[str]:
 
 def _show(found: Evaluation, facts: dict[str, Any]) -> None:
     console = show.results()
-    console.print(f"{facts['queries']:,} queries, method {facts['method']}; q-error:")
+    console.print(
+        f"{facts['queries']:,} queries, method {facts['method']}; q-error, the factor between estimate and truth:"
+    )
     console.print(_errors(facts))
     groups = [
         (facts["by_class"], ""),
@@ -260,8 +262,8 @@ def _show(found: Evaluation, facts: dict[str, Any]) -> None:
     latency = facts["latency_ms"]
     console.print(
         f"latency {latency['p50']:.2f} ms median, {latency['p99']:.2f} ms p99; "
-        f"the error bar holds the truth in {facts['coverage']:.1%}; in the median it spans a factor of "
-        f"{show.factor(facts['width'])}"
+        f"the truth is inside the 90% error bar of {facts['coverage']:.1%}; "
+        f"the median bar's high end is {show.factor(facts['width'])} times its low end"
     )
     console.print(_told_sizes(facts))
     if found.refused:
@@ -269,11 +271,8 @@ def _show(found: Evaluation, facts: dict[str, Any]) -> None:
         console.print(f"{refused} refused, which counts as an answer of 0 rows; countless explain says why")
     console.print("worst:")
     for error, query, estimate in found.worst():
-        console.print(
-            f"  {show.factor(error)}  {'refused' if estimate.method == REFUSED else show.rows(estimate.rows)}"
-            f" for {query.rows:,}  {query.where}",
-            soft_wrap=True,
-        )
+        answer = "refused" if estimate.method == REFUSED else f"estimate {show.rows(estimate.rows)}"
+        console.print(f"  {show.factor(error)}  {answer}, truth {query.rows:,}  {query.where}", soft_wrap=True)
 
 
 def _errors(facts: dict[str, Any]) -> TextTable:
@@ -289,7 +288,15 @@ def _errors(facts: dict[str, Any]) -> TextTable:
 def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
     """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
     table = TextTable(
-        "group", "queries", "refused", *QUANTILES, "coverage", "width", box=None, pad_edge=False, header_style="bold"
+        "group",
+        "queries",
+        "refused",
+        *QUANTILES,
+        "in the bar",
+        "high/low",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
     )
     for group, ending in groups:
         for label, told in group.items():

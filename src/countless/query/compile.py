@@ -11,9 +11,9 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import NAMELESS, TextColumn
-from countless.data.columns.types import quote_identifier
+from countless.data.columns.types import TEXT, quote_identifier
 from countless.data.evidence import EvidenceRows
-from countless.errors import QueryError, QueryTooLargeError, UnsupportedQueryError, is_final
+from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError, is_final
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
 from countless.query.domains.comparisons import plain_comparison
 from countless.query.domains.domain_evaluation import DomainTables
@@ -340,6 +340,8 @@ class _Descent:
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
+                if column.type == TEXT and isinstance(error, QueryTypeError):
+                    error.message += "; the model knows it as text: compare it with a string, or fit it as another type"
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
 

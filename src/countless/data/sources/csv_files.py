@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 
 SEPARATORS = ";|\t^~"  # that a name of a column hardly contains
 NUMBERED = re.compile(r"column\d+")  # a name that DuckDB gives a column without one
-LOOKED_AT = 2_000  # rows that are searched for decimal commas
+LOOKED_AT = 2_000  # rows that are searched for decimal commas and for times
 COMMA = r"[-+]?[0-9]{1,3}(\.?[0-9]{3})*,[0-9]+|[-+]?[0-9]+,[0-9]+"  # 3,5 and 1.234,50
 WHOLE = r"[-+]?[0-9]+|[-+]?[0-9]{1,3}(\.[0-9]{3})+"
 THOUSANDS = r"[-+]?[0-9]{1,3}(,[0-9]{3})+"  # English numbers, such as 1,234
+TIME = r"[0-9]{1,4}([./-][0-9]{1,4}){2} [0-9]{1,2}:[0-9]{2}.*"
+TIME_FORMATS = [  # of times that DuckDB does not recognise; the first that fits is proposed
+    f"{day} {time}"
+    for day in ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%Y.%m.%d")
+    for time in ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+]
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ def csv_warnings(source: Source) -> list[str]:
     """What looks wrong about the columns of a CSV file, with the option that mends it."""
     if hint := wrong_separator(source):
         return [hint]
-    return _decimal_commas(source, [name for name, kind in source.columns() if kind == TEXT])
+    strings = [name for name, kind in source.columns() if kind == TEXT]
+    return [*_decimal_commas(source, strings), *_unread_times(source, strings)]
 
 
 def wrong_separator(source: Source) -> str | None:
@@ -134,6 +141,29 @@ def _decimal_commas(source: Source, names: Sequence[str]) -> list[str]:
     )
     thousands = ", 'thousands': '.'" if any(dots for _, dots in commas) else ""
     return [f"{listed} {verb} read as text: add csv={{'decimal_separator': ','{thousands}}}"]
+
+
+def _unread_times(source: Source, names: Sequence[str]) -> list[str]:
+    """A warning for each column of strings that looks like times in a format that DuckDB does not recognise."""
+    if not names:
+        return []
+    quoted = [quote_identifier(name) for name in names]
+    rows = f"(SELECT {', '.join(quoted)} FROM {source.table} LIMIT {LOOKED_AT})"
+    counts = ", ".join(f"{_matching(name, TIME)} > 0 AND {_matching(name, TIME)} = count({name})" for name in quoted)
+    found = source.rows(f"SELECT {counts} FROM {rows}")[0]
+    return [
+        f"\"{name}\" looks like times, but is read as text: add csv={{'timestampformat': '{fitting[0]}'}}"
+        + "".join(f", or '{other}' if the day comes first" for other in fitting[1:])
+        for name, is_time in zip(names, found, strict=True)
+        if is_time and (fitting := _time_formats(source, quote_identifier(name), rows))
+    ]
+
+
+def _time_formats(source: Source, name: str, rows: str) -> list[str]:
+    """The formats by which every string of a column can be read."""
+    counts = ", ".join(f"count(try_strptime(trim({name}), '{each}')) = count({name})" for each in TIME_FORMATS)
+    fits = source.rows(f"SELECT {counts} FROM {rows}")[0]
+    return [each for each, fit in zip(TIME_FORMATS, fits, strict=True) if fit]
 
 
 def _matching(name: str, pattern: str) -> str:

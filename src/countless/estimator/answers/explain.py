@@ -98,9 +98,8 @@ class Explanation:
             lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
             lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
-            how = (
-                f"{'exact' if box.exact else 'sampled'}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
-            )
+            sampled = "no sampling" if box.exact else "sampled"
+            how = f"{sampled}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
             if box.counted:
                 how = "counted in the table"
             elif not box.particles:

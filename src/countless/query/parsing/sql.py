@@ -5,6 +5,7 @@ sqlglot has errors of its own, and not only of its own classes: here every one o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -86,5 +87,8 @@ def _syntax_error(error: ParseError | TokenError, clause: str) -> QuerySyntaxErr
         end = start + len(highlight)
     missing = "Required keyword" in str(detail["description"])
     problem = f"something is missing after {highlight!r}" if missing else f"did not expect {highlight!r} here"
-    hint = "put names with spaces, a leading digit, or that are keywords in double quotes"
+    if highlight == "," and re.search(r"\d$", clause[:start]) and re.match(r"\d", clause[end:]):
+        hint = "a number has a decimal point, such as 1000.5, and no separator of thousands"
+    else:
+        hint = "put names with spaces, a leading digit, or that are keywords in double quotes"
     return QuerySyntaxError(f"syntax error: {problem}; {hint}", clause, (start, end))

@@ -299,7 +299,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
         allowed["Allow"] = "GET, HEAD"  # the guards make one of the other
     words = {
         400: bodies.unreadable(error.__cause__),
-        404: f"there is nothing at {request.url.path}",
+        404: f"there is nothing at {request.url.path}: /openapi.json lists what can be asked",
         405: f"{request.url.path} is asked with {allowed.get('Allow', 'another method').replace(', ', ' or ')} only",
     }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
