@@ -11,13 +11,14 @@ from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows, Hits
 from countless.engine.density import Density, counts_answer, counts_estimate, densities, lacks_network
 from countless.engine.memo import Memo
+from countless.engine.methods import DEFAULT_METHOD, MODEL_METHOD, uses_evidence
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, NoTextModelError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answers.counts import estimate_of, is_certain, today
 from countless.estimator.answers.dependencies import dependency
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.answers.evidence import Evidence
-from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
+from countless.estimator.answers.fused import Fusion, prior_densities
 from countless.estimator.answers.known_parts import narrowed
 from countless.estimator.arguments import names_of, whole
 from countless.estimator.calibration.conformal import Calibration
@@ -25,7 +26,7 @@ from countless.query.answer_clock import answer_clock, one_time_work
 from countless.query.domains.searches import Searches
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
-from countless.region import EVERY_ROW, Box, Region
+from countless.region import EVERY_ROW, Box
 
 if TYPE_CHECKING:
     from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from countless.query.predicate import Where
     from countless.query.select.outer import Outer
 
-DEFAULT_METHOD = FUSED
 NEARLY_ALL = 0.9  # distinct strings for each row, from which a column counts as one of unique strings
 
 
@@ -77,7 +77,7 @@ class AnsweringModel:
 
     def method(self, name: str) -> str:
         """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
-        return MODEL_METHOD if name == FUSED and self.evidence is None else name
+        return MODEL_METHOD if uses_evidence(name) and self.evidence is None else name
 
     def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
         """What evidence rows say of ``question``, to be fused with what the model says."""
@@ -243,7 +243,9 @@ class PreparedQuestion:
     ) -> tuple[Density | None, Estimate]:
         """The model's density, if it was asked, and the answer."""
         key = ("estimate", method, particles, summary, now)
-        if method != FUSED:
+        if not uses_evidence(method):
+            if error := only_evidence(self.question):
+                raise error
             density, ms = self._density(method, particles, summary)
             return density, self._counted.once(key, lambda: self._estimate(density, ms, method, now))
         fusion, asked, ms = self._fused(particles, summary)
@@ -421,13 +423,6 @@ class PreparedQuestion:
         return [self._model.compiler.column(name) for name in names_of(columns)]
 
     @property
-    def _region(self) -> Region:
-        """The rows that are asked about, in the model's terms."""
-        if error := only_evidence(self.question):
-            raise error
-        return self.question.region
-
-    @property
     def evidence(self) -> Hits | None:
         """Which evidence rows match; None if the model file has no evidence rows.
 
@@ -454,8 +449,7 @@ class PreparedQuestion:
         summary: bool = True,
     ) -> tuple[Density, float]:
         """The region's density, and how many milliseconds it took."""
-        region = self.question.region if method == MODEL_METHOD else self._region
-        seed = self._model.seed
+        region, seed = self.question.region, self._model.seed
 
         def counted() -> tuple[Density, float]:
             started = answer_clock()
