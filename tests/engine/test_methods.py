@@ -18,7 +18,7 @@ from countless.engine.columns.particles import particles
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.density import densities
 from countless.engine.fusion.pair_bounds import Counts
-from countless.engine.methods import METHODS, Method, for_columns, mean
+from countless.engine.methods import METHODS, Method, for_columns, mean, of_model, uses_evidence
 from countless.engine.paper.columns import draw, progressive, skipping
 from countless.engine.runtimes import Runtimes
 from countless.errors import CountlessError, QueryTooLargeError
@@ -218,6 +218,14 @@ class TestDensity:
             assert (mine.value, mine.answers[0].counted) == (0.5, True)
             assert (other.value != 0.5, other.answers[0].counted) == (True, False)
             assert own == (mine if METHODS[name].uses_counts else other)
+
+    def test_a_method_of_evidence_rows_has_no_density(self) -> None:
+        """It is registered, and what the engine offers instead are the methods of the model alone."""
+        assert [name for name in METHODS if uses_evidence(name)] == ["fused"]
+        assert not uses_evidence("magic")
+        assert of_model() == [name for name in METHODS if name != "fused"]
+        with pytest.raises(CountlessError, match="unknown method 'fused': choose one of particles"):
+            density(random_joint(0), Region(()), "fused", None, 0)
 
     def test_no_particles(self) -> None:
         with pytest.raises(CountlessError, match="must be at least 1"):

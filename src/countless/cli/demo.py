@@ -18,6 +18,7 @@ from countless.cli.terminal.fit_progress import fit_and_save
 from countless.data.datasets import adult, npm_urls
 from countless.data.encoding.table import Table
 from countless.data.sources.source import Source
+from countless.engine.methods import MODEL_METHOD
 from countless.errors import ModelFileError, TrainingError
 from countless.estimator.answers.estimate import Estimate, q_error
 from countless.estimator.estimator import Estimator
@@ -121,7 +122,7 @@ def _halves(estimator: Estimator) -> tuple[DemoContender, ...]:
 
     return (
         DemoContender("Countless", estimator.estimate),
-        DemoContender("model alone", lambda where: estimator.estimate(where, method="particles", summary=False)),
+        DemoContender("model alone", lambda where: estimator.estimate(where, method=MODEL_METHOD, summary=False)),
         DemoContender("evidence alone", evidence_alone),
     )
 

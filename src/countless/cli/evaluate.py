@@ -24,8 +24,8 @@ from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.location import is_postgres, locate, shown
 from countless.data.sources.source import Source
+from countless.engine.methods import MODEL_METHOD, uses_evidence
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.fused import FUSED, MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.evaluation.baselines.compare import Compared, compare, put_to
 from countless.evaluation.baselines.registry import BASELINES, SHARE, Material, check, make
@@ -154,7 +154,7 @@ def evaluate(
         workload.save(save_to, asked)
         console.print(f"wrote {save_to}")
 
-    if method == FUSED:
+    if uses_evidence(method):
         method = estimator.estimate("TRUE").method  # the model's own, if there are no evidence rows
 
     def asked_by(name: str) -> Callable[[str], Estimate]:
@@ -173,7 +173,7 @@ def evaluate(
                     answer = stack.enter_context(closing(make(method, material))).estimate
                 found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
         else:
-            own = [method, MODEL_METHOD] if method == FUSED else [method]  # the model alone, beside both together
+            own = [method, MODEL_METHOD] if uses_evidence(method) else [method]  # the model alone, beside both together
             task = bar.add_task("answering", total=len(asked) * (len(own) + len(names)))
             size = model.stat().st_size
             compared = [put_to(name, asked_by(name), asked, size, on_query=lambda: bar.advance(task)) for name in own]

@@ -69,5 +69,5 @@ def _summary(found: QueryResult) -> str:
     if found.left_out_rows >= 1:
         parts.append(f"{show.rows(found.left_out_rows)} of them in groups too small to tell")
     if found.disagreement > WORTH_TELLING:
-        parts.append(f"the sum of the groups was {found.disagreement:.1%} off before it was scaled to the total")
+        parts.append(f"parts of the answer differed by up to {found.disagreement:.1%}")
     return "; ".join([*parts, f"{found.ms:.1f} ms"])

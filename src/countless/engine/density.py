@@ -9,7 +9,7 @@ from typing import Any
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
 from countless.engine.fusion.text_in_context import with_texts
-from countless.engine.methods import METHODS, for_columns, for_text
+from countless.engine.methods import METHODS, for_columns, for_text, of_model
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
@@ -57,8 +57,8 @@ def densities(
 
     ``budget`` is a number of particles or samples; None is the method's own choice.
     """
-    if method not in METHODS:
-        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
+    if method not in (known := of_model()):
+        raise CountlessError(f"unknown method {method!r}: choose one of {', '.join(known)}")
     if budget is not None and budget < 1:
         raise CountlessError(f"the number of particles or samples must be at least 1, not {budget}")
     boxes = [box for region in regions for box in (*region.boxes, *region.cover)]

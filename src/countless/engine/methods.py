@@ -29,13 +29,17 @@ OneOrder = Callable[[Runtime[Any], Sequence[Box], int | None, int], list[Answer]
 Sampler = Callable[[Runtime[Any], Box, int, np.random.Generator], Answer]
 
 PAPER_SAMPLES = 1000
+FUSED = "fused"
+MODEL_METHOD = "particles"  # of the model, if nothing else is said
+DEFAULT_METHOD = FUSED
 
 
 @dataclass(frozen=True)
 class Method:
     """A way to answer, what it can do, and what it wants of a model.
 
-    ``columns`` answers boxes of columns, ``text`` text columns; a method may know one of them only. Where a method
+    ``columns`` answers boxes of columns, ``text`` text columns; a method may know one of them only. One that
+    ``uses_evidence`` has neither: it counts evidence rows, and :data:`MODEL_METHOD` answers beside them. Where a method
     ``uses_counts``, the counts that are stored beside the models bound and correct its answers, of text too. One that
     ``skips`` leaves positions MASKed, so its model must have learned to read MASK. ``several`` says that it is for
     models of several orders. The paper's exhibits compare the methods that are ``compared``. Countless's ``own`` are
@@ -45,6 +49,7 @@ class Method:
     columns: Ask | None = None
     text: TextMethod | None = None
     uses_counts: bool = False
+    uses_evidence: bool = False
     skips: bool = True
     several: bool = False
     compared: bool = True
@@ -115,7 +120,8 @@ def _exact(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed
 _own = partial(Method, own=True)
 
 METHODS = {
-    "particles": _own(every_order(_particles), text.PARTICLES, uses_counts=True),
+    FUSED: _own(uses_counts=True, uses_evidence=True, compared=False),
+    MODEL_METHOD: _own(every_order(_particles), text.PARTICLES, uses_counts=True),
     "skipping": _own(first_order(one_by_one(skipping)), text.SKIPPING),
     "progressive": _own(first_order(one_by_one(progressive)), text.PROGRESSIVE, skips=False),
     "multi-order": _own(every_order(one_by_one(progressive), several=True), skips=False, several=True),
@@ -125,6 +131,16 @@ METHODS = {
     "plain-progressive": _own(first_order(one_by_one(partial(progressive, plain=True))), skips=False, compared=False),
     "naive": _own(text=text.NAIVE, skips=False, compared=False),
 }
+
+
+def uses_evidence(name: str) -> bool:
+    """Whether the method called ``name`` counts evidence rows; of a name that is not registered, False."""
+    return name in METHODS and METHODS[name].uses_evidence
+
+
+def of_model() -> list[str]:
+    """The names of the methods that use the model alone."""
+    return [name for name, method in METHODS.items() if not method.uses_evidence]
 
 
 def for_columns() -> dict[str, Ask]:

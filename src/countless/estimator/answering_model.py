@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.density import counts_answer, counts_estimate, lacks_network
+from countless.engine.methods import MODEL_METHOD, uses_evidence
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.dependencies import dependency
 from countless.estimator.answers.evidence import Evidence
-from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion
+from countless.estimator.answers.fused import Fusion
 from countless.estimator.answers.known_parts import narrowed
 from countless.estimator.arguments import whole
 from countless.estimator.calibration.conformal import Calibration
@@ -65,7 +66,7 @@ class AnsweringModel:
 
     def method(self, name: str) -> str:
         """The method called ``name``; without evidence rows there is nothing to fuse, and the model answers."""
-        return MODEL_METHOD if name == FUSED and self.evidence is None else name
+        return MODEL_METHOD if uses_evidence(name) and self.evidence is None else name
 
     def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
         """What evidence rows say of ``question``, to be fused with what the model says."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from countless.engine.density import Density, densities, lacks_network
-from countless.engine.methods import METHODS
+from countless.engine.methods import METHODS, MODEL_METHOD, uses_evidence
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.density import UNKNOWN
 from countless.errors import CountlessError, NoTextModelError, QueryTypeError
 from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import answers, estimate_of
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fused, prior_densities
+from countless.estimator.answers.fused import Fused, prior_densities
 from countless.estimator.prepared import only_evidence
 from countless.query.answer_clock import answer_clock
 from countless.query.question import Question
@@ -37,7 +37,7 @@ class Batch:
     def estimates(self, method: str, table_rows: int | None) -> list[Estimate | CountlessError]:
         """The answer to each question, or its error. The time that all took is shared out."""
         started, method = answer_clock(), self.model.method(method)
-        if method == FUSED:
+        if uses_evidence(method):
             fused = self._fused()
             ms = self._share(started)
             return [

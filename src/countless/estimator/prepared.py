@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from countless.data.evidence import Hits
 from countless.engine.density import Density, densities
 from countless.engine.memo import Memo
+from countless.engine.methods import DEFAULT_METHOD, MODEL_METHOD, uses_evidence
 from countless.engine.runtimes import Runtimes
 from countless.errors import NoRowsError, NoTextModelError, QueryTypeError, UnsupportedQueryError
 from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import estimate_of, is_certain, today
 from countless.estimator.answers.estimate import Estimate
-from countless.estimator.answers.fused import FUSED, MODEL_METHOD, Fusion, prior_densities
+from countless.estimator.answers.fused import Fusion, prior_densities
 from countless.estimator.arguments import names_of, whole
 from countless.query.answer_clock import answer_clock
 from countless.query.question import Question
-from countless.region import EVERY_ROW, Region
+from countless.region import EVERY_ROW
 
 if TYPE_CHECKING:
     from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from countless.estimator.rows.sampling import Sample, SampleSource
     from countless.query.parameters import Clause
     from countless.query.predicate import Where
-
-DEFAULT_METHOD = FUSED
 
 
 class PreparedQuestion:
@@ -169,7 +168,9 @@ class PreparedQuestion:
     ) -> tuple[Density | None, Estimate]:
         """The model's density, if it was asked, and the answer."""
         key = ("estimate", method, particles, summary, now)
-        if method != FUSED:
+        if not uses_evidence(method):
+            if error := only_evidence(self.question):
+                raise error
             density, ms = self._density(method, particles, summary)
             return density, self._counted.once(key, lambda: self._estimate(density, ms, method, now))
         fusion, asked, ms = self._fused(particles, summary)
@@ -346,13 +347,6 @@ class PreparedQuestion:
         return [self._model.compiler.column(name) for name in names_of(columns)]
 
     @property
-    def _region(self) -> Region:
-        """The rows that are asked about, in the model's terms."""
-        if error := only_evidence(self.question):
-            raise error
-        return self.question.region
-
-    @property
     def evidence(self) -> Hits | None:
         """Which evidence rows match; None if the model file has no evidence rows.
 
@@ -379,8 +373,7 @@ class PreparedQuestion:
         summary: bool = True,
     ) -> tuple[Density, float]:
         """The region's density, and how many milliseconds it took."""
-        region = self.question.region if method == MODEL_METHOD else self._region
-        seed = self._model.seed
+        region, seed = self.question.region, self._model.seed
 
         def counted() -> tuple[Density, float]:
             started = answer_clock()

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from countless.data.columns.schema import Schema
 from countless.engine.memo import Memo
+from countless.engine.methods import DEFAULT_METHOD
 from countless.errors import CountlessError
 from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import today
 from countless.estimator.answers.estimate import Estimate
 from countless.estimator.arguments import whole
 from countless.estimator.batch import Batch, listed
-from countless.estimator.prepared import DEFAULT_METHOD, PreparedQuestion
+from countless.estimator.prepared import PreparedQuestion
 
 if TYPE_CHECKING:
     from countless.estimator.answers.aggregates.result import QueryResult

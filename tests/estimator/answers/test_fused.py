@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from countless.data.sources.source import Source, connect
+from countless.engine.methods import of_model
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
@@ -115,8 +116,11 @@ def test_comparisons_of_columns(table: Path, sampled: Estimator, bare: Estimator
     (truth,) = Source.open(table).counts([where])
     assert q_error(sampled.estimate(where).rows, truth) < 1.5
     assert "only stored rows can answer 4 * follows > small" in str(sampled.explain(where))
-    with pytest.raises(UnsupportedQueryError, match="only evidence rows can answer"):
-        sampled.estimate(where, method="exact")
+    for method in of_model():
+        with pytest.raises(UnsupportedQueryError, match="only evidence rows can answer"):
+            sampled.estimate(where, method=method)
+        with pytest.raises(UnsupportedQueryError, match="only evidence rows can answer"):
+            sampled.explain(where, method=method)
     with pytest.raises(UnsupportedQueryError, match="compare each column with values"):
         bare.estimate(where)
 

@@ -13,9 +13,8 @@ import click
 from countless.csv_options import PREFIX, csv_option_of_text
 from countless.data.columns.names import split_names
 from countless.data.sources.csv_files import with_csv_options
-from countless.engine.methods import METHODS
+from countless.engine.methods import DEFAULT_METHOD, METHODS
 from countless.errors import OptionError
-from countless.estimator.answers.fused import FUSED
 from countless.options import ReadingOptions
 from countless.settings import memory_size, seconds, setting_of
 
@@ -162,8 +161,8 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
         )
         method = click.option(
             "--method",
-            type=click.Choice([FUSED, *METHODS, *extra]),
-            default=FUSED,
+            type=click.Choice([*METHODS, *extra]),
+            default=DEFAULT_METHOD,
             show_default=True,
             help="How to answer. fused is evidence rows and the model together, the others are the model alone. naive"
             " is for text only; skipping and progressive read the first order of a model of several; plain- ones make a"

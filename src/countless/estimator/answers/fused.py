@@ -15,6 +15,7 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.engine.density import Density, densities
+from countless.engine.methods import MODEL_METHOD
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.counts import estimate_of, is_certain, shape_of
 from countless.estimator.answers.dependencies import Dependency
@@ -30,8 +31,6 @@ from countless.estimator.calibration.conformal import (
 from countless.estimator.calibration.posterior import ENOUGH, Posterior, SampleCount, is_enough, posterior
 from countless.query.question import Question
 
-FUSED = "fused"
-MODEL_METHOD = "particles"  # of the model, if nothing else is said
 UNIQUE_ERRORS = np.log([1.0] * 46 + [2.0] * 3 + [3.0])  # of one row for each string that is asked for
 NEAR = 1.1  # a factor between the end of an error bar and a bound
 FEW_OTHERS = 30  # evidence rows that do not match text: then these are estimated

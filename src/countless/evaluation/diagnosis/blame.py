@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from countless.data.sources.source import Source
+from countless.engine.methods import MODEL_METHOD
 from countless.estimator.answers.estimate import q_error
-from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.evaluation.diagnosis.answered import AnsweredQuery, Tell, signed_error
 from countless.query.parsing.conjuncts import Conjunct, together

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from countless.engine.methods import MODEL_METHOD
 from countless.errors import DataError
-from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.estimator.model_table import open_table
 from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Tell

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from countless.engine.methods import MODEL_METHOD
 from countless.estimator.answers.estimate import Estimate, q_error
-from countless.estimator.answers.fused import MODEL_METHOD
 from countless.estimator.estimator import Estimator
 from countless.evaluation.diagnosis.answered import DiagnosedQuery, Settled, Tell
 
