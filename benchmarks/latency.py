@@ -148,10 +148,11 @@ def many(model: str, questions: str) -> None:
     import time
 
     from countless import load
+    from countless.query.filter_cache import conjuncts
 
     lines = Path(questions).read_text(encoding="utf-8").splitlines()
     clauses = [json.loads(line)["where"] for line in lines]
-    parts = [" AND ".join(some) for clause in clauses for some in _parts(clause.split(" AND "))]
+    parts = [" AND ".join(some) for clause in clauses for some in _parts(conjuncts(clause) or [clause])]
     for name, asked in (("from text", clauses), ("prepared", clauses), ("parts of a query", parts)):
         est = load(model)
         est.estimate_many(clauses[:WARM])

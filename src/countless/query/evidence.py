@@ -1,7 +1,8 @@
 """What a clause says of the evidence rows: which of their values, or which rows, satisfy a predicate.
 
 A column of the sample has all its values at hand, also if the model has only a grid or characters. So a predicate on
-one column is judged value by value. One about several columns is judged row by row, in DuckDB.
+one column is judged value by value. One about several columns is judged row by row, in DuckDB unless it
+compares two numbers or two times.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from countless.data.columns.schema import Column
 from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import UnsupportedQueryError
+from countless.query.domains.column_pairs import ColumnPairs
 from countless.query.domains.comparisons import plain_comparison
 from countless.query.domains.domain_evaluation import (
     TRUE,
@@ -80,6 +82,7 @@ class EvidenceTables:
         self._strings = StringSearch(rows.schema, facts)
         self._search = search
         self._domains = DomainTables(rows.schema)
+        self._pairs = ColumnPairs(rows)
         self._number = owner()
 
     def truth(self, index: int, predicate: exp.Expr) -> Truth:
@@ -91,6 +94,8 @@ class EvidenceTables:
         """The rows for which a ``predicate`` about several ``columns`` is true, as DuckDB says."""
         if (inner := predicate.find(*SUBQUERIES)) is not None:
             raise UnsupportedQueryError(f"{written(inner)} is not about one row: only filters on rows can be counted")
+        if (compared := self._pairs.satisfied(predicate)) is not None:
+            return compared
         schema = self._sample.schema
         renamed = predicate.transform(
             lambda node: exp.column(f"c{resolve(schema, node, None)}") if isinstance(node, exp.Column) else node

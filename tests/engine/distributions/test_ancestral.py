@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from countless.cancellation import ComputationCancelledError, cancellable
 from countless.engine.columns.runtime import softmax
 from countless.engine.distributions.ancestral import ancestral_rows
 from tests.mocks import PrefixRuntime
@@ -36,3 +37,8 @@ def test_rows_come_as_often_as_the_model_says(orders: list[tuple[int, ...]]) -> 
 
 def test_no_rows_at_all() -> None:
     assert ancestral_rows([PrefixRuntime(SIZES, 0)], 0, np.random.default_rng(0)).shape == (0, 3)
+
+
+def test_drawing_stops_in_its_threads_when_nobody_waits() -> None:
+    with cancellable(lambda: False), pytest.raises(ComputationCancelledError):
+        ancestral_rows([PrefixRuntime(SIZES, 0)], 10, np.random.default_rng(0))

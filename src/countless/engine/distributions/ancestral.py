@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from countless.arrays import IntArray
+from countless.cancellation import check_cancelled, propagate
 from countless.engine.columns.runtime import Logits, Runtime
 
 AT_ONCE = 2_048  # rows that are drawn together
@@ -23,15 +24,17 @@ def ancestral_rows(models: Sequence[Runtime[Any]], count: int, rng: np.random.Ge
     sizes = [min(AT_ONCE, count - first) for first in range(0, count, AT_ONCE)]
     turns = [models[turn % len(models)] for turn in range(len(sizes))]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = list(pool.map(_rows, turns, sizes, rng.spawn(len(sizes))))
+        parts = list(pool.map(propagate(_rows), zip(turns, sizes, rng.spawn(len(sizes)), strict=True)))
     return np.concatenate([np.empty((0, len(models[0].sizes)), dtype=np.int64), *parts])
 
 
-def _rows(model: Runtime[Any], count: int, rng: np.random.Generator) -> IntArray:
+def _rows(job: tuple[Runtime[Any], int, np.random.Generator]) -> IntArray:
+    model, count, rng = job
     symbols = np.empty((count, len(model.sizes)), dtype=np.int64)
     parents = np.zeros(count, dtype=np.int64)
     state = model.start()
     for step, position in enumerate(model.order):
+        check_cancelled()
         logits = model.logits(state, position)
         found = _drawn(logits if step else np.repeat(logits, count, axis=0), rng)
         symbols[:, position] = found

@@ -21,4 +21,6 @@ AGGREGATES = {
     "quantile_disc": "quantile_disc",
     "approx_quantile": "approx_quantile",
 }
+QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})  # they take times too
+KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"  # as errors list them
 UNANSWERED = "count_if countif min max mode percentile_cont percentile_disc"  # refused later, with what to ask instead

@@ -17,7 +17,8 @@ from countless.data.sources.source import first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
 from countless.query.parsing.sql import written
 from countless.query.sandbox.process import Sandbox, borrowed, owner
-from countless.query.select.selection import GROUPED, KNOWN, TABLE, Selection, aggregate_name, group_name
+from countless.query.select.aggregate_names import KNOWN
+from countless.query.select.selection import GROUPED, TABLE, Selection, aggregate_name, group_name
 
 BOUNDS = ("low", "high")  # of an error bar
 PLACE = "__place"  # of a group; also what makes an aggregate over groups an error

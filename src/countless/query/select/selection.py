@@ -12,8 +12,6 @@ from countless.data.columns.types import quote_identifier
 
 TABLE, GROUPED = "__rows", "__groups"  # the table as it was, without rows, and the groups
 COUNT, SUM, AVERAGE = "count", "sum", "avg"
-QUANTILES = frozenset({"median", "quantile_cont", "quantile_disc", "approx_quantile"})
-KNOWN = "count, sum, avg, stddev, variance, median and quantile_cont"
 
 
 @dataclass(frozen=True)

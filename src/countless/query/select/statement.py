@@ -22,14 +22,12 @@ from countless.query.parsing.parse import span_of
 from countless.query.parsing.sql import read_condition, read_statement, written
 from countless.query.rewrites.calendar import hidden_part
 from countless.query.sandbox.functions import check_functions
-from countless.query.select.aggregate_names import AGGREGATES
+from countless.query.select.aggregate_names import AGGREGATES, KNOWN, QUANTILES
 from countless.query.select.aliases import expanded_size
 from countless.query.select.pieces import Pieces
 from countless.query.select.selection import (
     COUNT,
     GROUPED,
-    KNOWN,
-    QUANTILES,
     TABLE,
     Aggregate,
     RowExpression,

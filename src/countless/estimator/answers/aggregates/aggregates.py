@@ -26,8 +26,9 @@ from countless.query.answer_clock import answer_clock
 from countless.query.compile import Compiler
 from countless.query.grids.extent import cut_cells
 from countless.query.grids.scale import written
+from countless.query.select.aggregate_names import QUANTILES
 from countless.query.select.outer import GroupTable, Outer
-from countless.query.select.selection import AVERAGE, COUNT, QUANTILES, SUM, Aggregate, RowExpression, Selection
+from countless.query.select.selection import AVERAGE, COUNT, SUM, Aggregate, RowExpression, Selection
 from countless.query.select.statement import pointing, read_select
 
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
