@@ -233,10 +233,14 @@ def test_ctrl_c_stops_a_query_that_takes_long(server: PrivatePostgresServer) -> 
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        Source.open(server.url, query="SELECT pg_sleep(1000)")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Source.open(server.url, query="SELECT pg_sleep(1000)")
+    finally:
+        signal.signal(signal.SIGINT, before)
     thread.join()
     deadline = time.monotonic() + 10
     while running() and time.monotonic() < deadline:
