@@ -9,10 +9,10 @@ from itertools import accumulate
 import numpy as np
 from sqlglot import exp
 
-from countless.arrays import BoolArray
 from countless.automata.dfa import MOST_STATES, explore
 from countless.automata.language import Automaton, Letters
 from countless.errors import QueryTooLargeError, QueryTypeError
+from countless.query.domains.comparisons import FUNCTIONS
 
 ANY_TEXT, ANY_CHARACTER = "%", "_"
 Pieces = tuple[tuple[str, ...], ...]
@@ -40,15 +40,7 @@ def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
         following[place, characters < ord(character)] = less
         following[place, characters == ord(character)] = place + 1
     order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
-    accepts: dict[type[exp.Expr], BoolArray] = {
-        exp.EQ: order == 0,
-        exp.NEQ: order != 0,
-        exp.LT: order < 0,
-        exp.LTE: order <= 0,
-        exp.GT: order > 0,
-        exp.GTE: order >= 0,
-    }
-    return Automaton(script.letters, following, accepts[operator]).minimal()
+    return Automaton(script.letters, following, FUNCTIONS[operator](order, 0)).minimal()
 
 
 def one_of(script: Script, texts: Sequence[str]) -> Automaton:
