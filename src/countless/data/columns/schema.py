@@ -19,7 +19,7 @@ from countless.data.columns.printed_values import are_printed, is_type
 from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import stored_type
 from countless.errors import ModelFileError, OptionError
-from countless.json_forms import SCHEMA, check_section
+from countless.json_forms import SCHEMA, check_section, fields_in, plain
 
 
 @dataclass(frozen=True)
@@ -287,13 +287,11 @@ class Schema:
             "rows": self.rows,
             "columns": [column.to_json() for column in self.coded],
             "texts": [column.to_json() for column in self.texts],
-            "left_out": [
-                {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
-            ],
+            "left_out": plain(self.left_out),
             "uuids": list(self.uuids),
             "signed": list(self.signed),
             **({"calendar": [part.to_json() for part in self.calendar]} if self.calendar else {}),
-            **({"derived": [item.to_json() for item in self.derived]} if self.derived else {}),
+            **({"derived": plain(self.derived)} if self.derived else {}),
             **({"csv": dict(self.csv)} if self.csv else {}),
         }
 
@@ -304,10 +302,10 @@ class Schema:
         schema = cls(
             rows=data["rows"],
             columns=(*map(Column.from_json, data["columns"]), *map(TextColumn.from_json, data["texts"])),
-            left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
+            left_out=tuple(LeftOut(**fields_in(LeftOut, item)) for item in data["left_out"]),
             uuids=tuple(data["uuids"]),
             signed=tuple(data.get("signed", ())),
-            derived=tuple(map(Derived.from_json, data.get("derived", ()))),
+            derived=tuple(Derived(**fields_in(Derived, item)) for item in data.get("derived", ())),
             csv=_csv_options(data.get("csv", {})),
         )
         schema._check()

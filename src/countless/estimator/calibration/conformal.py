@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -210,19 +210,12 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file, by columns, which takes less room."""
-        return {
-            "level": self.level,
-            "where": [query.where for query in self.queries],
-            "rows": [query.rows for query in self.queries],
-            "estimates": [query.estimate for query in self.queries],
-            "filters": [query.shape.filters for query in self.queries],
-            "single": [query.shape.single for query in self.queries],
-            "union": [int(query.shape.union) for query in self.queries],
-            "vague": [int(query.shape.vague) for query in self.queries],
-            "steps": [query.shape.steps for query in self.queries],
-            "hits": [query.hits for query in self.queries],
-            "tail": self.tail,
-        }
+        queries = [
+            (query.where, query.rows, query.estimate, *map(int, astuple(query.shape)), query.hits)
+            for query in self.queries
+        ]
+        columns = {name: [values[place] for values in queries] for place, name in enumerate(COLUMNS)}
+        return {"level": self.level, **columns, "tail": self.tail}
 
     @classmethod
     def from_json(cls, data: Any) -> Calibration:

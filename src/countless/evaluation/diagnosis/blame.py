@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from countless.data.sources.source import Source
@@ -44,15 +44,7 @@ class Blame:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "filters": list(self.filters),
-            "columns": list(self.columns),
-            "truth": self.truth,
-            "estimate": self.estimate,
-            "q_error": q_error(self.estimate, self.truth),
-            "share": self.share,
-            "whole": self.whole,
-        }
+        return {**asdict(self), "q_error": q_error(self.estimate, self.truth)}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -58,14 +58,7 @@ class Suspect:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "columns": list(self.columns),
-            "queries": self.queries,
-            "excess": self.excess,
-            "standard_error": self.standard_error,
-            "factor": self.factor,
-            "stands_out": self.stands_out,
-        }
+        return {**asdict(self), "factor": self.factor, "stands_out": self.stands_out}
 
 
 def suspect_columns(answers: Sequence[AnsweredQuery], columns: Sequence[str]) -> tuple[Suspect, ...]:
