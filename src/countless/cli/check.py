@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from countless.cli.parameters.options import json_option, model_argument, table_argument
 from countless.cli.terminal import display as show
@@ -83,7 +82,7 @@ def _show(found: Check) -> None:
     console.print(
         f"{show.plural(found.table_rows, 'row')}, {found.growth:+.1%} since the model was made; compared: {whole}"
     )
-    table = Table("column", "drift", "new values", "what differs most", box=None, pad_edge=False, header_style="bold")
+    table = show.plain_table("column", "drift", "new values", "what differs most")
     for drift in sorted(found.columns, key=lambda drift: -drift.drift):
         style = "yellow" if drift.column in found.drifted else None
         moved = f"{drift.moved.what}: {drift.moved.model:.1%}, now {drift.moved.table:.1%}" if drift.drift else ""

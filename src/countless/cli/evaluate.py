@@ -218,10 +218,7 @@ def _show_compared(compared: Sequence[Compared], asked: Sequence[Query], as_json
         click.echo(json.dumps([item.to_json() for item in compared]))
         return
     console = show.results()
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    table.add_column("method")
-    for name in ("kept", "prepared", "median ms", "p99 ms", *COMPARED):
-        table.add_column(name, justify="right")
+    table = show.plain_table("method", right=("kept", "prepared", "median ms", "p99 ms", *COMPARED))
     for item in compared:
         table.add_row(item.method, *_figures(item))
     console.print(f"{len(asked):,} queries; bytes kept, seconds to prepare, latency, q-errors:")
@@ -277,7 +274,7 @@ def _show(found: Evaluation, facts: dict[str, Any]) -> None:
 
 def _errors(facts: dict[str, Any]) -> TextTable:
     """The q-errors of all queries, and of those that keep some rows."""
-    table = TextTable("", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
+    table = show.plain_table("", "queries", *facts["q_error"])
     for label, ending in (("all", ""), ("10 true rows or more", "_10_rows")):
         if facts[f"queries{ending}"]:
             errors = facts[f"q_error{ending}"].values()
@@ -287,17 +284,7 @@ def _errors(facts: dict[str, Any]) -> TextTable:
 
 def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
     """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
-    table = TextTable(
-        "group",
-        "queries",
-        "refused",
-        *QUANTILES,
-        "in the bar",
-        "high/low",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    table = show.plain_table("group", "queries", "refused", *QUANTILES, "in the bar", "high/low")
     for group, ending in groups:
         for label, told in group.items():
             if told["queries"]:

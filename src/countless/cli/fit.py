@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from countless.cli.calibrate import require_whole
 from countless.cli.model_files.files_beside import checkpoint_of, codes_of
 from countless.cli.model_files.fit_record import REPORTED, Run
 from countless.cli.model_files.locking import hold
 from countless.cli.model_files.longer_training import longer_training, table_words
+from countless.cli.model_files.rewriting import require_whole
 from countless.cli.parameters.config_file import config_option
 from countless.cli.parameters.settings import GroupedCommand, GroupedOption, made_from, options_from
 from countless.cli.terminal import display as show

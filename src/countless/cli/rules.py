@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from rich.progress import Progress
-from rich.table import Table as TextTable
 
 from countless.cli.terminal import display as show
 from countless.estimator.answers.estimate import Estimate
@@ -55,9 +54,7 @@ def measure_rules(
 
 def _show(found: Sequence[RuleViolations], method: str) -> None:
     console = show.results()
-    table = TextTable("rule", box=None, pad_edge=False, header_style="bold")
-    for name in ("cases", "broken", "share", "median by", "worst by"):
-        table.add_column(name, justify="right")
+    table = show.plain_table("rule", right=("cases", "broken", "share", "median by", "worst by"))
     for item in found:
         by = [f"{item.median:.2%}", f"{item.worst:.2%}"] if item.broken else ["-", "-"]
         table.add_row(item.rule, f"{item.cases:,}", f"{item.broken:,}", f"{item.share:.1%}", *by)

@@ -130,7 +130,11 @@ class Run:
 
     def _write(self) -> None:
         if self.place.parent.is_dir():
-            write_whole(self.path, lambda partial: _dump(Path(partial), self.to_json()), ModelFileError)
+            write_whole(
+                self.path,
+                lambda partial: Path(partial).write_text(json.dumps(self.to_json()), encoding="utf-8"),
+                ModelFileError,
+            )
 
     def _other_options(self, facts: dict[str, Any], but: tuple[str, ...] = ()) -> str:
         """The options that differ from those of a record, with their values."""
@@ -160,7 +164,3 @@ def _file_digest(path: Path) -> str | None:
             return hashlib.blake2b(file.read(), digest_size=16).hexdigest()
     except (OSError, DataError):  # reading the workload will report what is wrong
         return None
-
-
-def _dump(path: Path, facts: dict[str, Any]) -> None:
-    path.write_text(json.dumps(facts), encoding="utf-8")
