@@ -110,7 +110,7 @@ def in_memory(settings: argparse.Namespace) -> dict[str, Any]:
     """What encoding takes if all is kept in memory."""
     view = Timed(show.progress())
     with view:
-        table = Table.encode(table_of(settings), on_stage=view.stage, on_reading=view.reading)
+        table = Table.encode(table_of(settings), events=view)
         seconds = view.seconds()
     rate = round(table.rows / seconds["encoding rows"])
     return {"seconds": seconds, "encoded_rows_per_second": rate, "peak_bytes": peak_memory()}

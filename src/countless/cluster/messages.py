@@ -68,10 +68,7 @@ class RunFolder:
         return Trained(arrays, facts["report"], facts["interrupted"])
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        def write(path: str) -> None:
-            Path(path).write_text(json.dumps(content), encoding="utf-8")
-
-        write_whole(self.folder / name, write)
+        write_whole(self.folder / name, lambda path: Path(path).write_text(json.dumps(content), encoding="utf-8"))
 
     def _read(self, name: str) -> dict[str, Any] | None:
         with contextlib.suppress(FileNotFoundError):

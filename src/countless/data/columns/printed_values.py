@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, decimal_digits
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 LARGEST_FLOAT = {"FLOAT": 3.4028236e38, "DOUBLE": float("inf")}
@@ -63,7 +63,7 @@ def is_type(kind: str) -> bool:
     """
     if DECIMAL.fullmatch(kind) is None:
         return True
-    digits, scale = _digits(kind)
+    digits, scale = decimal_digits(kind)
     return 1 <= digits <= MOST_DIGITS and scale <= digits
 
 
@@ -75,7 +75,7 @@ def _test(kind: str) -> Callable[[str], bool]:
         largest = LARGEST_FLOAT[kind]
         return lambda text: FLOAT.fullmatch(text) is not None and _fits(float(text), largest, text)
     if DECIMAL.fullmatch(kind):
-        digits, scale = _digits(kind)
+        digits, scale = decimal_digits(kind)
         return lambda text: _is_decimal(text, digits - scale, scale)
     if kind == "BOOLEAN":
         return ("true", "false").__contains__
@@ -94,11 +94,6 @@ def _range(kind: str) -> tuple[int, int]:
 def _fits(number: float, largest: float, text: str) -> bool:
     """Whether a text is a number that is not too large for its type; infinity is spelt out."""
     return abs(number) <= largest and abs(number) != float("inf") if text[-1].isdigit() else True
-
-
-def _digits(kind: str) -> tuple[int, int]:
-    digits, scale = re.findall(r"\d+", kind)
-    return int(digits), int(scale)
 
 
 def _is_decimal(text: str, before: int, after: int) -> bool:

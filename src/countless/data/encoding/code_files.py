@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 from countless.data.atomic_files import write_whole
+from countless.data.columns.digits import code_type
 from countless.data.columns.schema import Schema
 from countless.data.columns.strings.text import Strings, symbol_type
 from countless.data.encoding.memory_limit import readable
@@ -225,7 +226,7 @@ class CodesFolder:
 
     def _write(self, name: str, facts: dict[str, Any]) -> None:
         with self._full_disk_told():
-            write_whole(self.path / name, lambda partial: _dump(Path(partial), facts))
+            write_whole(self.path / name, lambda partial: Path(partial).write_text(json.dumps(facts), encoding="utf-8"))
 
     def _damaged(self, name: str) -> DataError:
         return DataError(f"{self.path / name} is damaged or missing: {ANEW}")
@@ -271,8 +272,7 @@ def record_type(schema: Schema) -> np.dtype[Any]:
     """A row: its codes, in the smallest signed type, and of each text column the symbols and how many they are."""
     fields: list[Any] = []
     if schema.sizes:
-        widest = max(schema.sizes)
-        fields.append(("codes", "<i1" if widest < 2**7 else "<i2" if widest < 2**15 else "<i4", (len(schema.sizes),)))
+        fields.append(("codes", code_type(schema.sizes), (len(schema.sizes),)))
     for place, text in enumerate(schema.texts):
         fields.append((f"text{place}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
         fields.append((f"length{place}", "<i4"))
@@ -320,10 +320,6 @@ def remove_spills(path: Path) -> None:
     """Remove what DuckDB has spilled beside ``path`` for a fit that was killed."""
     for left in path.parent.glob(glob.escape(spill_prefix(path)) + "*"):
         shutil.rmtree(left, ignore_errors=True)
-
-
-def _dump(path: Path, facts: dict[str, Any]) -> None:
-    path.write_text(json.dumps(facts), encoding="utf-8")
 
 
 def _write_at(path: Path, offset: int, array: NDArray[Any]) -> None:

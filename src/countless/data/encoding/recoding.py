@@ -26,6 +26,7 @@ from countless.data.columns.types import (
     INTEGERS,
     TEXT,
     TIMES,
+    is_number,
     quote_identifier,
     sql_literal,
     sql_texts,
@@ -203,17 +204,13 @@ def domain_of(column: Column) -> str:
     return f"SELECT CAST(text AS {column.type}) AS value, code FROM ({numbered})"
 
 
-def _is_number(kind: str) -> bool:
-    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
-
-
 def _is_dated(kind: str) -> bool:
     return kind in TIMES and kind != "TIME"
 
 
 def read_as(given: str, kind: str, wanted: str) -> str:
     """SQL for a value of type ``kind`` in the type that the model has it in, NULL if that cannot be."""
-    plain = kind in (wanted, TEXT, "BOOLEAN") or (_is_number(kind) and (_is_number(wanted) or wanted == "BOOLEAN"))
+    plain = kind in (wanted, TEXT, "BOOLEAN") or (is_number(kind) and (is_number(wanted) or wanted == "BOOLEAN"))
     if plain or (_is_dated(kind) and _is_dated(wanted)):
         return f"TRY_CAST({given} AS {wanted})"
     return f"TRY_CAST(CAST({given} AS VARCHAR) AS {wanted})"
@@ -221,7 +218,7 @@ def read_as(given: str, kind: str, wanted: str) -> str:
 
 def _unread(given: str, wanted: str) -> str:
     """SQL for the mark of a value that could not be read: a number that is too large for the column is only unseen."""
-    if not _is_number(wanted):
+    if not is_number(wanted):
         return str(UNREADABLE)
     return f"CASE WHEN TRY_CAST(CAST({given} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
 
@@ -236,7 +233,7 @@ def are_alike(kind: str, wanted: str) -> bool:
 
 
 def _family(kind: str) -> str:
-    if _is_number(kind) or kind == "BOOLEAN":
+    if is_number(kind) or kind == "BOOLEAN":
         return "number"
     return "time" if _is_dated(kind) else kind
 

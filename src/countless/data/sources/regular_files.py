@@ -31,7 +31,7 @@ KINDS = (
 def open_regular(path: str | os.PathLike[str], kind: type[CountlessError] = DataError) -> IO[bytes]:
     """The file at ``path``, open for reading; an error of this ``kind`` if it is a pipe, a device or a directory."""
     # Without O_NONBLOCK, to open a pipe would wait for someone who writes to it. Of a file it changes nothing.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         _require(path, os.fstat(handle).st_mode, kind)
         return os.fdopen(handle, "rb")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.data.columns.digits import code_type
 from countless.data.columns.schema import Schema
 from countless.data.columns.strings.text import Strings, encode
 from countless.data.encoding.recoding import opened
@@ -108,8 +109,7 @@ def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator
 
 def matrix_of(rows: Old, sizes: tuple[int, ...]) -> NDArray[Any]:
     """The symbols in the smallest signed type that training can index with."""
-    widest = max(sizes, default=1)
-    return rows.symbols.astype(np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32)
+    return rows.symbols.astype(code_type(sizes))
 
 
 def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:
