@@ -133,9 +133,8 @@ class Sandbox:
 
     def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        if sys.platform != "win32":  # where a pipe cannot be waited for, the process ends itself in time
-            while not select.select([self._process.stdout], [], [], POLL)[0]:
-                check_cancelled()
+        while not select.select([self._process.stdout], [], [], POLL)[0]:
+            check_cancelled()
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
             raise _too_much()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars, Ends
-from countless.estimator.answers.aggregates.groups import LEAST, CountedRows, DerivedColumns, Groups
+from countless.estimator.answers.aggregates.groups import LEAST, DerivedColumns, Groups
 from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.answers.aggregates.value_distributions import (
     ColumnSample,
@@ -31,11 +32,14 @@ from countless.query.select.outer import GroupTable, Outer
 from countless.query.select.selection import AVERAGE, COUNT, SUM, Aggregate, RowExpression, Selection
 from countless.query.select.statement import pointing, read_select
 
+if TYPE_CHECKING:
+    from countless.estimator.prepared import PreparedQuestion
+
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
 def answered(
-    prepare: Callable[[str | None], CountedRows],
+    prepare: Callable[[str | None], PreparedQuestion],
     compiler: Compiler,
     outer: Outer,
     sql: str,
@@ -71,7 +75,7 @@ class GroupAggregates:
 
     def __init__(
         self,
-        rows: CountedRows,
+        rows: PreparedQuestion,
         compiler: Compiler,
         selection: Selection,
         types: Sequence[str],

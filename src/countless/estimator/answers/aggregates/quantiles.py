@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.data.columns.schema import Column
 from countless.data.columns.types import DECIMAL, TIMES
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars
 from countless.query.grids.scale import scale_of, written
 from countless.query.select.selection import Aggregate
 
+if TYPE_CHECKING:
+    from countless.estimator.answers.aggregates.value_distributions import CellValues
+    from countless.estimator.answers.distributions.values import Values
+
 DISCRETE = "quantile_disc"
-
-
-class ValuesOfCodes(Protocol):
-    """The values that codes stand for."""
-
-    @property
-    def column(self) -> Column:
-        """The column that they are of."""
-        ...
-
-    def at(self, code: int, point: float) -> str | None:
-        """The value of ``code``; of a grid's cell, that below which ``point`` of its rows lie."""
-        ...
 
 
 class Ranked:
@@ -43,7 +33,7 @@ class Ranked:
     '2.0'
     """
 
-    def __init__(self, values: ValuesOfCodes, codes: IntArray, rows: FloatArray, whole: int) -> None:
+    def __init__(self, values: Values | CellValues, codes: IntArray, rows: FloatArray, whole: int) -> None:
         self.values = values
         self.codes = codes
         self.rows = rows
