@@ -107,7 +107,7 @@ class Planner:
             self._connection.execute(statement.encode())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Planner:

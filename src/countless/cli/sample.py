@@ -15,7 +15,7 @@ from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 
-WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told
+WORTH = 0.9  # of the rows: if they are worth fewer independent ones, a note says so
 
 
 @click.command(

@@ -19,7 +19,7 @@ REPORT = "countless_report"
 
 
 class RunFolder:
-    """The folder of one training run. Every file is written whole, so nobody reads half of one."""
+    """The folder of one training run. Every file is written whole, so a reader never sees half of one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class RunFolder:
         self._write("progress.json", asdict(progress))
 
     def progress(self) -> Progress | None:
-        """Where training stands, if that was told."""
+        """Where training stands, if that was reported."""
         told = self._read("progress.json")
         return None if told is None else Progress(**told)
 
@@ -55,7 +55,7 @@ class RunFolder:
         )
 
     def result(self) -> Trained:
-        """What was learned, or the error that was told."""
+        """What was learned, or the error that was reported."""
         error = self._read("error.json")
         if error is not None:
             raise TrainingError(error["message"])

@@ -50,7 +50,7 @@ def write_whole(
     except OSError as error:
         raise kind(f"cannot write {target}: {error.strerror}; choose another place") from None
     try:
-        _try_lock(handle)  # says that somebody writes it, until this process ends, however that happens
+        _try_lock(handle)  # marks it as in use until this process ends
         write(partial)
         os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)

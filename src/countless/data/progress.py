@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 EVERY = 0.25  # seconds between two looks
-LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is told
+LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is shown
 
 
 @dataclass(frozen=True)

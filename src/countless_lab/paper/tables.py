@@ -23,7 +23,7 @@ def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: PaperScale) 
 
 
 def _data(subject: Subject, scale: PaperScale) -> Data:
-    """The data set of one table. What is text is told by the very rows that are used."""
+    """The data set of one table. The rows that are used decide which columns are text."""
     table, exclude = subject.source, subject.exclude
     count = Source.open(table).count()
     data = Data(subject.name, table, min(count, scale.rows or count), exclude)

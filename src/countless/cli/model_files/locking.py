@@ -19,7 +19,7 @@ LOCK = ".lock"
 
 
 def lock_of(output: Path) -> Path:
-    """The file that says who writes ``output``."""
+    """The file that names the process that writes ``output``."""
     return output.with_name(output.name + LOCK)
 
 
@@ -73,7 +73,7 @@ def _locked(lock: Path, output: Path) -> int:
                 f"{who} is writing {output}: wait until it has ended, or choose another -o; nothing was changed"
             ) from None
         except OSError:
-            return handle  # a file system without locks: go on as if nobody else wrote here
+            return handle  # a file system without locks: continue without one
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), lock.stat()):
                 return handle

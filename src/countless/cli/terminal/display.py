@@ -28,7 +28,7 @@ WARNING = "yellow"  # the style of a warning
 
 rows = format_rows
 WIDE = 5.0  # an error bar whose high end is more times the low end is hardly of use
-FEW = ("0-1", "1-10")  # rows, of which nobody can tell more
+FEW = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
     "(countless calibrate MODEL TABLE asks some)"
@@ -36,7 +36,7 @@ UNCALIBRATED = (
 
 
 class CommandConsole(Console):
-    """A console that remembers its warnings, and leaves it to the command what to do if nobody reads any more.
+    """A console that remembers its warnings, and raises BrokenPipeError when its reader is gone.
 
     With ``only_warnings`` it prints nothing else, and with ``as_json`` each message is a line of JSON.
     """

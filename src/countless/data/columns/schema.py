@@ -259,7 +259,7 @@ class Schema:
 
     @cached_property
     def _spelled(self) -> frozenset[str]:
-        """Every column's name as the table spells it: who writes one of them means no other column."""
+        """Every column's name as the table spells it: such a name means this column and no other."""
         return frozenset({*self.names, *(column.name for column in self.left_out)})
 
     @cached_property

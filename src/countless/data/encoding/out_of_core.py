@@ -93,7 +93,8 @@ def _write_chunks(source: Source, folder: CodesFolder, events: Events) -> None:
     if not missing:
         return
     events.stage("encoding rows")
-    index, rows = (missing[0] if source.files else 0), folder.schema.rows  # who knows in which order others come again
+    index = missing[0] if source.files else 0  # other sources may return rows in another order
+    rows = folder.schema.rows
     done = index * folder.chunk_rows
     meter = Meter(events.reading, rows, done / rows)
     records = np.empty(folder.rows_of(index), dtype=folder.record)

@@ -37,7 +37,7 @@ from countless.errors import DataError, SourceError
 
 MISSING = -1  # no value: NULL, or the whole column is absent
 UNSEEN = -2  # a value that the model does not hold
-UNREADABLE = -3  # a value that is none of the column's type; nobody but this module sees it
+UNREADABLE = -3  # a value that is none of the column's type; used in this module only
 CHUNK = 4_096  # rows
 TOLD = 40  # characters of a value in a message
 NAMED = 8  # columns in a message
@@ -302,7 +302,7 @@ def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within:
 
 
 def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
-    """Complain about the first row that lacks what others have: nobody can tell whether NULL is meant."""
+    """Complain about the first row that lacks what others have: it is unclear whether NULL is meant."""
     names = dict.fromkeys(name for row in rows for name in row)
     held = [name for name in names if _type(schema, str(name)) is not None]
     for place, row in enumerate(rows):

@@ -1,7 +1,7 @@
 """Schema growth: new rows add values for which the model has no codes yet.
 
-Codes are in the order of the values, so that a new value in the middle shifts those after it. What stays is told by
-*origins*: the old code of every new one. A grid gets cells of its own for values beyond its ends.
+Codes are in the order of the values, so that a new value in the middle shifts those after it. *Origins* say what
+stays: the old code of every new one. A grid gets cells of its own for values beyond its ends.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from countless.data.sources.source import Source
 from countless.errors import DataError, EmptyTableError, OptionError
 from countless.options import EncodeOptions
 
-LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column with too many values is text
+LONG_FROM = 12.0  # mean length of strings from which a column with too many values is text
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
 VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
@@ -230,7 +230,7 @@ def read_schema(source: Source, options: EncodeOptions | None = None, events: Ev
 
 
 def find_schema(finder: Scans, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
-    """The columns of a table that ``finder`` knows; ``tell`` hears every stage, and of how many rows it is."""
+    """The columns of a table that ``finder`` knows; ``tell`` receives every stage and its number of rows."""
     tell("counting distinct values")
     rows, candidates, left_out = _candidates(finder, options)
     if not candidates:
@@ -297,7 +297,7 @@ class _Candidate:
 def _candidates(finder: Scans, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
     """The number of rows, the columns to model, and those left out, in the table's order.
 
-    Columns that have far too many values are told by an estimate, so that nobody has to hold them all.
+    Columns that have far too many values are recognized by an estimate, so that these need not be held in memory.
     """
     available = finder.source.columns()
     wanted = _wanted([name for name, _ in available], options)

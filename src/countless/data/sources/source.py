@@ -168,7 +168,7 @@ class Source:
     def _in_stored_types(self, columns: Sequence[tuple[str, str]]) -> Source:
         """The same rows, each of ``columns``, all there are, in the type that a model stores it in.
 
-        A model knows a UUID as a string. Whoever asks the table and the model the same question must ask both about
+        A model knows a UUID as a string. To ask the table and the model the same question, ask both about
         a string: LIKE has no meaning for a UUID, and a UUID does not compare with a part of one.
         """
         types = [(quote_identifier(name), kind, stored_type(kind)) for name, kind in columns]
@@ -262,7 +262,7 @@ class Source:
     def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
         """SQL for ``size`` random rows, of all columns unless some are named; a ``share`` of all rows is sorted."""
         place = quote_identifier(f"{self.name}_place")
-        # The hash only shuffles: rows with the same one would be as good as each other.
+        # The hash only shuffles: rows with the same one are equally good.
         order = f"hash({place} + {int(seed) * 1_000_003})"
         selected = ", ".join(map(quote_identifier, columns)) or "*"
         numbered = f"SELECT {selected}, row_number() OVER () AS {place} FROM {self.table}"
@@ -355,7 +355,7 @@ def _told_errors() -> Iterator[None]:
         ) from None
     except duckdb.Error as error:
         raise SourceError(UNREADABLE + first_line(error)) from None
-    except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
+    except RuntimeError as error:  # what DuckDB raises if Ctrl-C comes between two steps of a query
         if "interrupted" not in str(error):
             raise
         raise KeyboardInterrupt from None

@@ -106,7 +106,7 @@ class Calibration:
         return Counter(query.shape.kind for query in self.queries)
 
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
-        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if that is unknown."""
         if not self.knows(shape):
             return 0.0, math.inf
         return self._factors(self._distances(estimate, shape), len(self.queries))

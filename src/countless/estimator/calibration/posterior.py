@@ -112,7 +112,7 @@ def posterior(
     ``errors`` are logarithms of true counts to the model's answers, of questions like this. Without an answer, only the
     hits say something. Exact counts tell that there are ``least`` to ``most`` rows.
     """
-    if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
+    if answer is None and hits.count > hits.rows / 2:  # nearly all rows: count the others instead
         others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
         return others.of_others(hits.total)
     module = compiled()

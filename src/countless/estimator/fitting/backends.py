@@ -104,7 +104,7 @@ class LocalBackend:
         return table, table if rows is None else table.sampled(rows, seed)
 
     def _fits(self, schema: Schema, text_rows: int | None, events: Events) -> bool:
-        """Whether the codes go to memory. If not, the user hears why."""
+        """Whether the codes go to memory. If not, the user is notified why."""
         if self.bounds is None:
             return True
         needed, memory, codes = bytes_in_memory(schema, text_rows), self.bounds.memory, self.bounds.codes

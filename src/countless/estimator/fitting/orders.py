@@ -51,7 +51,7 @@ def _first(order: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _random_orders(columns: int, count: int, seed: int) -> list[tuple[int, ...]]:
-    """So many random orders, or all that there are."""
+    """``count`` random orders, or all that there are."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[int, ...], None] = {}
     few = math.factorial(columns) if columns < 10 else count

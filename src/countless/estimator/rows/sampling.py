@@ -41,7 +41,7 @@ class Sample(Frame):
         enumerated: The rows were drawn from a list of all combinations that match.
         log_probs: Natural logarithm of each row's probability. For a column that is stored as a grid, that of the cell.
             NaN for evidence rows, if the model has only text columns and no network.
-        stored: The first so many rows are evidence rows, that is, rows of the table.
+        stored: How many rows, the first ones, are evidence rows, that is, rows of the table.
         cut: For each row, the names of the columns whose text is longer than the model reads. Only its start is drawn.
 
     >>> est.sample(3, seed=1).requested

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from countless.train.tasks.task import Task
 
 BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
-LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
+LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if the time of the fit is unknown
 PEAK = 0.25  # of the fit's learning rate
 WARMUP = 0.1
 MOST_ROWS = 2_000_000  # that are learned from, old and new together

@@ -114,7 +114,7 @@ class _Regression:
             solved = np.linalg.lstsq(basis, np.stack([centred, errors], axis=1), rcond=None)[0]
             centred, errors = centred - basis @ solved[:, 0], errors - basis @ solved[:, 1]
         weight = float(centred @ centred)
-        if weight < 1.0:  # there is as good as nothing to compare with
+        if weight < 1.0:  # almost nothing to compare with
             return None
         excess = float(centred @ errors) / weight
         rest = errors - excess * centred

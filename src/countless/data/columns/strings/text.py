@@ -14,7 +14,7 @@ from countless.data.columns.strings.characters import Characters
 from countless.errors import ModelFileError
 from countless.json_forms import fields_in, plain
 
-MOST_RARE = 1_000  # rare characters that are told apart in a pattern; the others are one nameless letter
+MOST_RARE = 1_000  # rare characters that a pattern can distinguish; the others are one nameless letter
 NAMELESS = "\uffff"  # no character
 AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
 
@@ -25,7 +25,7 @@ class TextColumn:
 
     ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
     has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
-    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean. If ``estimated``, the
+    characters are cut there: ``cut`` of them, which are ``beyond`` characters longer on average. If ``estimated``, the
     number of ``distinct`` strings is an estimate.
     """
 

@@ -50,7 +50,7 @@ def answered(
     """The result of the statement ``sql``; with ``intervals``, error bars too.
 
     ``prepare`` gives the rows of a condition; None is every row. An expression can put a whole row into one value: of
-    expressions only what at least ``least_hits`` evidence rows share is told.
+    expressions, only values that at least ``least_hits`` evidence rows share are shown.
     """
     started = answer_clock()
     selection = read_select(sql, compiler.schema, compiler.evidence is not None)
@@ -164,7 +164,7 @@ class GroupAggregates:
         return _deviation(kind, low, spread), _deviation(kind, high, spread)
 
     def _bars(self, found: Joint | None) -> Bars:
-        """Error bars of what was ``found``; None is nothing, of which there is no telling."""
+        """Error bars for what was ``found``; for None they are unbounded."""
         if found is None:
             return Bars(self.calibration, self.schema.rows, Shape(), False)
         certain = found.counted and self.rows.question.certain

@@ -77,7 +77,7 @@ class Groups:
     ) -> Groups:
         """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has.
 
-        Values of expressions are told only where so many evidence rows share them.
+        Values of expressions are shown only if at least ``least_hits`` evidence rows share them.
         """
         total = rows.total
         if not groups:

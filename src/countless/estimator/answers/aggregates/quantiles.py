@@ -22,7 +22,7 @@ DISCRETE = "quantile_disc"
 
 
 class Ranked:
-    """The values of one group in their order: so many ``rows`` have each of ``codes``, ``whole`` in all, rounded.
+    """The values of one group in their order: ``codes``, the ``rows`` of each, and their rounded sum ``whole``.
 
     Rows are numbered from 0. The value of a row is that in the middle of its place, so that parts of a row do no harm.
 

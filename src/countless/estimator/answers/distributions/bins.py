@@ -65,7 +65,7 @@ def can_be_binned(kind: str) -> bool:
 
 
 def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
-    """About so many bins of equal width with round edges, or those between the given edges.
+    """About this many bins of equal width with round edges, or those between the given edges.
 
     A bin begins with its left edge and ends before the right one, which only the last bin includes.
 
@@ -184,7 +184,7 @@ def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
 
 
 def needs_bins(column: Column) -> bool:
-    """Whether a column's values are not known one by one; of such text there is no telling at all."""
+    """Whether a column's values are not known one by one; text of that kind is an error."""
     if column.grid is not None and column.type == TEXT:
         raise QueryTypeError(f'"{column.name}" has too many values to be listed: ask for some of them in a condition')
     return column.grid is not None

@@ -130,7 +130,7 @@ class Postgres(Baseline):
         return answered(self.method, where, self.rows, (share, 0.0, 1.0), started)
 
     def close(self) -> None:
-        """Hang up. The server stops with the loaded table."""
+        """Close the connection. The server stops with the loaded table."""
         self._connection.close()
 
     def _prepare(self) -> None:
@@ -143,9 +143,7 @@ class Postgres(Baseline):
             self._connection.execute(statement.encode())
         except psycopg.Error as error:
             self.close()
-            raise ServerError(
-                f"PostgreSQL gave up: {first_line(error)}; is there room in /tmp and in memory?"
-            ) from None
+            raise ServerError(f"PostgreSQL failed: {first_line(error)}; is there room in /tmp and in memory?") from None
 
     def _number(self, query: str) -> int:
         row = self._connection.execute(query.encode()).fetchone()
@@ -154,7 +152,7 @@ class Postgres(Baseline):
 
 
 class PostgresExtended(Postgres):
-    """The same as someone sets it up who knows that the columns depend on each other.
+    """The same, set up by an expert who knows that the columns depend on each other.
 
     Extended statistics of all three kinds (ndistinct, dependencies, mcv) on groups of up to four related columns, and
     a statistics target of 1,000 instead of 100: ANALYZE looks at 300,000 rows and keeps up to 1,000 frequent values of
