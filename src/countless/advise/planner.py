@@ -128,8 +128,8 @@ class Planner:
         self.columns: Sequence[str] = tuple(names)
         self.rows, self.distinct = int(rows), {str(name): int(values) for name, values in distinct}
         if kind in TABLE_KINDS:
-            told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL does not keep extended statistics"
-            raise SourceError(f"{told}: name the table that it reads")
+            message = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL does not keep extended statistics"
+            raise SourceError(f"{message}: name the table that it reads")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -195,8 +195,8 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
     if not resume:
         return ""
     if run.was_killed():
-        told = f"the last fit of {output} was killed before its first checkpoint"
-        return f"nothing to resume: {told}; starting again"
+        message = f"the last fit of {output} was killed before its first checkpoint"
+        return f"nothing to resume: {message}; starting again"
     if is_model(output):
         difference = run.differs_from(output)
         return None if difference is None else f"nothing to resume: {difference}; starting again"

@@ -154,9 +154,9 @@ class EvidenceTables:
         schema = self._sample.schema
         signed = [index for index in names if schema.names[index] in schema.signed]
         if len(signed) > MOST_SIGNED:
-            told = " and ".join(map(quote_identifier, self._signed(signed)))
+            columns = " and ".join(map(quote_identifier, self._signed(signed)))
             raise UnsupportedQueryError(
-                f"the table has -0.0 or -NaN in {told}: compare at most {MOST_SIGNED} of these columns in one condition"
+                f"the table has -0.0 or -NaN in {columns}: compare at most {MOST_SIGNED} of these columns in one condition"
             )
         for turned in itertools.product((False, True), repeat=len(signed)):
             values = {index: f"c{index}" for index in names}

@@ -115,7 +115,7 @@ class Clause:
 
     def _assigned(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Every parameter with its value."""
-        given = {str(place): value for place, value in enumerate(values, 1)} | dict(named)
+        given = {str(index): value for index, value in enumerate(values, 1)} | dict(named)
         names = {parameter.name for parameter in self.parameters}
         count = f"the clause has {len(names)} parameter{'' if len(names) == 1 else 's'}"
         for parameter in self.parameters:

@@ -308,10 +308,10 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
 
 def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
     """What to do about a model that was trained too little, or whose error bars are wide."""
-    found = short_training(estimator, path, source, workload)
+    hints = short_training(estimator, path, source, workload)
     wide = wide_intervals(estimator.info()["interval"])
-    if found or wide is None or _holds_every_row(estimator):
-        return found
+    if hints or wide is None or _holds_every_row(estimator):
+        return hints
     return [f"{wide}: train longer with {longer_training(path, source, workload)}, or fit with more --evidence"]
 
 

@@ -255,7 +255,7 @@ class Schema:
 
     def column_of(self, position: int) -> int:
         """The place among the modelled columns of the one that ``position`` belongs to."""
-        return next(place for place, own in enumerate(self.spans) if position <= own[-1])
+        return next(index for index, own in enumerate(self.spans) if position <= own[-1])
 
     @cached_property
     def _spelled(self) -> frozenset[str]:

@@ -236,8 +236,8 @@ class CodesFolder:
         needed = 2 * self.schema.rows * self.row_bytes
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
-            told = f"the codes need {readable(needed)}, and {readable(free)} are free"
-            raise DataError(f"the disk of {self.path} is too small: {told}; free some space or choose another place")
+            message = f"the codes need {readable(needed)}, and {readable(free)} are free"
+            raise DataError(f"the disk of {self.path} is too small: {message}; free some space or choose another place")
 
     @contextlib.contextmanager
     def _full_disk_told(self) -> Iterator[None]:
@@ -273,9 +273,9 @@ def record_type(schema: Schema) -> np.dtype[Any]:
     fields: list[Any] = []
     if schema.sizes:
         fields.append(("codes", code_type(schema.sizes), (len(schema.sizes),)))
-    for place, text in enumerate(schema.texts):
-        fields.append((f"text{place}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
-        fields.append((f"length{place}", "<i4"))
+    for index, text in enumerate(schema.texts):
+        fields.append((f"text{index}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
+        fields.append((f"length{index}", "<i4"))
     return np.dtype(fields)
 
 

@@ -121,9 +121,9 @@ def fill_records(records: NDArray[Any], batch: EncodedRows, first: int) -> None:
     chosen = slice(first, first + len(records))
     for position, codes in enumerate(batch.codes):
         records["codes"][:, position] = codes[chosen]
-    for place, strings in enumerate(batch.strings):
-        records[f"text{place}"] = strings.symbols[chosen]
-        records[f"length{place}"] = strings.lengths[chosen]
+    for index, strings in enumerate(batch.strings):
+        records[f"text{index}"] = strings.symbols[chosen]
+        records[f"length{index}"] = strings.lengths[chosen]
 
 
 def _write_parts(folder: CodesFolder, events: Events) -> None:

@@ -180,8 +180,8 @@ class Recoded:
                     f"SELECT CAST({given} AS VARCHAR) FROM {self.source.table} AS rows WHERE {given} IS NOT NULL "
                     f"AND {value} IS NULL AND {_unread(given, column.type)} = {UNREADABLE} LIMIT 1"
                 )
-                told = text if len(text) <= TOLD else text[: TOLD - 1] + "…"
-                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {told!r}')
+                message = text if len(text) <= TOLD else text[: TOLD - 1] + "…"
+                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {message!r}')
 
 
 def matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
@@ -284,7 +284,7 @@ def _fields_by_struct(schema: Schema) -> dict[str, list[str]]:
     """The columns that are fields of each struct, by its name in lower case."""
     found = defaultdict(list)
     for name in schema.names:
-        for dot in (place for place, letter in enumerate(name) if letter == "."):
+        for dot in (index for index, letter in enumerate(name) if letter == "."):
             found[name[:dot].casefold()].append(name)
     return dict(found)
 
@@ -305,10 +305,10 @@ def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
     """Complain about the first row that lacks what others have: it is unclear whether NULL is meant."""
     names = dict.fromkeys(name for row in rows for name in row)
     held = [name for name in names if _type(schema, str(name)) is not None]
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for name in held:
             if name not in row:
-                raise DataError(f'row {place} has no "{name}": give every row the same keys, None for NULL')
+                raise DataError(f'row {index} has no "{name}": give every row the same keys, None for NULL')
 
 
 def _type(schema: Schema, name: str) -> str | None:
@@ -340,10 +340,10 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
         raise DataError("there are no rows, or rows without columns: give at least one column with a value")
     name, connection = new_name(), connect()
     selected = []
-    for place, (key, values) in enumerate(columns.items(), 1):
+    for index, (key, values) in enumerate(columns.items(), 1):
         nan = _has_nan(schema, key)
         columns[key] = values = [_plain(value, nan) for value in values]
-        value = f"unnest(${place})"
+        value = f"unnest(${index})"
         if all(item is None for item in values):
             value = f"CAST({value} AS {_type(schema, key) or TEXT})"
         elif not _is_one_type(connection, values):

@@ -197,7 +197,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan, ba
     import pyarrow
 
     arrived = new_name()
-    values = ", ".join(way.taken.format(f"c{place}") for place, way in enumerate(plan.passages))
+    values = ", ".join(way.taken.format(f"c{index}") for index, way in enumerate(plan.passages))
     connection.register(arrived, pyarrow.Table.from_batches([batch]))
     try:
         connection.execute(f"INSERT INTO {quote_identifier(name)} SELECT {values} FROM {arrived}")

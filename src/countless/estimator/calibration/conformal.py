@@ -163,9 +163,9 @@ class Calibration:
         """
         inside = []
         widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
-        for place, query in enumerate(self.queries):
+        for index, query in enumerate(self.queries):
             distances = self._distances(query.estimate, query.shape)
-            distances[place] = math.inf
+            distances[index] = math.inf
             low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
             inside.append(low <= query.rows <= high)
             widths[band(PREDICTED, query.estimate)].append(width(low, high))
@@ -214,7 +214,7 @@ class Calibration:
             (query.where, query.rows, query.estimate, *map(int, astuple(query.shape)), query.hits)
             for query in self.queries
         ]
-        columns = {name: [values[place] for values in queries] for place, name in enumerate(COLUMNS)}
+        columns = {name: [values[index] for values in queries] for index, name in enumerate(COLUMNS)}
         return {"level": self.level, **columns, "tail": self.tail}
 
     @classmethod

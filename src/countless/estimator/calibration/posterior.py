@@ -183,12 +183,12 @@ def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
     ``rows`` of the table's ``total`` are evidence.
     """
     left_out = []
-    for place, query in enumerate(calibration.queries):
+    for index, query in enumerate(calibration.queries):
         hits = SampleCount(query.hits, rows, total)
         if hits.are_all or (not query.shape.steps and is_enough(hits, query.shape, calibration)):
             found = posterior(hits, None, None, 0.0, total)
         else:
-            errors = calibration.errors(query.estimate, query.shape, without=place)
+            errors = calibration.errors(query.estimate, query.shape, without=index)
             found = posterior(hits, query.estimate, errors, 0.0, total)
         truth = max(query.rows, 1)
         left_out.append(min(found.probability(truth + 0.5), 1.0 - found.probability(truth - 0.5)))

@@ -214,8 +214,8 @@ def _texts(
 def _of_language(runtime: TextRuntime, language: Language, contexts: IntArray, rng: np.random.Generator) -> list[Drawn]:
     different, places = np.unique(contexts, axis=0, return_inverse=True)
     found: list[Drawn | None] = [None] * len(contexts)
-    for place, context in enumerate(different):
-        rows: Sequence[int] = np.flatnonzero(places.ravel() == place).tolist()
+    for index, context in enumerate(different):
+        rows: Sequence[int] = np.flatnonzero(places.ravel() == index).tolist()
         for row, drawn in zip(rows, sample(runtime, language, len(rows), rng, context), strict=True):
             found[row] = drawn
     return [drawn for drawn in found if drawn is not None]

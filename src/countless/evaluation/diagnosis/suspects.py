@@ -81,7 +81,7 @@ class _Regression:
         _, self._strata, sizes = np.unique(filters, return_inverse=True, return_counts=True)
         self._sizes = sizes.astype(float)
         self._errors = self._centred(np.log([item.q_error for item in answers]))  # (queries,)
-        places = {name: place for place, name in enumerate(columns)}
+        places = {name: index for index, name in enumerate(columns)}
         self._has = np.zeros((len(columns), len(answers)))  # (columns, queries)
         for query, item in enumerate(answers):
             for name in item.question.columns:

@@ -145,9 +145,9 @@ class _Letters:
         self.sides: list[Side] = [column[0] for column in kinds]  # type: ignore[misc]
         self.begin = sides.get(Side.NOTHING, Side.OTHER)
         places: dict[Atom, int] = dict.fromkeys(atoms, 0)
-        for place, item in enumerate(program.instructions):
+        for index, item in enumerate(program.instructions):
             if isinstance(item, Atom):
-                places[item] |= 1 << place
+                places[item] |= 1 << index
         # Of each kind, the instructions that read it.
         self.readers = [
             sum(places[atom] for atom, reads in zip(atoms, column[1:], strict=True) if reads) for column in kinds

@@ -116,8 +116,8 @@ class GroupAggregates:
             return [str(round(rows)) for rows in self.groups.rows.tolist()]
         spread = self._spread(aggregate)
         if aggregate.kind == COUNT:
-            told = spread.has_any | (self.groups.rows < LEAST)
-            return [str(count) if known else None for count, known in zip(spread.whole, told, strict=True)]
+            message = spread.has_any | (self.groups.rows < LEAST)
+            return [str(count) if known else None for count, known in zip(spread.whole, message, strict=True)]
         if aggregate.kind in QUANTILES:
             return spread.quantiles(aggregate, kind)
         return _texts(kind, _moment(aggregate.kind, spread), self._enough(aggregate, spread))

@@ -142,6 +142,6 @@ class Groups:
     def _keys(self, codes: IntArray) -> IntArray:
         """One number for each combination of the groups' codes, which rises as they do."""
         found: IntArray = np.zeros(len(codes), dtype=np.int64)
-        for place, column in enumerate(self.columns):
-            found = found * column.size + codes[:, place]
+        for index, column in enumerate(self.columns):
+            found = found * column.size + codes[:, index]
         return found

@@ -96,15 +96,15 @@ def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
     found = np.zeros((column.null, len(edges)))
     if column.grid is not None:
         line = Line(column, column.grid)
-        for place, edge in enumerate(edges):
-            cell, share = line.place((edge, int(place == len(edges) - 1)))
-            found[:cell, place] = 1.0
-            found[cell, place] = share
+        for index, edge in enumerate(edges):
+            cell, share = line.place((edge, int(index == len(edges) - 1)))
+            found[:cell, index] = 1.0
+            found[cell, index] = share
         return found
     keys = Values(column).keys
-    for place, edge in enumerate(edges):
-        last = place == len(edges) - 1
-        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), place] = 1.0
+    for index, edge in enumerate(edges):
+        last = index == len(edges) - 1
+        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), index] = 1.0
     return found
 
 

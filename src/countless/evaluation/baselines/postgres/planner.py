@@ -58,7 +58,7 @@ class LoadedTable:
 
         self.tell("loading the table into PostgreSQL")
         columns = ", ".join(
-            f"{internal_name(place)} {postgres_type(kind)}" for place, (_, kind) in enumerate(self.columns)
+            f"{internal_name(index)} {postgres_type(kind)}" for index, (_, kind) in enumerate(self.columns)
         )
         with tempfile.TemporaryDirectory(prefix="countless-") as directory, self.server.connect() as connection:
             path = Path(directory) / "rows.csv"
@@ -74,10 +74,10 @@ class LoadedTable:
     def _write(self, path: Path) -> None:
         """The columns as CSV. Strings stand in quotes, so that an empty one is not NULL."""
         values = ", ".join(
-            f"CAST({quote_identifier(name)} AS VARCHAR) AS {internal_name(place)}"
-            for place, (name, _) in enumerate(self.columns)
+            f"CAST({quote_identifier(name)} AS VARCHAR) AS {internal_name(index)}"
+            for index, (name, _) in enumerate(self.columns)
         )
-        texts = ", ".join(internal_name(place) for place, (_, kind) in enumerate(self.columns) if kind == TEXT)
+        texts = ", ".join(internal_name(index) for index, (_, kind) in enumerate(self.columns) if kind == TEXT)
         quotes = f", FORCE_QUOTE ({texts})" if texts else ""
         target = str(path).replace("'", "''")
         self._source.run(
