@@ -155,9 +155,8 @@ class EvidenceTables:
         signed = [index for index in names if schema.names[index] in schema.signed]
         if len(signed) > MOST_SIGNED:
             columns = " and ".join(map(quote_identifier, self._signed(signed)))
-            raise UnsupportedQueryError(
-                f"the table has -0.0 or -NaN in {columns}: compare at most {MOST_SIGNED} of these columns in one condition"
-            )
+            remedy = f"compare at most {MOST_SIGNED} of these columns in one condition"
+            raise UnsupportedQueryError(f"the table has -0.0 or -NaN in {columns}: {remedy}")
         for turned in itertools.product((False, True), repeat=len(signed)):
             values = {index: f"c{index}" for index in names}
             for index in itertools.compress(signed, turned):

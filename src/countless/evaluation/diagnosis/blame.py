@@ -62,7 +62,7 @@ class Blamed:
 def blamed(estimator: Estimator, source: Source, worst: Sequence[AnsweredQuery], tell: Tell) -> tuple[Blamed, ...]:
     """What is to blame for each of these answers."""
     ledger = _Ledger(estimator, source)
-    cases = {index: _Case(item) for index, item in enumerate(worst) if not item.is_samplers}
+    cases = {index: _BlamedQuery(item) for index, item in enumerate(worst) if not item.is_samplers}
     while waiting := [case for case in cases.values() if case.blame is None]:
         tell(PARTS, len(cases) - len(waiting), len(cases))
         wanted = [(case, case.wanted()) for case in waiting]
@@ -89,7 +89,7 @@ class _Ledger:
             self.known[clause] = (count, answer.rows)
 
 
-class _Case:
+class _BlamedQuery:
     """One query on the way to its blame: small parts first, then one that grows, then what it does not need goes."""
 
     def __init__(self, item: AnsweredQuery) -> None:

@@ -54,7 +54,7 @@ MATCHED = RegexState(-1, Side.OTHER)  # whatever follows
 def matching(script: Script, regex: Regex, members: Members) -> Automaton:
     """The strings that match ``regex``; ``members`` says which characters match its atoms."""
     program = Program.of(regex.root)
-    letters = _Letters(script.characters, program, members)
+    letters = _RegexLetters(script.characters, program, members)
     walk = _Walk(program, letters, regex.whole)
     try:
         states, following = explore(walk.start, walk.after)
@@ -127,7 +127,7 @@ def _write_repeat(node: Repeat, program: list[Atom | Assertion | tuple[int, ...]
         program[place] = (place + 1, len(program))
 
 
-class _Letters:
+class _RegexLetters:
     """The characters of a script, those that a program cannot tell apart being one kind."""
 
     def __init__(self, characters: Sequence[str], program: Program, members: Members) -> None:
@@ -176,7 +176,7 @@ def _told_apart(program: Program) -> dict[Side, Side]:
 class _Walk:
     """From state to state."""
 
-    def __init__(self, program: Program, letters: _Letters, whole: bool) -> None:
+    def __init__(self, program: Program, letters: _RegexLetters, whole: bool) -> None:
         self._program = program
         self._letters = letters
         self._whole = whole
