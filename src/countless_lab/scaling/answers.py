@@ -15,7 +15,7 @@ from countless.data.atomic_files import json_bytes, write_bytes
 from countless.estimator.answers.estimate import Estimate
 from countless.workload import Query
 from countless_lab.measurement.timer import timed
-from countless_lab.scaling.questions import ScaleQuestions, Truth, class_of
+from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth, class_of
 from countless_lab.scoreboard.answers import Answers, ask, figures
 
 FOREVER = 1e9  # seconds: questions are chosen beforehand, so that no bound on time is needed
@@ -51,7 +51,7 @@ def ask_method(
     count: Count,
     groups: Groups,
     questions: ScaleQuestions,
-    truth: Truth,
+    truth: ScaleTruth,
     is_refusal: type[Exception] = KeyError,
     chosen: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> ScaleAnswers:
@@ -77,7 +77,7 @@ def _attempt(groups: Groups, column: str, where: str, is_refusal: type[Exception
         return None
 
 
-def method_figures(answers: ScaleAnswers, questions: ScaleQuestions, truth: Truth) -> dict[str, Any]:
+def method_figures(answers: ScaleAnswers, questions: ScaleQuestions, truth: ScaleTruth) -> dict[str, Any]:
     """q-errors, coverage and latency by class of question, and by kind."""
     found: dict[str, Any] = {}
     kinds = [group.kind for group in questions.groups]

@@ -102,7 +102,7 @@ def asked_columns(where: str) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Truth:
+class ScaleTruth:
     """True counts of a part of the table: one for each condition, and for each GROUP BY its groups that have rows."""
 
     counts: list[int]
@@ -123,15 +123,15 @@ class Truth:
         write_bytes(path, json_bytes(asdict(self)))
 
     @classmethod
-    def load(cls, path: Path) -> Truth:
+    def load(cls, path: Path) -> ScaleTruth:
         """Read what :meth:`save` wrote."""
         data = json.loads(path.read_text(encoding="utf-8"))
         return cls(data["counts"], [[(value, rows) for value, rows in groups] for groups in data["groups"]])
 
 
-def count_truth(source: Source, questions: ScaleQuestions, say: Callable[[str], None]) -> Truth:
+def count_truth(source: Source, questions: ScaleQuestions, say: Callable[[str], None]) -> ScaleTruth:
     """Count all questions in few scans of the table."""
-    return Truth(
+    return ScaleTruth(
         _true_counts(source, [where for where, _ in questions.counts], say), _true_groups(source, questions.groups, say)
     )
 

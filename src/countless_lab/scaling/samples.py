@@ -11,7 +11,7 @@ from countless.data.sources.file_formats import quote_path
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import Estimate
 from countless_lab.scaling.answers import ScaleAnswers, ask_method
-from countless_lab.scaling.questions import ScaleQuestions, Truth
+from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 from countless_lab.scoreboard.opponents import SAMPLE_SEED, DuckDBTable
 
 ROUNDS = 3  # of fitting the number of rows to the number of bytes
@@ -41,7 +41,7 @@ def draw_sample_of_bytes(table: Path, size: int, first: Path, out: Path) -> None
 
 
 def ask_sample(
-    name: str, sample: Path, table: Path, questions: ScaleQuestions, truth: Truth
+    name: str, sample: Path, table: Path, questions: ScaleQuestions, truth: ScaleTruth
 ) -> tuple[ScaleAnswers, int]:
     """The scaled counts of a sample in DuckDB's memory, and how many rows it has."""
     memory = DuckDBTable(sample)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from countless_lab.measurement.memory import held_memory
 
 if TYPE_CHECKING:
-    from countless_lab.scaling.questions import ScaleQuestions, Truth
+    from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 
 SEED = 26
 WHOLE = "whole"
@@ -62,12 +62,12 @@ class TablePart:
         """Its model."""
         return self.model or folder / "models" / f"{self.label}.countless"
 
-    def questions(self, folder: Path) -> tuple[ScaleQuestions, Truth]:
+    def questions(self, folder: Path) -> tuple[ScaleQuestions, ScaleTruth]:
         """What it is asked, and the true answers."""
-        from countless_lab.scaling.questions import ScaleQuestions, Truth
+        from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 
         (questions,), (truth,) = DrawScaleQuestions(self).outputs(folder), CountTruth(self).outputs(folder)
-        return ScaleQuestions.load(questions), Truth.load(truth)
+        return ScaleQuestions.load(questions), ScaleTruth.load(truth)
 
 
 @dataclass(frozen=True)

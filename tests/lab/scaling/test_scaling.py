@@ -16,7 +16,7 @@ from countless.errors import DataError
 from countless.estimator.answers.estimate import Estimate
 from countless_lab.scaling.answers import ScaleAnswers, ask_method, method_figures, time_ratios
 from countless_lab.scaling.page import BEGIN, END, write_figures
-from countless_lab.scaling.questions import GroupQuestion, ScaleQuestions, Truth, count_truth, draw_questions
+from countless_lab.scaling.questions import GroupQuestion, ScaleQuestions, ScaleTruth, count_truth, draw_questions
 from countless_lab.scaling.report import OWN
 from countless_lab.scaling.samples import ask_sample, draw_sample, draw_sample_of_bytes
 from countless_lab.scoreboard.answers import Answers
@@ -41,7 +41,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(table: Path, where: str) -> int:
-    return int(duckdb.sql(f"SELECT count(*) FROM '{table}' WHERE {where}").fetchall()[0][0])
+    return int(duckdb.connect().execute(f"SELECT count(*) FROM '{table}' WHERE {where}").fetchall()[0][0])
 
 
 def test_counts_in_few_scans_are_those_of_one_scan_each(table: Path) -> None:
@@ -56,7 +56,7 @@ def test_counts_in_few_scans_are_those_of_one_scan_each(table: Path) -> None:
     assert {group.kind for group in questions.groups} == {"GROUP BY, filters", "GROUP BY, LIKE", "GROUP BY, both"}
     for group, found in zip(questions.groups, truth.groups, strict=True):
         sql = f"SELECT {group.column}, count(*) FROM '{table}' WHERE {group.where} GROUP BY 1"
-        assert dict(found) == dict(duckdb.sql(sql).fetchall())
+        assert dict(found) == dict(duckdb.connect().execute(sql).fetchall())
         assert all(rows > 0 for _, rows in found)
 
 
@@ -66,7 +66,7 @@ def test_questions_and_truths_survive_a_file(table: Path, tmp_path: Path) -> Non
     questions.save(tmp_path / "q.json")
     truth.save(tmp_path / "t.json")
     assert ScaleQuestions.load(tmp_path / "q.json") == questions
-    assert Truth.load(tmp_path / "t.json") == truth
+    assert ScaleTruth.load(tmp_path / "t.json") == truth
 
 
 def test_a_few_of_each_kind_are_timed() -> None:
@@ -108,7 +108,7 @@ def test_times_are_compared_on_the_same_questions() -> None:
 
 def test_a_refused_question_is_an_answer_of_no_rows() -> None:
     questions = ScaleQuestions([("a", "IN")], [GroupQuestion("x", "a", "GROUP BY, LIKE")], [])
-    truth = Truth([20], [[("u", 5), (None, 7)]])
+    truth = ScaleTruth([20], [[("u", 5), (None, 7)]])
 
     def refuse(*question: str) -> Any:
         raise DataError("no")
