@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -297,20 +297,9 @@ class SharedTextSpec:
     def column(self, index: int) -> TextSpec:
         """The model of one column, as the engine evaluates it."""
         alphabet = self.alphabets[index]
-        return TextSpec(
-            len(alphabet),
-            self.lengths[index],
-            self.width,
-            self.blocks,
-            self.heads,
-            self.inner,
-            self.grams,
-            self.buckets,
-            self.context,
-            self.context_width,
-            self.gaps,
-            (*alphabet, *self.union[self.characters :]),
-        )
+        shared = {each.name: getattr(self, each.name) for each in fields(self)[2:]}  # but alphabets and lengths
+        hash_ids = (*alphabet, *self.union[self.characters :])
+        return TextSpec(len(alphabet), self.lengths[index], hash_ids=hash_ids, **shared)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""

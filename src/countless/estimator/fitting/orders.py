@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def _with_first(first: Sequence[str], names: list[str]) -> tuple[int, ...]:
     return (*chosen, *(index for index in range(len(names)) if index not in chosen))
 
 
-def entropy(counts: NDArray[np.int64]) -> float:
+def entropy(counts: NDArray[Any]) -> float:
     """Bits of a distribution, given how often each symbol occurs."""
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log2(shares)).sum())
