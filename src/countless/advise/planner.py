@@ -92,7 +92,7 @@ class Planner:
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
-        """A transaction, or a part of the one that is under way, which is undone at the end unless it shall be kept."""
+        """A transaction, or a part of the current one. It is rolled back at the end unless ``keep`` is set."""
         import psycopg
 
         trial = Trial()

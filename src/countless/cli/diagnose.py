@@ -125,7 +125,7 @@ def diagnose(
 
 
 class Stages:
-    """A line on standard error for every stage, and on a terminal a bar for what is under way."""
+    """A line on standard error for every stage, and on a terminal a progress bar."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -189,7 +189,7 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
     names = " and ".join(map(str, left))
     if left and resume:
         run.require_same_options(longer if is_model(output) else "")
-        return f"going on from {names}"
+        return f"continuing from {names}"
     if left:
         return f"starting again and replacing {names} of an earlier run (--resume continues it)"
     if not resume:

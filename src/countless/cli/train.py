@@ -69,7 +69,7 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
 
 @contextmanager
 def _training_beside(model: Path, output: Path) -> Iterator[None]:
-    """Put what training of ``model`` goes on from beside ``output``, and take it away if nothing comes of it.
+    """Copy the checkpoints of ``model`` beside ``output``, and remove the copies if the block fails.
 
     That is what the fit has kept, or the checkpoint of a fit that was stopped.
     """
@@ -91,7 +91,7 @@ def _training_beside(model: Path, output: Path) -> Iterator[None]:
 
 
 def _summary(part: dict[str, Any]) -> str:
-    """How long a network was trained, and what came of it."""
+    """How long a network was trained, and its bits before and after."""
     before, after = part["before"], part["after"]
     bits = "masked_bits" if after["masked_bits"] is not None else "train_bits"
     which = "validation" if bits == "masked_bits" else "training rows"

@@ -2,7 +2,7 @@
 
 A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
 follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them
-instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses next to nothing.
+instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses hardly anything.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Merged(Scans):
         self._some = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'some'")}
 
     def _passed(self, function: Callable[[int], Any]) -> Iterator[Any]:
-        """What a function returns for every piece, in whatever order."""
+        """What a function returns for every piece, in any order."""
         return self._on_all(function, list(range(pieces(self._rows))))
 
     def signed(self) -> frozenset[str]:

@@ -120,7 +120,7 @@ class _Pass:
 
 
 def on_all(cluster: Cluster, function: Callable[[int], Any], indexes: list[int]) -> Iterator[Any]:
-    """What a function returns for every index, an Arrow table or nothing, in whatever order; its errors are raised."""
+    """What a function returns for every index, an Arrow table or nothing, in any order; its errors are raised."""
     from ray.data import DataContext, from_items
 
     DataContext.get_current().enable_progress_bars = False

@@ -43,7 +43,7 @@ class ClusterNode:
 
 
 class Cluster:
-    """A Ray cluster, while entered. A process that was connected already stays so, to whatever it was.
+    """A Ray cluster, while entered. A process that is connected already stays connected.
 
     ``address`` is ``auto``, for the one that runs on this machine, or ``HOST:PORT``.
     """

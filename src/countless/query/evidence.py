@@ -1,6 +1,6 @@
 """What a clause says of the evidence rows: which of their values, or which rows, satisfy a predicate.
 
-A column of the sample has all its values at hand, also if the model has only a grid or characters. So a predicate on
+All values of a column are known in the sample, also if the model has only a grid or characters. So a predicate on
 one column is judged value by value. One about several columns is judged row by row, in DuckDB unless it
 compares two numbers or two times.
 """

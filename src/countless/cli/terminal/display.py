@@ -27,7 +27,7 @@ MOST_NAMED = 3  # columns with a grid
 WARNING = "yellow"  # the style of a warning
 
 rows = format_rows
-WIDE = 5.0  # an error bar whose high end is more times the low end is hardly of use
+WIDE = 5.0  # an error bar with a larger factor between its ends is hardly useful
 FEW = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "

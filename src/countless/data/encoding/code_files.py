@@ -285,7 +285,7 @@ def is_codes(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether nothing of use is at ``path``: no folder, or one that a fit made just before it was killed."""
+    """Whether nothing useful is at ``path``: no folder, or one that a fit made just before it was killed."""
     return not path.exists() or (path.is_dir() and all(file.suffix == PARTIAL for file in path.iterdir()))
 
 

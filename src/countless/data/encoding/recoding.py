@@ -167,7 +167,7 @@ class Recoded:
         return f"SELECT {', '.join(found)} FROM ({celled}) {' '.join(joins)} ORDER BY place"
 
     def _check(self) -> None:
-        """Count the rows, and complain about the first column that has a value of another type."""
+        """Count the rows, and raise an error about the first column that has a value of another type."""
         coded = {index: name for index, name in self.columns.items() if not self.schema.columns[index].is_text}
         counts = [f"count(*) FILTER (c{index} = {UNREADABLE})" for index in coded]
         self.rows, *unreadable = self.source.rows(f"SELECT {', '.join(['count(*)', *counts])} FROM {self._table}")[0]
@@ -302,7 +302,7 @@ def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within:
 
 
 def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
-    """Complain about the first row that lacks what others have: it is unclear whether NULL is meant."""
+    """Raise an error about the first row that lacks what others have: it is unclear whether NULL is meant."""
     names = dict.fromkeys(name for row in rows for name in row)
     held = [name for name in names if _type(schema, str(name)) is not None]
     for index, row in enumerate(rows):

@@ -1,6 +1,6 @@
 """Safe reading of input files: regular files only, up to a maximum size.
 
-Opening a pipe without a writer would wait for ever, and a device such as /dev/zero has no end.
+Opening a pipe without a writer would wait forever, and a device such as /dev/zero has no end.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ class Source:
         """What tells this table from others: of files their names, sizes and times, else sums over all rows.
 
         DuckDB's hash gives some strings the same number, so each is hashed twice: with a letter before it, too, which
-        tells those apart. Nothing but the question whether to go on with codes of an earlier fit depends on it.
+        tells those apart. It only decides whether codes of an earlier fit can be used.
         """
         if self.files:
             facts = [(file, Path(file).stat()) for file in self.files]

@@ -185,5 +185,5 @@ def checkpoint_of(path: Path, name: str) -> Path:
 
 
 def has_checkpoint(path: Path | None) -> bool:
-    """Whether an earlier fit left something to go on from at ``path``: its table stays where it was."""
+    """Whether an earlier fit left a checkpoint at ``path``: its table stays where it was."""
     return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS, TEXT))

@@ -20,7 +20,7 @@ LACK = {
 
 @contextmanager
 def salvaged(part: str, report: dict[str, Any], listener: Listener) -> Iterator[None]:
-    """Make a ``part`` of a model inside this block; if that fails, note why in ``report`` and go on without it.
+    """Make a ``part`` of a model inside this block; if that fails, note why in ``report`` and continue without it.
 
     A user's interrupt is no failure: it passes through.
     """

@@ -216,7 +216,7 @@ class _MoreTraining:
         epochs = math.ceil(float(report.get("epochs", 0)))
         path = None if self.checkpoint is None else checkpoint_of(self.checkpoint, name)
         if path is None or not path.exists():
-            lacking = "no checkpoint of its training is at hand" if path is None else f"there is no {path}"
+            lacking = "no checkpoint of its training was given" if path is None else f"there is no {path}"
         else:
             try:
                 saved = Checkpoint.load(path)

@@ -48,7 +48,7 @@ class RelearningOptions(UpdateOptions):
         return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
 
     def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
-        """The options to go on with a model in its share of the time; ``report`` tells how it was fitted."""
+        """The options to continue training in a share of the time; ``report`` says how the model was fitted."""
         fitted = report.get("options", {})
         budget = None if self.budget is None else self.budget * share
         if self.budget is None and self.epochs is None:

@@ -24,7 +24,7 @@ from countless.engine.text.sampling import Drawn, sample_each
 from countless.query.rewrites.derivation import derive
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
-CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
+CUT_MARK = "\x00"  # stands for the unknown rest of a text that is cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def joined(parts: Sequence[Old]) -> Old:
 
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
-    """Rows of the old table, which is at hand: at most ``count`` of them."""
+    """At most ``count`` rows of the old table, which the caller has given."""
     source = derive(opened(table, growth.schema), growth.schema.derived)
     if source.count() > count:
         source = source.sampled(count, seed)

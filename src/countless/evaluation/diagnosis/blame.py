@@ -117,7 +117,7 @@ class _BlamedQuery:
         return [*singles, *itertools.combinations(self._whole, 2)] if few else singles
 
     def judge(self, found: Mapping[Places, tuple[int, float]]) -> None:
-        """Blame the best of the smallest parts that explain the error, or say how to go on."""
+        """Blame the best of the smallest parts that explain the error, or choose the next parts to ask about."""
         self._known |= found
         best = self._whole
         for size in sorted({len(places) for places in found}):

@@ -42,7 +42,7 @@ class Side(Enum):
 
 
 class RegexState(NamedTuple):
-    """The instructions to go on with, as the bits of a number, and what is before the place."""
+    """The next instructions, as the bits of a number, and what is before the place."""
 
     instructions: int
     before: Side
