@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from countless.data.encoding.table import columns_and_texts
+from countless.data.encoding.table import read_schema
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
@@ -27,8 +27,9 @@ def _data(subject: Subject, scale: PaperScale) -> Data:
     table, exclude = subject.source, subject.exclude
     count = Source.open(table).count()
     data = Data(subject.name, table, min(count, scale.rows or count), exclude)
-    columns, texts = columns_and_texts(data.open(), EncodeOptions(exclude=exclude))
-    if columns:
+    schema = read_schema(data.open(), EncodeOptions(exclude=exclude))
+    texts = tuple(column.name for column in schema.texts)
+    if schema.coded:
         return replace(data, exclude=exclude + texts)
     if len(texts) > 1:
         raise DataError(

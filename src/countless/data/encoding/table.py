@@ -18,7 +18,7 @@ from countless.data.columns.grids.grid_knots import CELLS
 from countless.data.columns.names import unknown_columns
 from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.data.columns.strings.text import Strings, symbol_type
-from countless.data.columns.types import TEXT, sql_value, stored_type
+from countless.data.columns.types import TEXT, stored_type
 from countless.data.datasets import Advice
 from countless.data.encoding.blocks import BLOCK_ROWS, blocks
 from countless.data.encoding.encoder import CHANGED, Encoder
@@ -364,21 +364,3 @@ def modelled_names(source: Source, options: EncodeOptions) -> list[str]:
     available = source.columns()
     wanted = _wanted([name for name, _ in available], options)
     return [name for name, kind in available if name in wanted and stored_type(kind) is not None]
-
-
-def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
-    options = options or EncodeOptions()
-    source = Source.open(source, flatten=options.flatten)
-    options = with_advice(options, source.advice)
-    rows, candidates, _ = _candidates(Scans(source), options)
-    columns: list[str] = []
-    texts: list[str] = []
-    for candidate in candidates:
-        many = candidate.far_too_many
-        if not many and candidate.is_text(True) and not candidate.is_text(False):  # only then does the number decide
-            value = sql_value(candidate.name, candidate.type)
-            found = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}")
-            many = _too_many(candidate.type, int(found[0][0]), rows, options)
-        (texts if candidate.is_text(many) else columns).append(candidate.name)
-    return tuple(columns), tuple(texts)
