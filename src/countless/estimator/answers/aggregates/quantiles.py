@@ -26,6 +26,7 @@ class Ranked:
 
     Rows are numbered from 0. The value of a row is that in the middle of its place, so that parts of a row do no harm.
 
+    >>> from countless.data.columns.schema import Column
     >>> from countless.estimator.answers.distributions.values import Values
     >>> values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
     >>> ranked = Ranked(values, np.array([0, 1, 2]), np.array([2.1, 1.2, 0.7]), 4)
