@@ -91,7 +91,7 @@ class ValueSet:
 
     def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
         self.weights = weights
-        self.start = FREE if weights.min() == 1 and not listed else START
+        self.start = START if listed or not _allows_all(weights) else FREE
 
     @cached_property
     def single(self) -> bool:
@@ -106,6 +106,11 @@ class ValueSet:
         weights[START, :size] = self.weights
         weights[FREE, size] = 1.0
         return (Transitions(weights, _all_free(size)),)
+
+
+def _allows_all(weights: NDArray[Any]) -> bool:
+    """Whether every weight is 1; nearly always the first or the last is not."""
+    return bool(weights[0] == 1 and weights[-1] == 1 and weights.min() == 1)
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +136,7 @@ class DigitSet:
 
     def __init__(self, weights: NDArray[Any], radices: tuple[int, ...], listed: bool = False) -> None:
         self.weights = weights
-        self.start = FREE if weights.min() == 1 and not listed else START
+        self.start = START if listed or not _allows_all(weights) else FREE
         self.radices, self.listed = radices, listed
 
     @cached_property

@@ -294,6 +294,9 @@ def _bytes_of(text: str, piece: _Piece | None) -> int:
         known += len(piece.among)
     if piece is None:
         return known
-    boxes = (*piece.region.boxes, *piece.region.cover)
-    codes = sum(len(item.constraint.weights) for box in boxes for item in box.filters)
-    return known + BYTES_OF_CODE * codes + BYTES_OF_TEXT * sum(len(box.texts) for box in boxes)
+    for boxes in (piece.region.boxes, piece.region.cover):
+        for box in boxes:
+            known += BYTES_OF_TEXT * len(box.texts)
+            for item in box.filters:
+                known += BYTES_OF_CODE * len(item.constraint.weights)
+    return known
