@@ -106,9 +106,7 @@ class Kernel:
 class CompiledBoxes:
     """Boxes that are ready to be walked: their ``steps``, and where each of ``count`` boxes ends."""
 
-    def __init__(
-        self, module: ModuleType, model: object, steps: list[Packed], ends: Sequence[End], count: int
-    ) -> None:
+    def __init__(self, module: ModuleType, model: object, steps: list[Packed], ends: Sequence[End], count: int) -> None:
         self._module, self._model, self._steps, self._ends, self._count = module, model, steps, ends, count
 
     def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:

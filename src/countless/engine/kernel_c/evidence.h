@@ -67,15 +67,22 @@ static int by_share(const void *one, const void *two) {
         }                                                                                            \
     } while (0)
 
+typedef uint8_t marks64 __attribute__((vector_size(64), aligned(1)));
+
 /* How many of at most BLOCK marks are set: in bytes that are side by side, none of which can overflow. */
 INLINE int count_marks(int rows, const uint8_t *mark) {
-    uint8_t sums[64] = {0};
+    const uint64_t low = 0x00FF00FF00FF00FFu;
+    marks64 sums = {0}, some;
+    uint64_t words[8], total = 0;
     int i = 0, found = 0;
-    for (; i + 64 <= rows; i += 64)
-        for (int lane = 0; lane < 64; lane++) sums[lane] += mark[i + lane];
+    for (; i + 64 <= rows; i += 64) {
+        memcpy(&some, mark + i, 64);
+        sums += some;
+    }
     for (; i < rows; i++) found += mark[i];
-    for (int lane = 0; lane < 64; lane++) found += sums[lane];
-    return found;
+    memcpy(words, &sums, 64);
+    for (int w = 0; w < 8; w++) total += (words[w] & low) + (words[w] >> 8 & low); /* four sums of 16 bits */
+    return found + (int)((total * 0x0001000100010001u) >> 48);
 }
 
 /* How many of the rows from `first` on, at most BLOCK, are in every set; mark tells which. */
