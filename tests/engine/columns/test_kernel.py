@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from countless.arrays import FloatArray
 from countless.engine.columns import kernel
@@ -280,7 +281,9 @@ def test_tables_of_digits(data: st.DataObject) -> None:
     radices = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
     size = data.draw(st.integers(1, int(np.prod(radices))))
     kind = data.draw(st.sampled_from([np.bool_, np.float64]))
-    weights = np.array(data.draw(st.lists(st.sampled_from([0, 1, 1]), min_size=size, max_size=size)), dtype=kind)
+    weights: NDArray[Any] = np.array(
+        data.draw(st.lists(st.sampled_from([0, 1, 1]), min_size=size, max_size=size)), dtype=kind
+    )
     if kind is np.float64:
         weights[data.draw(st.integers(0, size - 1))] *= 0.5
     module = kernel.compiled()

@@ -12,12 +12,14 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from countless.arrays import FloatArray
+from countless.arrays import FloatArray, IntArray
 from countless.engine.columns.plan import LEAST_HINT, ranks_of
 from countless.region import FREE, Box, Constraint, DigitSet, Transitions, ValueSet, flat_weights
 
 Packed = tuple[Any, ...]  # a step: position, depth, whether it ends its box, slot, opens, start, weights, next, hint
+Read = tuple[int, int, int, int, NDArray[Any], IntArray | None]  # rank, position, filter, digit or -1, weights, next
 End = tuple[tuple[int, ...], Sequence[int]]  # the positions on the way to an end, and the boxes that end there
 
 
@@ -29,7 +31,7 @@ def packed_alone(
     steps: list[Packed] = []
     ends: list[End] = []
     for number, box in enumerate(boxes):
-        reads = []
+        reads: list[Read] = []
         for index, item in enumerate(box.filters):
             constraint = item.constraint
             if constraint.start == FREE:
@@ -54,7 +56,7 @@ def packed_alone(
     return steps, ends
 
 
-def _hints(box: Box, reads: Sequence[tuple[Any, ...]]) -> list[FloatArray | None]:
+def _hints(box: Box, reads: Sequence[Read]) -> list[FloatArray | None]:
     """What :func:`.plan.hint_of` tells of each step."""
     hints: list[FloatArray | None] = [None] * len(reads)
     if box.hints is None:

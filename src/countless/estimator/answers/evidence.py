@@ -97,4 +97,5 @@ def _pairs_of_rows(codes: NDArray[Any]) -> IntArray:
     starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
     sizes = np.diff(np.r_[starts, len(codes)])
     firsts = starts[sizes >= 2]
-    return order[np.concatenate([firsts, firsts + 1])]
+    pairs: IntArray = order[np.concatenate([firsts, firsts + 1])]
+    return pairs
