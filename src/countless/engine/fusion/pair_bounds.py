@@ -9,11 +9,10 @@ filters that have most to do with each other tell as much as all pairs, so that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -162,29 +161,21 @@ class Counts:
 
 def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
     """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
-    places = range(len(box.filters))
-    least, most = crossed.least.tolist(), crossed.most.tolist()
-
-    def known(one: int, two: int) -> bool:
-        return bool(most[one][two] <= NEAR * least[one][two])
-
-    def count(one: int, two: int) -> float:
-        return math.sqrt(max(float(least[one][two]), LEAST_ROWS) * max(float(most[one][two]), LEAST_ROWS))
-
-    alone = [count(place, place) for place in places]
-    bonds = [
-        (-abs(math.log(count(one, two) * crossed.rows / (alone[one] * alone[two]))), (one, two))
-        for one, two in combinations(places, 2)
-        if known(one, two)
-    ]
-    rarest = alone.index(min(alone))
-    parts: list[tuple[int, ...]] = [(rarest,)] if known(rarest, rarest) else []
-    parts += [pair for _, pair in sorted(bonds)[:PAIRS_ASKED]]
+    known = crossed.most <= NEAR * crossed.least
+    counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
+    alone = counts.diagonal()
+    rarest = int(alone.argmin())
+    parts: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
+    ones, twos = np.nonzero(np.triu(known, 1))
+    if len(ones):
+        bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
+        strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
+        parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
     return [
         FilterDensity(
             tuple(crossed.columns[place] for place in part),
             Box(tuple(box.filters[place] for place in part)),
-            count(part[0], part[-1]) / crossed.rows,
+            float(counts[part[0], part[-1]]) / crossed.rows,
         )
         for part in parts
     ]

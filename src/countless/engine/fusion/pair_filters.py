@@ -221,14 +221,7 @@ class Crossed:
     @property
     def least_of_all(self) -> int:
         """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
-        least: list[list[int]] = self.least.tolist()
-        dropped = [self.rows - row[place] for place, row in enumerate(least)]
-        all_dropped = sum(dropped)
-        return max(
-            0,
-            *(
-                rows - all_dropped + dropped[one] + (dropped[two] if two != one else 0)
-                for one, row in enumerate(least)
-                for two, rows in enumerate(row)
-            ),
-        )
+        dropped = self.rows - self.least.diagonal()
+        both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
+        np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
+        return max(0, int(both.max()))
