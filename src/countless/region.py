@@ -74,7 +74,7 @@ class Constraint(Protocol):
 def flat_weights(constraint: Constraint) -> NDArray[Any]:
     """The weights of a constraint as compiled code reads them: in one piece, truth values or doubles."""
     weights = constraint.weights
-    if weights.dtype != np.bool_ and weights.dtype != np.float64:
+    if weights.dtype.char not in "?d":
         weights = weights.astype(np.float64)
     return weights if weights.flags.c_contiguous else np.ascontiguousarray(weights)
 

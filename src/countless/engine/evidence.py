@@ -15,7 +15,7 @@ from countless.region import Box, Filter, Region
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
 ROWS_PER_CODE = 4  # with fewer, counting the rows is as fast as summing the counts of codes
 
-FEW_ROWS = 16  # times so many are all: fewer rows are looked up one by one
+FEW_ROWS = 200  # times so many are all: fewer rows are looked up one by one
 
 
 class CodedRows:

@@ -62,10 +62,12 @@ def _hints(box: Box, reads: Sequence[Read]) -> list[FloatArray | None]:
     if box.hints is None:
         return hints
     asked, places = [], []
+    filters = [read[2] for read in reads]
     for place, (_, _, index, digit, weights, following) in enumerate(reads):
         if digit > 0:
             continue
-        later = dict.fromkeys(read[2] for read in reads[place + 1 :] if read[2] != index)
+        later = dict.fromkeys(filters[place + 1 :])
+        later.pop(index, None)
         symbols = len(weights) if following is None else weights.shape[1] - 1
         asked.append((index, later, symbols))
         places.append(place)
