@@ -96,7 +96,15 @@ class Posterior:
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The counts that so much of the probability is below."""
-        found: list[float] = np.exp(np.interp(shares, self.below, np.log(self.counts))).tolist()
+        counts, below, last = self.counts, self.below, len(self.counts) - 1
+        found = []
+        for share, after in zip(shares, below.searchsorted(shares, side="right").tolist(), strict=True):
+            if after == 0 or after > last:  # beyond either end
+                found.append(float(counts[min(after, last)]))
+                continue
+            start, end = float(below[after - 1]), float(below[after])
+            low, high = math.log(counts[after - 1]), math.log(counts[after])
+            found.append(math.exp(low + (share - start) * ((high - low) / (end - start))))
         return found
 
     def probability(self, rows: float) -> float:
