@@ -42,7 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 def told(client: Client, **body: object) -> dict[str, dict[str, float]]:
     found = client.post("/v1/models/files/pieces", {"column": "path", **body}).json
-    replies.Pieces.model_validate(found)
+    replies.PiecesReply.model_validate(found)
     return {side: {piece["text"]: piece["rows"] for piece in found[side]} for side in ("starts", "ends")}
 
 

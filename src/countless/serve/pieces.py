@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from countless.estimator.answers.string_pieces import Piece
+from countless.estimator.answers.string_pieces import StringPiece
 from countless.serve.answers import plain
 from countless.serve.api import limits
 from countless.serve.api.requests import PiecesRequest
@@ -21,5 +21,5 @@ def pieces(served: Served, asked: PiecesRequest) -> dict[str, Any]:
     return {"total": plain(found.total), "column": asked.column, **lists}
 
 
-def _told(piece: Piece, total: float) -> dict[str, Any]:
+def _told(piece: StringPiece, total: float) -> dict[str, Any]:
     return {**vars(piece), "share": min(1.0, piece.rows / total) if total else 0.0}

@@ -33,7 +33,7 @@ NONE = -1  # the piece of a string that has none
 
 
 @dataclass(frozen=True)
-class Piece:
+class StringPiece:
     """A beginning or an ending, how many rows of the condition have it, and the error bar."""
 
     text: str
@@ -46,8 +46,8 @@ class Piece:
 class StringPieces:
     """The most frequent beginnings and endings of a column's strings among ``total`` rows, most rows first."""
 
-    starts: tuple[Piece, ...]
-    ends: tuple[Piece, ...]
+    starts: tuple[StringPiece, ...]
+    ends: tuple[StringPiece, ...]
     total: Estimate
 
 
@@ -154,10 +154,10 @@ def _counted(cut: _Cut, weights: FloatArray) -> dict[str, float]:
     return {cut.texts[place]: float(sums[place]) for place in np.flatnonzero(sums).tolist()}
 
 
-def _pieces(hits: dict[str, float], total: Estimate, count: int, top: int, least_hits: int) -> tuple[Piece, ...]:
+def _pieces(hits: dict[str, float], total: Estimate, count: int, top: int, least_hits: int) -> tuple[StringPiece, ...]:
     """The most frequent ones with their rows and error bars."""
     enough = {text: found for text, found in hits.items() if found >= least_hits}
     chosen = sorted(enough, key=lambda text: (-enough[text], text))[:top]
     bars: GroupCounts = counts_of_hits(np.array([enough[text] for text in chosen]), total, count)
     columns = (bars.rows.tolist(), bars.low.tolist(), bars.high.tolist())
-    return tuple(Piece(text, *numbers) for text, *numbers in zip(chosen, *columns, strict=True))
+    return tuple(StringPiece(text, *numbers) for text, *numbers in zip(chosen, *columns, strict=True))

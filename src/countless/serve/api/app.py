@@ -241,7 +241,7 @@ def _add_questions(router: APIRouter, service: Service) -> None:
         """Which values columns have among the rows of a condition, and how many rows each."""
         return await service.ask(request, name, answers.distribution, asked)
 
-    @router.post("/models/{name}/pieces", response_model=replies.Pieces, responses=RESPONSES)
+    @router.post("/models/{name}/pieces", response_model=replies.PiecesReply, responses=RESPONSES)
     async def pieces(request: Request, name: str, asked: Pieces) -> Response:
         """The most frequent beginnings and endings of a column's strings among the rows of a condition."""
         return await service.ask(request, name, tell_pieces, asked)

@@ -171,7 +171,7 @@ class PieceShare(Share):
     text: str
 
 
-class Pieces(Reply):
+class PiecesReply(Reply):
     """How many rows the condition keeps, and the most frequent beginnings and endings of a column among them."""
 
     total: Estimated
