@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from countless_lab.scoreboard.answers import Answers
 
 SAMPLE_ROWS = 100_000
 SAMPLE_SEED = 11
+TRIAL_ROWS = 50_000  # of the first stored sample, from which the size of a larger one is guessed
+NEAR_ENOUGH = 0.02  # of the bytes that a stored sample should have
+TRIALS = 6
 OFTEN = 7  # scans of one question; the quickest counts, since one is too short to be timed
 
 
@@ -51,8 +55,7 @@ class DuckDBTable:
         rows = max(1, min(rows, self.rows))
         self._samples += 1
         name = f"sample_{self._samples}"
-        order = f"hash(rowid + {SAMPLE_SEED * 1_000_003})"
-        self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM t ORDER BY {order} LIMIT {rows}")
+        self._connection.execute(f"CREATE TABLE {name} AS {self._random_rows(rows)}")
         scale = self.rows / rows
 
         def estimate(where: str) -> Estimate:
@@ -60,6 +63,34 @@ class DuckDBTable:
             return Estimate(where, found, 0.0, found, found, 1.0, name, False, 0.0)
 
         return estimate
+
+    def rows_of_bytes(self, size: int) -> int:
+        """How many random rows make a Parquet file of about ``size`` bytes; all rows if they take no more."""
+        rows = min(TRIAL_ROWS, self.rows)
+        for _ in range(TRIALS):
+            stored = self._stored_bytes(rows)
+            if abs(stored - size) <= NEAR_ENOUGH * size or (rows == self.rows and stored <= size):
+                break
+            rows = max(1, min(self.rows, round(rows * size / stored)))
+        return rows
+
+    def _stored_bytes(self, rows: int) -> int:
+        """Bytes of this many random rows as Parquet with zstd: sorted by few-valued columns first, or last."""
+        counts = self._connection.execute("SELECT approx_count_distinct(COLUMNS(*)) FROM t").fetchall()[0]
+        by_size = [str(place + 1) for place in sorted(range(len(counts)), key=lambda place: counts[place])]
+        sizes = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "sample.parquet"
+            options = "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 9)"
+            for order in (by_size, by_size[::-1]):
+                sample = f"SELECT * FROM ({self._random_rows(rows)}) ORDER BY {', '.join(order)}"
+                self._connection.execute(f"COPY ({sample}) TO {quote_path(str(path))} {options}")
+                sizes.append(path.stat().st_size)
+        return min(sizes)
+
+    def _random_rows(self, rows: int) -> str:
+        """SQL for random rows: a larger number of them has all rows of a smaller one."""
+        return f"SELECT * FROM t ORDER BY hash(rowid + {SAMPLE_SEED * 1_000_003}) LIMIT {rows}"
 
     def arrow(self, names: list[str]) -> object:
         """Some columns as an Arrow table."""

@@ -369,8 +369,7 @@ class AskOpponents(ScoreboardStep):
         methods = {"duckdb": memory.exact, "sample": memory.sample(SAMPLE_ROWS)}
         facts: Facts = {"sample_rows": min(SAMPLE_ROWS, memory.rows)}
         if model.is_file():
-            rows = int(memory.rows * model.stat().st_size / table.stat().st_size)
-            facts["same_bytes_rows"] = min(rows, memory.rows)
+            rows = facts["same_bytes_rows"] = memory.rows_of_bytes(model.stat().st_size)
             methods["same bytes"] = memory.sample(rows)
         found, seconds = {}, self.given.scale.opponent_seconds
         for workload in WORKLOADS:

@@ -104,6 +104,19 @@ def test_every_figure_is_there(measured: Path) -> None:
     assert found["code"] == code_fingerprint()
 
 
+def test_a_sample_of_as_many_bytes_is_stored_to_be_measured(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    numbers = "SELECT i % 7 AS few, md5(i::VARCHAR) AS many FROM range(20_000) AS t(i)"
+    duckdb.execute(f"COPY ({numbers}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    table = DuckDBTable(path)
+    whole = path.stat().st_size
+    assert table.rows_of_bytes(2 * whole) == 20_000
+    half = table.rows_of_bytes(whole // 2)
+    assert half == pytest.approx(10_000, rel=0.1)
+    answers = table.sample(half)
+    assert answers("few >= 0").rows == pytest.approx(20_000)
+
+
 def test_the_results_hold_no_literals(measured: Path) -> None:
     text = (measured / "results" / "adult.json").read_text(encoding="utf-8")
     assert "Bachelors" not in text
