@@ -38,7 +38,7 @@ def table_parts(options: argparse.Namespace) -> list[TablePart]:
     """The parts to measure, the whole table last."""
     if not options.table.is_file():
         raise DataError(f"there is no file {options.table}: make it with benchmarks/debian_files.py")
-    file = options.table.resolve()
+    file = options.table.absolute()
     table = LargeTable(file, file.stat().st_size, options.per_kind, options.timed_per_kind)
     fit_options = tuple(options.fit_options.split())
     smaller = options.parts if options.sweep else ()
@@ -106,10 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = report(parts, options.work.resolve())
         write_bytes(options.out / f"{options.table.stem}.json", json_bytes(found))
         sys.stdout.write(figures_text(found) + "\n")
+        picture = options.out / f"{options.table.stem}.png"
         if options.sweep:
-            write_bytes(options.out / f"{options.table.stem}.png", draw_scaling(found["parts"]))
+            write_bytes(picture, draw_scaling(found["parts"]))
         if options.page is not None:
-            write_figures(found, options.page)
+            write_figures(found, options.page, picture)
     except CountlessError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,17 @@ EXACT = ("DuckDB in memory", "DuckDB on Parquet", "scan of codes")
 Facts = dict[str, Any]
 
 
-def write_figures(report: Facts, page: Path) -> None:
-    """Put the figures into the place that the page has for them."""
+def write_figures(report: Facts, page: Path, picture: Path) -> None:
+    """Put the figures, and the picture if there is one, into the place that the page has for them."""
     text = page.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
         raise DataError(f"{page} has no place for the figures: put the lines {BEGIN} and {END} where they belong")
     before, rest = text.split(BEGIN, 1)
-    write_bytes(page, f"{before}{BEGIN}\n{figures_text(report)}\n{END}{rest.split(END, 1)[1]}".encode())
+    figures = figures_text(report)
+    if picture.is_file():
+        shown = "![Milliseconds and megabytes against the rows of the table, a line for each method]({})"
+        figures += "\n\n" + shown.format(os.path.relpath(picture, page.parent))
+    write_bytes(page, f"{before}{BEGIN}\n{figures}\n{END}{rest.split(END, 1)[1]}".encode())
 
 
 def figures_text(report: Facts) -> str:

@@ -146,6 +146,7 @@ def test_the_script_measures_parts_and_goes_on(table: Path, tmp_path: Path, caps
     assert text.startswith(f"before\n{BEGIN}\nMeasured on")
     assert text.endswith(f"{END}\nafter\n")
     assert "A fit of 900 rows" in text
+    assert "(out/files.png)" in text
     assert (tmp_path / "out" / "files.png").read_bytes().startswith(b"\x89PNG")
     assert "/usr/share" not in (tmp_path / "out" / "files.json").read_text()  # no literals
 
@@ -158,4 +159,4 @@ def test_what_is_missing_is_told(table: Path, tmp_path: Path, capsys: pytest.Cap
     assert "no step nonsense: choose from questions, table, truth" in capsys.readouterr().err
     (tmp_path / "page.md").write_text("no place")
     with pytest.raises(DataError, match="no place for the figures"):
-        write_figures({"parts": []}, tmp_path / "page.md")
+        write_figures({"parts": []}, tmp_path / "page.md", tmp_path / "none.png")
