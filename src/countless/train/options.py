@@ -14,7 +14,7 @@ from countless.settings import names, setting
 # Rows that a default training run should see in all, and the bounds on the number of epochs that follow.
 DEFAULT_ROWS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (20, 100)
-LEARNING_RATE, TEXT_LEARNING_RATE = 8e-3, 6e-3  # unless one is given
+LEARNING_RATE, TEXT_LEARNING_RATE = 4e-3, 6e-3  # unless one is given
 DECAY = 0.6  # the last part of a run, over which a stable learning rate falls
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
