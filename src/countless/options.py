@@ -380,7 +380,8 @@ class StorageOptions(Options):
         "auto",
         "rows",
         "Random rows to keep in the file: 50000, 5%, all or none. Questions are counted in them first, and the model "
-        "refines the count.  [default: 100,000, or all rows of a smaller table]",
+        "refines the count.  [default: 100,000, or all rows of a smaller table; of more than 10 million rows one in a "
+        "hundred, at most 500,000]",
         metavar="ROWS",
     )
     dtype: str = setting(

@@ -261,13 +261,27 @@ class Source:
 
     def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
         """SQL for ``size`` random rows, of all columns unless some are named; a ``share`` of all rows is sorted."""
-        place = quote_identifier(f"{self.name}_place")
-        # The hash only shuffles: rows with the same one would be as good as each other.
-        order = f"hash({place} + {int(seed) * 1_000_003})"
+        place, order = self._shuffle(seed)
+        rows = self._random_rows(share, seed, columns)
+        return f"SELECT * EXCLUDE ({place}) FROM ({rows}) ORDER BY {order} LIMIT {int(size)}"
+
+    def random_share(self, share: float, seed: int, column: str) -> str:
+        """SQL for one column of a random ``share`` of the rows, in their order."""
+        return f"SELECT {quote_identifier(column)} FROM ({self._random_rows(share, seed, [column])})"
+
+    def _random_rows(self, share: float, seed: int, columns: Sequence[str]) -> str:
+        """SQL for a random share of the rows with their numbers."""
+        place, order = self._shuffle(seed)
         selected = ", ".join(map(quote_identifier, columns)) or "*"
         numbered = f"SELECT {selected}, row_number() OVER () AS {place} FROM {self.table}"
         some = f"WHERE {order} < {int(share * 2**64)}::UBIGINT" if share < 1 else ""
-        return f"SELECT * EXCLUDE ({place}) FROM ({numbered}) {some} ORDER BY {order} LIMIT {int(size)}"
+        return f"SELECT * FROM ({numbered}) {some}"
+
+    def _shuffle(self, seed: int) -> tuple[str, str]:
+        """The column of a row's number, and SQL for its place in a random order."""
+        place = quote_identifier(f"{self.name}_place")
+        # The hash only shuffles: rows with the same one would be as good as each other.
+        return place, f"hash({place} + {int(seed) * 1_000_003})"
 
     def selected(self, select: str) -> Source:
         """What a SELECT in which :attr:`table` may be named gives, kept in a table of its own."""
