@@ -26,7 +26,7 @@ from countless.estimator.fitting.time_budget import TimePlan
 from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
 from countless.spec import RESMADE, ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, substrings_of
-from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
+from countless.train.options import CLOCKS, HOT_STEPS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Learner:
         from countless.train.tasks.recipe import ColumnsRecipe
 
         schema, network = self.table.schema, self.options.network
-        options = TrainOptions.of(self.options.training, LEARNING_RATE, share)
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share, HOT_STEPS)
         orders, counts = orders_of(network, self.table), self.sample.symbol_counts
 
         def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:
