@@ -177,6 +177,8 @@ class Guarded:
                 more = _length_told(headers) <= DRAINED
                 while more:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RefusalError(GONE, "GoneError", "who asked has gone")
                     length += len(message.get("body", b""))
                     more = message.get("more_body", False) and length <= DRAINED
                     if length <= limits.BODY_BYTES:
