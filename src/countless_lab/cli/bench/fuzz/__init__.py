@@ -15,7 +15,7 @@ TARGETS = {
     cls=Commands,
     modules="countless_lab.cli.bench.fuzz",
     summaries=TARGETS,
-    epilog="\b\nExample:\n  countless bench fuzz tables --seconds 60",
+    epilog="\b\nExample:\n  countless bench fuzz tables --minutes 1 -o defects/",
 )
 def fuzz() -> None:
     """Give the product random inputs, and report what it does not do as it promises."""
