@@ -14,8 +14,8 @@ def names(text: str) -> list[str]:
 
 KINDS = "BINSDTZV"
 PARTS = names("""
-    year month day quarter week weekday isodow dow doy decade century millennium era epoch hour minute second millisecond
-    microsecond yearweek isoyear julian
+    year month day quarter week weekday isodow dow doy decade century millennium era epoch hour minute second
+    millisecond microsecond yearweek isoyear julian
 """)
 UNITS = names("year quarter month week day hour minute second decade century millennium microsecond")
 REGEXES = [

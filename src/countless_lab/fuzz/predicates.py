@@ -126,11 +126,10 @@ class PredicateMaker:
                 other = self.rng.choice([each for each in self.columns if each.kind == kind] or [column])
                 return f"{left} {self.rng.choice(COMPARISONS)} {quote_identifier(other.name)}"
             case 7 if kind == "S":
-                return self._filled("{S} LIKE {pattern}".replace("{S}", left))
+                return f"{left} {self.rng.choice(['LIKE', 'NOT LIKE', 'ILIKE'])} {self._word('pattern')}"
             case 8 if kind in "DZ" and simple:
-                return (
-                    f"{self._filled(f'extract({{part}} FROM {name})')} {self.rng.choice(COMPARISONS)} {self._small()}"
-                )
+                part = f"extract({self._word('part')} FROM {name})"
+                return f"{part} {self.rng.choice(COMPARISONS)} {self._small()}"
             case _:
                 return self._filled(self.rng.choice(CALLS["B"]), 1)
 
