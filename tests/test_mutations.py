@@ -29,7 +29,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.options import Network, TextNetwork
 from countless.store import archive
-from tests.mutations import archived, members_of, mutated
+from countless_lab.fuzz.mutations import archived, members_of, mutated
 
 MUTATIONS = 120  # of each kind of model
 PATIENCE = 300  # seconds for one file: a bound against hangs only

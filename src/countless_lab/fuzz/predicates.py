@@ -110,7 +110,9 @@ class PredicateMaker:
         name, kind = quote_identifier(column.name), column.kind
         simple = self.rng.random() < 0.6
         left = name if simple else self._expression(kind := self.rng.choice(KINDS), 2)
-        value: Callable[[], str] = (lambda: self._value(column)) if simple else (lambda: self._expression(kind, 1))
+        value: Callable[[], str] = (
+            (lambda: self._value(column)) if simple else (lambda: f"({self._expression(kind, 1)})")
+        )
         match self.rng.randrange(11):
             case 0 | 1 | 2:
                 return f"{left} {self.rng.choice(COMPARISONS)} {value()}"
