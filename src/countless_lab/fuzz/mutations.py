@@ -9,7 +9,6 @@ import math
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,8 @@ ODD: tuple[Any, ...] = (
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
-def mutated(file: Path, rng: Random) -> bytes:
-    """The bytes of the model file with one mutation."""
-    data = file.read_bytes()
+def mutated(data: bytes, rng: Random) -> bytes:
+    """The bytes of a model file with one mutation."""
     kind = (_zip, _json, _json, _header, _arrays, _arrays)[int(rng.integers(6))]
     return kind(data, rng)
 

@@ -9,6 +9,7 @@ from countless.cli.lazy import Commands
 TARGETS = {
     "tables": "Fit random tables of every type and awkward content.",
     "predicates": "Ask random predicates of every operator and function, and compare with DuckDB's counts.",
+    "files": "Load and ask model files that are damaged in every way.",
 }
 
 
