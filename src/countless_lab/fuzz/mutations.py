@@ -30,7 +30,7 @@ COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zip
 
 def mutated(data: bytes, rng: Random) -> bytes:
     """The bytes of a model file with one mutation."""
-    kind = (_zip, _json, _json, _header, _arrays, _arrays)[int(rng.integers(6))]
+    kind = (_zip, _json, _json, _header, spoiled_arrays, spoiled_arrays)[int(rng.integers(6))]
     return kind(data, rng)
 
 
@@ -152,7 +152,7 @@ def _header(data: bytes, rng: Random) -> bytes:
     return archived(members | {name: struct.pack("<Q", len(text)) + text + body})
 
 
-def _arrays(data: bytes, rng: Random) -> bytes:
+def spoiled_arrays(data: bytes, rng: Random) -> bytes:
     """Some arrays of a model, or all of them, with other values, another type or another shape."""
     members = members_of(data)
     name = chosen(rng, (key for key in members if key.endswith(".safetensors")))
