@@ -126,7 +126,7 @@ def files_campaign(models: Path) -> Campaign:
     make_models(models)
     return Campaign(
         "fuzz files",
-        "batch",
+        "round",
         "file",
         functools.partial(damage_files, models),
         limits=Limits(seconds=900, memory=MEMORY),
