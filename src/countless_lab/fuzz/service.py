@@ -67,21 +67,29 @@ def check_request(port: int, request: HostileRequest) -> list[str]:
         return [f"no connection: {error}"] if isinstance(error, ConnectionRefusedError) else []
     if request.vanishes:
         return []
-    statuses = [int(status) for status in re.findall(rb"^HTTP/1\.[01] (\d{3})", answer, re.M)]
-    if not statuses and request.is_http:
+    replies = list(_replies(answer))
+    if not replies and request.is_http:
         return ["it hung up without an answer"]
-    bad = [status for status in statuses if status >= 500]
-    defects = [f"status {bad[0]}"] if bad else []
-    if request.is_http and len(statuses) == 1 and statuses[0] >= 400:
-        defects += _check_error(answer)
+    defects = [f"status {status}" for status, _ in replies if status >= 500][:1]
+    if request.is_http:
+        defects += [problem for status, body in replies if status >= 400 for problem in _check_error(body)][:1]
     return defects
 
 
-def _check_error(answer: bytes) -> list[str]:
+def _replies(answer: bytes) -> Iterator[tuple[int, bytes]]:
+    """The status and the body of each answer on a connection."""
+    while head := re.match(rb"HTTP/1\.[01] (\d{3}).*?\r\n\r\n", answer, re.DOTALL):
+        length = re.search(rb"content-length: (\d+)", head[0], re.IGNORECASE)
+        end = head.end() + int(length[1]) if length else len(answer)
+        yield int(head[1]), answer[head.end() : end]
+        answer = answer[end:]
+
+
+def _check_error(body: bytes) -> list[str]:
     try:
-        message = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
+        message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):
-        return [f"a refusal without a message: {answer[:200]!r}"]
+        return [f"a refusal without a message: {body[:200]!r}"]
     return [] if message and "\n" not in message else [f"a strange message: {message!r}"]
 
 
