@@ -18,14 +18,16 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, EmptyTableError, SourceError
 from countless.estimator.answers.estimate import Estimate
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
+from countless_lab.fuzz.child import Limits, limited_processor_time
 from countless_lab.fuzz.fitting import BUDGET, EPOCHS, NETWORK, PRELOADED, excluded_by
 from countless_lab.fuzz.forms import given
 from countless_lab.fuzz.predicates import ColumnValues, Predicate, PredicateMaker
 from countless_lab.fuzz.tables import DUCKDB, RandomTable, draw_table
 
-QUESTIONS = 5_000  # of each table
+QUESTIONS = 2_500  # of each table
 VALUES = 8  # of a column, which questions name
 SLOW = 2.0  # seconds
+HANGS = 60.0  # seconds of processor time
 GROWTH = 400 * 1024**2  # bytes that the process may take more at the end than after a quarter of the questions
 MOST_DEFECTS = 5  # that are shown of a table
 SHOWN = 1_000  # characters of a clause
@@ -63,7 +65,8 @@ def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
     for number in range(questions):
         if number == questions // 4:
             settled = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        _ask(model, path, source, maker.draw(), rng.random() < 0.2, tally)
+        with limited_processor_time(HANGS):
+            _ask(model, path, source, maker.draw(), rng.random() < 0.2, tally)
         if len(tally.defects) >= MOST_DEFECTS:
             return _outcome(tally)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - settled) * 1024
@@ -188,5 +191,6 @@ PREDICATES = Campaign(
     "question",
     ask_table,
     about=lambda seed: str(draw_table(seed, DUCKDB)),
+    limits=Limits(seconds=3_600),
     preload=(*PRELOADED, "countless_lab.fuzz.asking", "sqlglot"),
 )

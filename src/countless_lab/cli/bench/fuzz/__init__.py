@@ -10,6 +10,7 @@ TARGETS = {
     "tables": "Fit random tables of every type and awkward content.",
     "predicates": "Ask random predicates of every operator and function, and compare with DuckDB's counts.",
     "files": "Load and ask model files that are damaged in every way.",
+    "kill": "Kill commands at random moments, and run them again.",
     "kernel": "Run the compiled code with sanitizers on random inputs.",
 }
 
