@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
 from countless.arrays import FloatArray
+from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.kernel import compiled
