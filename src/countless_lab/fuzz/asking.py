@@ -83,7 +83,8 @@ def _outcome(tally: Tally) -> Outcome:
 def _fitted(made: str, table: RandomTable) -> Estimator | None:
     """A model of the whole table, or sometimes of some of its rows; None if no column is left."""
     excluded: list[str] = []
-    evidence = {0: "none", 1: 3}.get(table.seed % 8, "auto")
+    choices: dict[int, str | int] = {0: "none", 1: 3}
+    evidence = choices.get(table.seed % 8, "auto")
     while True:
         try:
             return fit(

@@ -62,8 +62,8 @@ def kill_once(models: Path, seed: int, folder: str) -> Outcome:
     rng = random.Random(seed)
     name = list(ACTIONS)[seed % len(ACTIONS)]
     action, place = ACTIONS[name], Path(folder)
-    for file in ("small.parquet", NEW_ROWS):
-        shutil.copy(models / file, place / file)
+    for table in ("small.parquet", NEW_ROWS):
+        shutil.copy(models / table, place / table)
     model = place / "model.countless"
     for file in models.glob(f"{OLD}*"):
         shutil.copy(file, place / file.name.replace("old", "model"))

@@ -60,7 +60,7 @@ def check_file(path: Path, asked: dict[str, Ask], rng: np.random.Generator) -> t
         return "refused", [f"load: {unexpected(error)}"]
     defects = []
     names = [str(name) for name in rng.choice(list(asked), ASKED, replace=False)]
-    for name, ask in [("info", lambda model: model.info()), *((name, asked[name]) for name in names)]:
+    for name, ask in {"info": Estimator.info, **{name: asked[name] for name in names}}.items():
         try:
             answer = ask(model)
         except CountlessError as error:  # such as a column that has another name now

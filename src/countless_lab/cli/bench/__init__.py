@@ -14,6 +14,7 @@ BENCHMARKS = {
     "rate": "How fast a fit trains, alone and beside busy processes.",
     "serve": "How many requests a service answers, how soon, and whether they are right.",
     "fuzz": "Random inputs of every kind: what breaks?",
+    "honesty": "Which questions have error bars that miss the truth by far.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 
