@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.language import Language
+from countless.cached_property import cached_property
 
 FREE = 0  # the state in which nothing further is asked, so that the remaining positions can stay MASKed
 START = 1  # the state before any symbol is read, unless everything is allowed

@@ -6,11 +6,11 @@ import datetime
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import duckdb
 
+from countless.cached_property import cached_property
 from countless.data.atomic_files import format_of, write_whole
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import connect

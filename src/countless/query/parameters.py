@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from sqlglot import TokenType, exp
 
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.errors import QueryTypeError, UnsupportedQueryError
 from countless.query.parsing.parse import BOUND, NO_VALUE, parse

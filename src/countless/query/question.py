@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from countless.arrays import BoolArray
+from countless.cached_property import cached_property
 from countless.region import Region
 
 if TYPE_CHECKING:

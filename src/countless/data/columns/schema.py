@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from countless.automata.string_table import StringTable
+from countless.cached_property import cached_property
 from countless.csv_options import csv_options
 from countless.data.columns.calendar import CALENDAR_TYPES, PARTS, CalendarPart, calendar_parts
 from countless.data.columns.derived import Derived

@@ -27,7 +27,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.cached_property import cached_property
 from countless.data.atomic_files import write_whole
 from countless.data.columns.digits import code_type
 from countless.data.columns.schema import Schema

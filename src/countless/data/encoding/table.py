@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.digits import code_type, from_digits
 from countless.data.columns.discovery import Scans
 from countless.data.columns.grids.grid_knots import CELLS

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.summaries.integer_packing import packed, unpacked
 from countless.errors import ModelFileError

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray
+from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.kernel import compiled

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.evidence import CodedRows

@@ -13,13 +13,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from countless.arrays import FloatArray
+from countless.cached_property import cached_property
 from countless.errors import ModelFileError
 from countless.estimator.calibration.bands import PREDICTED, band
 from countless.json_forms import CALIBRATION, check_section

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from countless.cached_property import cached_property
 from countless.data.encoding.schema_growth import Growth
 from countless.data.encoding.table import Table, position_counts
 from countless.data.sources.source import Source

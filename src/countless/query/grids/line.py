@@ -6,12 +6,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.grids.grid import Grid
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.automata.language import Letters
+from countless.cached_property import cached_property
 from countless.data.columns.strings.characters import Characters
 from countless.errors import ModelFileError
 from countless.json_forms import fields_in, plain

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
+from countless.cached_property import cached_property
 from countless.estimator.calibration.conformal import Calibration, Shape, bars
 
 Ends = tuple[FloatArray, FloatArray]  # of error bars, the low and the high

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
+from countless.cached_property import cached_property
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars, Ends
 from countless.estimator.answers.aggregates.mean_fusion import FusedMeans, Rows, fused_means
 from countless.estimator.answers.aggregates.quantiles import Ranked
