@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 from countless import Estimator
 from countless.cancellation import ComputationCancelledError, cancellable
-from countless_lab.contests.soak import MANNERS, SoakOptions, soak
+from countless_lab.contests.soak import MANNERS
 from countless_lab.fuzz import service as service_fuzz
 from countless_lab.fuzz.hostile_requests import CLAUSES, hostile_request
 from countless_lab.fuzz.service import _replies, attack_service
@@ -23,15 +23,15 @@ __all__ = ["run"]
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
-    make_models(folder)
+    make_models(folder, ["mixed"])
     return folder
 
 
 def test_a_service_under_hostile_requests(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_fuzz, "check_document", lambda service, seed: [])  # tests/serve/test_openapi.py
-    outcome = attack_service(models, 3, str(tmp_path), requests=25)
+    outcome = attack_service(models, 3, str(tmp_path), requests=15)
     assert outcome.defects == ()
-    assert outcome.checks == 25
+    assert outcome.checks == 15
 
 
 def test_a_service_that_answers_otherwise_is_a_defect(
@@ -65,20 +65,15 @@ def test_automata_of_many_patterns_are_given_up(models: Path) -> None:
         estimator.sample(3, where=CLAUSES[4](30), stored=False)
 
 
-def test_a_short_soak(model: Path) -> None:
-    facts = soak(model, SoakOptions(minutes=0.1, clients=6, replace_every=1.0))
+def test_a_short_soak(run: Run, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "soak.json"
+    done = run("bench", "soak", model, "--minutes", 0.08, "--clients", 6, "--replace-every", "1s", "-o", out)
+    facts = json.loads(out.read_text(encoding="utf-8"))
     assert facts["failures"] == {}
+    assert "failures  none" in done.out
+    assert done.code == int(not facts["is_level"])  # so short a time is all warm-up
     assert set(facts["manners"]) <= set(MANNERS)
     assert facts["files"]["replaced"] >= 2
-    assert len(facts["models"]) >= 1
     assert facts["ms_p50"] <= facts["ms_p99"]
     assert facts["memory_mb_peak"] >= facts["memory_mb_last"] > 1
-
-
-def test_the_commands(run: Run, model: Path, tmp_path: Path) -> None:
     assert run("bench", "soak", tmp_path / "no.countless").code == 1
-    out = tmp_path / "soak.json"
-    copy = shutil.copy(model, tmp_path / "people.countless")
-    done = run("bench", "soak", copy, "--minutes", 0.03, "--clients", 2, "--replace-every", "1s", "-o", out)
-    assert "failures  none" in done.out
-    assert out.exists()

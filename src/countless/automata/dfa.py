@@ -29,7 +29,7 @@ def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[li
     """
     number = {start: 0}
     order = [start]
-    rows = []
+    rows: list[list[int]] = []
     for state in order:
         if len(rows) % STEPS == 0:
             check_cancelled()

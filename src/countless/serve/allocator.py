@@ -23,5 +23,5 @@ def give_memory_back() -> bool:
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
         settings = ((M_MMAP_THRESHOLD, LARGE), (M_TRIM_THRESHOLD, 2 * LARGE), (M_ARENA_MAX, ARENAS))
-        return sum(library.mallopt(option, value) for option, value in settings) == len(settings)
+        return sum(int(library.mallopt(option, value)) for option, value in settings) == len(settings)
     return False
