@@ -21,6 +21,7 @@ OPERATIONS = [
     ("GET", "/v1/models/{name}"),
     ("POST", "/v1/models/{name}/estimate"),
     ("POST", "/v1/models/{name}/distribution"),
+    ("POST", "/v1/models/{name}/pieces"),
     ("POST", "/v1/models/{name}/query"),
     ("POST", "/v1/models/{name}/sample"),
     ("POST", "/v1/models/{name}/check"),

@@ -6,10 +6,10 @@ import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import TEXT, TIMES

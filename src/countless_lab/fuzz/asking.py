@@ -18,14 +18,16 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, EmptyTableError, SourceError
 from countless.estimator.answers.estimate import Estimate
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
+from countless_lab.fuzz.child import Limits, limited_processor_time
 from countless_lab.fuzz.fitting import BUDGET, EPOCHS, NETWORK, PRELOADED, excluded_by
 from countless_lab.fuzz.forms import given
 from countless_lab.fuzz.predicates import ColumnValues, Predicate, PredicateMaker
 from countless_lab.fuzz.tables import DUCKDB, RandomTable, draw_table
 
-QUESTIONS = 5_000  # of each table
+QUESTIONS = 2_500  # of each table
 VALUES = 8  # of a column, which questions name
 SLOW = 2.0  # seconds
+HANGS = 60.0  # seconds of processor time
 GROWTH = 400 * 1024**2  # bytes that the process may take more at the end than after a quarter of the questions
 MOST_DEFECTS = 5  # that are shown of a table
 SHOWN = 1_000  # characters of a clause
@@ -63,7 +65,8 @@ def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
     for number in range(questions):
         if number == questions // 4:
             settled = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        _ask(model, path, source, maker.draw(), rng.random() < 0.2, tally)
+        with limited_processor_time(HANGS):
+            _ask(model, path, source, maker.draw(), rng.random() < 0.2, tally)
         if len(tally.defects) >= MOST_DEFECTS:
             return _outcome(tally)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - settled) * 1024
@@ -80,7 +83,8 @@ def _outcome(tally: Tally) -> Outcome:
 def _fitted(made: str, table: RandomTable) -> Estimator | None:
     """A model of the whole table, or sometimes of some of its rows; None if no column is left."""
     excluded: list[str] = []
-    evidence = {0: "none", 1: 3}.get(table.seed % 8, "auto")
+    choices: dict[int, str | int] = {0: "none", 1: 3}
+    evidence = choices.get(table.seed % 8, "auto")
     while True:
         try:
             return fit(
@@ -188,5 +192,6 @@ PREDICATES = Campaign(
     "question",
     ask_table,
     about=lambda seed: str(draw_table(seed, DUCKDB)),
+    limits=Limits(seconds=3_600),
     preload=(*PRELOADED, "countless_lab.fuzz.asking", "sqlglot"),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import logging
 import multiprocessing
 import os
 import resource
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -57,6 +58,18 @@ class ChildProcesses:
                 _end(process.pid)
                 process.join()
                 receiver.close()
+
+
+@contextlib.contextmanager
+def limited_processor_time(seconds: float) -> Iterator[None]:
+    """Within a case: a step that takes more processor time ends the process, which first prints where it is."""
+    with contextlib.suppress(io.UnsupportedOperation):  # in a test, there may be no file to print to
+        faulthandler.register(signal.SIGPROF, chain=True)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _run(sender: Connection, log: str, memory: int | None, job: Callable[..., Any], *arguments: Any) -> None:

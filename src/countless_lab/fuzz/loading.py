@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import faulthandler
 import functools
-import io
 import math
 import numbers
-import signal
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +15,7 @@ import numpy as np
 from countless import Estimator
 from countless.errors import CountlessError, ModelFileError
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
-from countless_lab.fuzz.child import Limits
+from countless_lab.fuzz.child import Limits, limited_processor_time
 from countless_lab.fuzz.mutations import mutated
 from countless_lab.fuzz.small_models import Ask, make_models, questions
 
@@ -36,22 +32,20 @@ def damage_files(models: Path, seed: int, folder: str, files: int = FILES) -> Ou
     """A case: damaged copies of a model file of each kind, loaded and asked. ``models`` is a folder of good ones."""
     originals = {path.stem: path.read_bytes() for path in sorted(models.glob("*.countless"))}
     path, asked, defects, counts = Path(folder) / "mutated.countless", questions(), [], {"refused": 0, "answered": 0}
-    _limit_each_file()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # absurd weights overflow
         for number in range(files):
             rng = np.random.default_rng([seed, number])
             kind = sorted(originals)[int(rng.integers(len(originals)))]
             path.write_bytes(_damaged(originals[kind], rng))
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
-            result, found = check_file(path, asked, rng)
+            with limited_processor_time(SECONDS):
+                result, found = check_file(path, asked, rng)
             counts[result] += 1
             if found:
                 path.rename(path.with_name(f"{number}.countless"))
             defects += [f"file {number}, of {kind}: {each}" for each in found]
             if len(defects) >= MOST_DEFECTS:
                 break
-    signal.setitimer(signal.ITIMER_PROF, 0)
     shown = ", ".join(f"{count} {result}" for result, count in counts.items())
     return Outcome("loaded", shown, tuple(defects), sum(counts.values()))
 
@@ -66,7 +60,7 @@ def check_file(path: Path, asked: dict[str, Ask], rng: np.random.Generator) -> t
         return "refused", [f"load: {unexpected(error)}"]
     defects = []
     names = [str(name) for name in rng.choice(list(asked), ASKED, replace=False)]
-    for name, ask in [("info", lambda model: model.info()), *((name, asked[name]) for name in names)]:
+    for name, ask in {"info": Estimator.info, **{name: asked[name] for name in names}}.items():
         try:
             answer = ask(model)
         except CountlessError as error:  # such as a column that has another name now
@@ -109,16 +103,6 @@ def _damaged(original: bytes, rng: np.random.Generator) -> bytes:
         return mutated(once, rng)
     except Exception:  # it cannot be read any more, even by what damages it
         return once
-
-
-def _limit_each_file() -> None:
-    """A file that takes too much processor time ends the process, which first tells where it is."""
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    try:
-        sys.stderr.fileno()
-    except io.UnsupportedOperation:  # as in a test
-        return
-    faulthandler.register(signal.SIGPROF, chain=True)
 
 
 def files_campaign(models: Path) -> Campaign:

@@ -22,6 +22,7 @@ from tests.serve.conftest import Client
 ASKED: dict[str, Callable[[str], dict[str, Any]]] = {
     "estimate": lambda where: {"where": where},
     "distribution": lambda where: {"columns": ["age"], "where": where},
+    "pieces": lambda where: {"column": "city", "where": where},
     "query": lambda where: {"sql": f"SELECT count(*) FROM t WHERE {where}"},
     "sample": lambda where: {"where": where},
     "check": lambda where: {"where": where},

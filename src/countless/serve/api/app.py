@@ -24,6 +24,7 @@ from countless.serve.api.errors import RefusalError, told
 from countless.serve.api.guards import FAILURE, Application, Guarded, Wrapped
 from countless.serve.api.request_record import RECORD
 from countless.serve.page_files import INDEX, PageFile, page_files
+from countless.serve.pieces import pieces as tell_pieces
 from countless.serve.plain_json import to_json
 from countless.serve.prometheus import CONTENT_TYPE
 from countless.serve.service import JSON, VERSION_HEADER, Service, ServiceOptions
@@ -166,6 +167,7 @@ def _body(kind: type[requests.RequestBody]) -> Any:
 
 Estimate = Annotated[requests.EstimateRequest, _body(requests.EstimateRequest)]
 Distribution = Annotated[requests.DistributionRequest, _body(requests.DistributionRequest)]
+Pieces = Annotated[requests.PiecesRequest, _body(requests.PiecesRequest)]
 Query = Annotated[requests.QueryRequest, _body(requests.QueryRequest)]
 Sample = Annotated[requests.SampleRequest, _body(requests.SampleRequest)]
 Check = Annotated[requests.CheckRequest, _body(requests.CheckRequest)]
@@ -181,6 +183,11 @@ def _add_questions(router: APIRouter, service: Service) -> None:
     async def distribution(request: Request, name: str, asked: Distribution) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
         return await service.ask(request, name, answers.distribution, asked)
+
+    @router.post("/models/{name}/pieces", response_model=replies.PiecesReply, responses=RESPONSES)
+    async def pieces(request: Request, name: str, asked: Pieces) -> Response:
+        """The most frequent beginnings and endings of a column's strings among the rows of a condition."""
+        return await service.ask(request, name, tell_pieces, asked)
 
     @router.post("/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
     async def query(request: Request, name: str, asked: Query) -> Response:

@@ -167,6 +167,22 @@ class Distributions(Reply):
     ms: float
 
 
+class PieceShare(Share):
+    """The rows whose string begins, or ends, with a text."""
+
+    text: str
+
+
+class PiecesReply(Reply):
+    """How many rows the condition keeps, and the most frequent beginnings and endings of a column among them."""
+
+    total: Estimated
+    column: str
+    starts: list[PieceShare]
+    ends: list[PieceShare]
+    ms: float
+
+
 class NamedType(Reply):
     """A column of a result."""
 

@@ -64,6 +64,16 @@ class DistributionRequest(RequestBody):
     ] = {}
 
 
+class PiecesRequest(RequestBody):
+    """A column of strings, whose most frequent beginnings and endings are told."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"column": "city", "where": "TRUE", "top": 6}]})
+
+    column: Name
+    where: Clause | None = None
+    top: Annotated[int, Field(ge=1, le=limits.PIECES, description="This many beginnings, and this many endings.")] = 6
+
+
 class QueryRequest(RequestBody):
     """A SELECT with aggregates; the table may have any name."""
 
@@ -94,6 +104,7 @@ class CheckRequest(RequestBody):
 QUESTIONS: dict[str, type[RequestBody]] = {
     "estimate": EstimateRequest,
     "distribution": DistributionRequest,
+    "pieces": PiecesRequest,
     "query": QueryRequest,
     "sample": SampleRequest,
     "check": CheckRequest,

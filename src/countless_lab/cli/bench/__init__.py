@@ -15,6 +15,7 @@ BENCHMARKS = {
     "serve": "How many requests a service answers, how soon, and whether they are right.",
     "soak": "Ask a service for half an hour, in every manner, while its model is replaced.",
     "fuzz": "Random inputs of every kind: what breaks?",
+    "honesty": "Which questions have error bars that miss the truth by far.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",
 }
 
