@@ -8,9 +8,11 @@ from typing import TypeVar
 import numpy as np
 
 from countless.arrays import BoolArray, IntArray
+from countless.cancellation import check_cancelled
 from countless.errors import QueryTooLargeError
 
 MOST_STATES = 10_000
+STEPS = 256  # states after which it is seen whether someone still waits
 HASH_FACTOR = 0x9E3779B97F4A7C15  # odd: columns are compared by sums of its powers
 
 State = TypeVar("State", bound=Hashable)
@@ -27,8 +29,10 @@ def explore(start: State, after: Callable[[State], Sequence[State]]) -> tuple[li
     """
     number = {start: 0}
     order = [start]
-    rows = []
+    rows: list[list[int]] = []
     for state in order:
+        if len(rows) % STEPS == 0:
+            check_cancelled()
         row = []
         for following in after(state):
             if following not in number:
@@ -110,6 +114,7 @@ def _refined(table: IntArray, ends: BoolArray) -> IntArray:
     # Moore's refinement, from a partition that is fine already: equivalent states are equally far from either end.
     block = _numbered(np.stack([distance(table, ends), distance(table, ~ends)], axis=1))
     while True:
+        check_cancelled()
         finer = _numbered(np.concatenate([block[:, None], block[table]], axis=1))
         if finer.max() == block.max():
             return block

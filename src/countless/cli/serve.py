@@ -173,6 +173,7 @@ def _served(
     options: dict[str, Any],
 ) -> int:
     try:
+        from countless.serve.allocator import give_memory_back
         from countless.serve.api.access_log import start_logging
         from countless.serve.models import NamingError, load_models
         from countless.serve.reload import INTERVAL
@@ -189,6 +190,7 @@ def _served(
     if options["log_clauses"] and not options["access_log"]:
         raise click.UsageError("--log-clauses adds to the lines of --access-log: give that too")
     start_logging(options["log_format"])
+    give_memory_back()
     try:
         served = load_models(models, tables, csv)
     except NamingError as error:

@@ -19,13 +19,14 @@ from countless_lab.contests.service_process import HOST, ServiceProcess, running
 from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
 from countless_lab.fuzz.child import Limits
 from countless_lab.fuzz.hostile_requests import MODEL, QUESTIONS, HostileRequest, hostile_request
-from countless_lab.fuzz.small_models import make_models, make_table
+from countless_lab.fuzz.small_models import make_models
 
 REQUESTS = 200  # of each case
 WARM_UP = 50  # of these, after which the memory may no longer grow
 GROWTH = 60 * 1024**2  # bytes; answers that are kept, and what allocators hold back
 TIMEOUT = 2.0  # seconds, of the service
 SLOWEST = 60.0  # seconds that any answer may take on a busy machine
+KIND = "mixed"  # of the small models: numbers, times and text, and some evidence rows
 CANARY = "age > 20 AND city = 'Oslo'"
 DOCUMENTED = 4  # requests that schemathesis makes of each operation
 MOST_DEFECTS = 5
@@ -34,7 +35,7 @@ MOST_DEFECTS = 5
 def attack_service(models: Path, seed: int, folder: str, requests: int = REQUESTS) -> Outcome:
     """A case: a service of a small model, hostile requests one after the other, and a canary after each."""
     arguments = [
-        *(f"{MODEL}={models / 'mixed.countless'}", "--table", f"{MODEL}={models / 'small.parquet'}"),
+        *(f"{MODEL}={models / f'{KIND}.countless'}", "--table", f"{MODEL}={models / 'small.parquet'}"),
         *("--timeout", f"{TIMEOUT:g}s"),
     ]
     rng, defects, answered = np.random.default_rng(seed), [], 0
@@ -185,8 +186,7 @@ def _send(port: int, request: HostileRequest) -> bytes:
 
 def service_campaign(models: Path, requests: int = REQUESTS) -> Campaign:
     """The campaign; the model and its table are made in ``models`` if they are not there."""
-    make_models(models)
-    make_table(models)
+    make_models(models, [KIND])
     return Campaign(
         "fuzz service",
         "service",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,10 @@ def make_table(folder: Path) -> Path:
     return path
 
 
-def make_models(folder: Path) -> dict[str, Path]:
-    """A model file of each kind, in ``folder``; those that are there already are used again."""
+def make_models(folder: Path, kinds: Iterable[str] = KINDS) -> dict[str, Path]:
+    """A model file of each of the kinds, in ``folder``; those that are there already are used again."""
     table = make_table(folder)
-    files = {kind: folder / f"{kind}.countless" for kind in KINDS}
+    files = {kind: folder / f"{kind}.countless" for kind in kinds}
     for kind, path in files.items():
         if not path.exists():
             fit(table, epochs=1, batch=200, network=NETWORK, text_network=TEXT_NETWORK, **KINDS[kind]).save(path)

@@ -28,6 +28,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The model was replaced by another one of its name, with other columns perhaps. */
+export class ReplacedError extends ApiError {
+  constructor() {
+    super("the model was replaced", null);
+  }
+}
+
 /** The service wants a token, or another one. */
 export class TokenError extends ApiError {}
 
@@ -57,14 +64,17 @@ export function keepToken(token) {
  * @param {string} path
  * @param {unknown} [body] what to POST; without it, GET
  * @param {AbortSignal} [signal]
+ * @param {string} [version] of the model that is asked; an error if another one answers
  * @returns {Promise<any>}
  */
-async function ask(path, body, signal) {
+async function ask(path, body, signal, version) {
   const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const headers = { "content-type": "application/json", ...authorization() };
   const response = await fetch(`v1/${path}`, { ...posted, headers, signal });
   const told = await response.json().catch(() => null);
   signal?.throwIfAborted(); // what was read of it is not all
+  const answering = response.headers.get("x-model-version");
+  if (version && answering && answering !== version) throw new ReplacedError();
   if (response.status === 401) throw new TokenError(told?.error?.message ?? "the service wants a token", null);
   if (response.ok && told) return told;
   throw new ApiError(told?.error?.message ?? `the service answered with ${response.status}`, told?.error?.span ?? null);
@@ -86,14 +96,25 @@ export class Answers {
   /**
    * @param {string} model
    * @param {Column[]} columns
+   * @param {string} [version]
    */
-  constructor(model, columns) {
+  constructor(model, columns, version) {
     this.path = `models/${encodeURIComponent(model)}`;
+    this.version = version;
     this.types = new Map(columns.map((column) => [column.name, column.type]));
     /** @type {Map<string, Zoom | null>} */
     this.zooms = new Map();
     /** @type {Map<string, any>} */
     this.kept = new Map();
+  }
+
+  /**
+   * @param {string} question
+   * @param {unknown} body
+   * @param {AbortSignal} [signal]
+   */
+  ask(question, body, signal) {
+    return ask(`${this.path}/${question}`, body, signal, this.version);
   }
 
   /**
@@ -150,7 +171,7 @@ export class Answers {
    * @returns {Promise<Estimate>}
    */
   async estimate(where, signal) {
-    const found = this.total(where) ?? (await ask(`${this.path}/estimate`, { where: [where] }, signal)).estimates[0];
+    const found = this.total(where) ?? (await this.ask("estimate", { where: [where] }, signal)).estimates[0];
     if (found.error) throw new ApiError(found.error.message, found.error.span);
     return this.keep(key("total", where), found);
   }
@@ -173,7 +194,7 @@ export class Answers {
     for (const [bins, names] of groups) {
       const searched = Object.fromEntries([...search].filter(([name, text]) => text && names.includes(name)));
       const body = { columns: names, where: where || null, bins, top: TOP, search: searched };
-      const told = await ask(`${this.path}/distribution`, body, signal);
+      const told = await this.ask("distribution", body, signal);
       for (const card of told.cards) await this.take({ ...card, total: told.total }, where, search, signal);
     }
   }
@@ -207,7 +228,7 @@ export class Answers {
    * @returns {Promise<{rows: number, ms: number}>}
    */
   async check(where) {
-    return this.keep(key("truth", where), await ask(`${this.path}/check`, { where }));
+    return this.keep(key("truth", where), await this.ask("check", { where }));
   }
 
   /**

@@ -1,6 +1,6 @@
 /** The page: a model's columns as cards, and what happens when one of them is touched. */
 
-import { Answers, ApiError, describe, hasToken, keepToken, listModels, TokenError } from "./api.js";
+import { Answers, ApiError, describe, hasToken, keepToken, listModels, ReplacedError, TokenError } from "./api.js";
 import { CategoryCard } from "./category.js";
 import { whereOf } from "./clause.js";
 import { byId, debounced, html } from "./dom.js";
@@ -74,17 +74,22 @@ class Explorer {
 
   async start() {
     try {
-      const models = await listModels();
-      const options = models.map(({ name, rows }) =>
-        html("option", { value: name }, `${name} · ${formatRows(rows)} rows`),
-      );
-      byId("model").replaceChildren(...options);
-      this.names = models.map(({ name }) => name);
+      await this.list();
       if (this.model) this.changed(this.store.view, false);
       await this.open();
     } catch (error) {
       this.lost(error);
     }
+  }
+
+  /** Offers the models that there are. */
+  async list() {
+    const models = await listModels();
+    const options = models.map(({ name, rows }) =>
+      html("option", { value: name }, `${name} · ${formatRows(rows)} rows`),
+    );
+    byId("model").replaceChildren(...options);
+    this.names = models.map(({ name }) => name);
   }
 
   /** Shows what the URL says. */
@@ -109,7 +114,7 @@ class Explorer {
     if (hash !== location.hash) return; // another one was opened meanwhile
     this.updates?.stop();
     this.model = model;
-    this.answers = new Answers(name, model.columns);
+    this.answers = new Answers(name, model.columns, model.version);
     this.searches = new Map();
     this.drawn = new Map();
     this.pieces = new Map();
@@ -126,6 +131,7 @@ class Explorer {
       searches: () => this.searches,
       draw: (view) => this.draw(view),
       refused: (error) => this.refused(error),
+      replaced: () => void this.replaced(),
       failed: (column, where, message) => this.failures.set(column, { where, message }),
       busy: (busy) => document.body.classList.toggle("busy", busy),
     });
@@ -256,6 +262,16 @@ class Explorer {
     }
   }
 
+  /** Shows the model that is served now, under the same clause. */
+  async replaced() {
+    try {
+      await this.list();
+      if (this.model) await this.load(this.model.name, location.hash);
+    } catch (error) {
+      this.lost(error);
+    }
+  }
+
   /** @param {ApiError | null} error */
   refused(error) {
     const isGuarded = error instanceof TokenError;
@@ -276,6 +292,7 @@ class Explorer {
       if (where === this.store.where) this.draw(this.store.view);
     } catch (error) {
       if (error instanceof TokenError) this.refused(error);
+      else if (error instanceof ReplacedError) await this.replaced();
       else this.summary.tell(error instanceof Error ? error.message : String(error));
     }
   }

@@ -3,7 +3,7 @@
  *
  * @typedef {{name: string, type: string, kind: "category" | "number" | "time" | "text", distinct: number,
  *   has_null: boolean, binned: boolean}} Column
- * @typedef {{name: string, rows: number, checkable: boolean, columns: Column[]}} Model
+ * @typedef {{name: string, rows: number, checkable: boolean, version?: string, columns: Column[]}} Model
  * @typedef {{where: string, rows: number, low: number, high: number, level: number, selectivity: number,
  *   exact: boolean, sampled: boolean, ms: number}} Estimate
  *

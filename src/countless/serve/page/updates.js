@@ -5,7 +5,7 @@
  * newest view is next; otherwise it is dropped. What was answered before is shown at once.
  */
 
-import { ApiError, TokenError } from "./api.js";
+import { ApiError, ReplacedError, TokenError } from "./api.js";
 import { whereOf } from "./clause.js";
 
 /**
@@ -29,9 +29,17 @@ const CHUNK = 6;
  * @property {() => Map<string, string>} searches by column
  * @property {(view: View) => void} draw shows what is kept
  * @property {(error: ApiError | null) => void} refused
+ * @property {() => void} replaced the model is another one now
  * @property {(column: string, where: string, message: string) => void} failed a card's answer under a clause
  * @property {(busy: boolean) => void} busy
  */
+
+/**
+ * Whether an error is not about the clause or the card that was asked for.
+ * @param {unknown} error
+ */
+const isForAll = (error) =>
+  !(error instanceof ApiError) || error instanceof TokenError || error instanceof ReplacedError;
 
 export class Updates {
   /** @param {Page} page */
@@ -58,7 +66,7 @@ export class Updates {
   stop() {
     this.next = null;
     this.controller.abort();
-    this.page.draw = this.page.refused = this.page.failed = this.page.busy = () => {};
+    this.page.draw = this.page.refused = this.page.replaced = this.page.failed = this.page.busy = () => {};
   }
 
   async run() {
@@ -176,7 +184,7 @@ export class Updates {
     try {
       await answers.spreads(names, where, searched, this.controller.signal);
     } catch (error) {
-      if (!(error instanceof ApiError) || error instanceof TokenError) throw error;
+      if (isForAll(error)) throw error;
       if (names.length === 1) this.page.failed(names[0], where, error.message);
       else for (const name of names) await this.chunk([name], where, searched);
     }
@@ -207,13 +215,14 @@ export class Updates {
     try {
       await this.page.answers.estimate(where, this.controller.signal);
     } catch (error) {
-      if (!(error instanceof ApiError) || error instanceof TokenError) throw error;
+      if (isForAll(error)) throw error;
       this.page.failed(column.name, shown, error.message);
     }
   }
 
   /** @param {unknown} error */
   tell(error) {
+    if (error instanceof ReplacedError) return this.page.replaced();
     const lost = "the service does not answer: is it still running?";
     this.page.refused(error instanceof ApiError ? error : new ApiError(lost, null));
   }
