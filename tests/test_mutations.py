@@ -1,7 +1,7 @@
 """A model file with something wrong in it is refused when it is loaded, or answers like any other: nothing else.
 
-``tests/mutations.py`` makes such files from good ones. Each is loaded, described and asked; no exception may come of it
-but Countless's own, no answer that is no number of rows, and no endless work.
+``countless_lab.fuzz.mutations`` makes such files from good ones. Each is loaded, described and asked; no exception may
+come of it but Countless's own, no answer that is no number of rows, and no endless work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
 from countless.options import Network, TextNetwork
 from countless.store import archive
-from tests.mutations import archived, members_of, mutated
+from countless_lab.fuzz.mutations import archived, members_of, mutated
 
 MUTATIONS = 120  # of each kind of model
 PATIENCE = 300  # seconds for one file: a bound against hangs only
@@ -110,7 +110,7 @@ def test_mutations(files: dict[str, Path], kind: str, tmp_path: Path) -> None:
     path = tmp_path / "mutated.countless"
     outcomes = []
     for number in range(MUTATIONS):
-        path.write_bytes(mutated(files[kind], np.random.default_rng([1, number])))
+        path.write_bytes(mutated(files[kind].read_bytes(), np.random.default_rng([1, number])))
         with bounded_time():
             try:
                 outcomes.append(outcome(path, CLAUSES[kind]))

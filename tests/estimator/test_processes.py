@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+import countless
+from countless.cached_property import cached_property
 from countless.data.sources.source import connect
 from countless.errors import QueryError, UnknownColumnError
 from countless.estimator.estimator import Estimator
@@ -104,6 +106,34 @@ def test_a_fork_while_threads_ask_for_aggregates(estimator: Estimator) -> None:
     with asking(estimator, lambda model: model.query(sql), 2):
         for _ in range(6):
             assert forked(lambda: estimator.query(sql).rows == expected)
+
+
+@needs_fork
+def test_a_fork_while_another_thread_computes_a_property() -> None:
+    """functools.cached_property of Python 3.11 holds a lock meanwhile, which a child would wait for."""
+
+    class Slow:
+        @cached_property
+        def number(self) -> int:
+            if threading.current_thread() is not threading.main_thread():
+                inside.set()
+                over.wait(PATIENCE)
+            return 7
+
+    inside, over = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: Slow().number)
+    thread.start()
+    try:
+        assert inside.wait(PATIENCE)
+        assert forked(lambda: Slow().number == 7)
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_no_property_of_the_library_has_a_lock() -> None:
+    sources = Path(countless.__file__).parent.rglob("*.py")
+    assert [path.name for path in sources if "functools import cached_property" in path.read_text("utf-8")] == []
 
 
 @needs_fork

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from pathlib import Path
 
@@ -11,14 +10,17 @@ import pytest
 from pyarrow import ipc
 
 from countless.errors import DataError
+from countless_lab.cli.bench.fuzz import campaign_options
 from countless_lab.cli.bench.fuzz import tables as command
 from countless_lab.fuzz import fitting
+from countless_lab.fuzz.campaign import Campaign, Outcome
 from countless_lab.fuzz.child import ChildProcesses, Limits
 from countless_lab.fuzz.fitting import check_fit
 from countless_lab.fuzz.forms import FRAME_ROWS, given
-from countless_lab.fuzz.run import Case, Findings, fuzz_tables
+from countless_lab.fuzz.run import Case, Findings, run_campaign
 from countless_lab.fuzz.tables import ARROW, PANDAS, POLARS, RELATION, draw_table, every_feature
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
+from tests.lab.fuzz_campaigns import COUNTING, CRASHING
 
 # Chosen so that every type, form and kind of content occurs.
 SEEDS = (294, 2007, 231, 605, 795, 957, 2818, 958, 12, 1088, 20061, 1, 2, 3, 13, 17, 20, 24, 32, 38)
@@ -101,40 +103,51 @@ def test_the_rows_of_frames_are_kept_in_a_file(tmp_path: Path) -> None:
 
 
 class TestCommand:
-    """``countless bench fuzz tables``."""
+    """``countless bench fuzz tables``, and what all campaigns have of it."""
 
     def test_no_defect(self, run: Run) -> None:  # noqa: F811
         done = run("bench", "fuzz", "tables", "--seed", "6", "--cases", "1")
         assert done.code == 0, done
-        assert "1 table: 1 model, 0 refused with a remedy that works, 0 cases with a defect" in done.out
+        assert "1 table in " in done.out
+        assert ": 1 model, 0 cases with a defect" in done.out
         assert "[1] seed 6: a DuckDB relation, 30 rows, 1 column: model in" in done.err
 
     def test_a_defect(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
-        monkeypatch.setattr("countless_lab.fuzz.run.fit_table", _crashing)
+        monkeypatch.setattr(command, "TABLES", CRASHING)
         done = run("bench", "fuzz", "tables", "--seed", "8", "--cases", "2", "-o", tmp_path / "kept")
         assert done.code == 1
         assert "defect: crashed, by SIGKILL" in done.out
         assert "repeat: countless bench fuzz tables --seed 9 --cases 1" in done.out
-        assert "2 cases with a defect" in done.out
+        assert "2 crashed, 2 cases with a defect" in done.out
         assert len((tmp_path / "kept" / "defects.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+
+    def test_a_run_goes_on(self, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # noqa: F811
+        monkeypatch.setattr(command, "TABLES", COUNTING)
+        folder = tmp_path / "run"
+        run("bench", "fuzz", "tables", "--seed", "4", "--cases", "2", "-o", folder)
+        done = run("bench", "fuzz", "tables", "--cases", "1", "-o", folder, "--resume")
+        assert "[3] seed 6: even, 10 fits in" in done.err
+        assert "3 tables, 30 fits in " in done.out
+        assert ": 2 even, 1 odd, 0 cases with a defect" in done.out
+
+    def test_nothing_to_resume(self, run: Run, tmp_path: Path) -> None:  # noqa: F811
+        assert "--resume needs the folder" in run("bench", "fuzz", "tables", "--resume").err
+        done = run("bench", "fuzz", "tables", "--resume", "-o", tmp_path)
+        assert (done.code, "nothing to resume" in done.err) == (1, True)
 
     def test_interrupted(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
         def stopped(
-            seed: int, cases: int | None, seconds: float, output: Path | None, findings: Findings, watch: object
+            campaign: Campaign, cases: int | None, seconds: float, output: object, findings: Findings, watch: object
         ) -> None:
-            findings.add(Case(seed, "a table", fitting.FitOutcome(fitting.MODEL), 1.0))
+            findings.add(Case(0, "a table", Outcome(fitting.MODEL), 1.0))
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(command, "fuzz_tables", stopped)
+        monkeypatch.setattr(campaign_options, "run_campaign", stopped)
         done = run("bench", "fuzz", "tables")
         assert (done.code, "interrupted" in done.err) == (130, True)
-        assert "1 table: 1 model" in done.out
+        assert "1 table in 1s: 1 model" in done.out
 
     def test_time_is_a_limit(self) -> None:
         findings = Findings()
-        fuzz_tables(0, None, 0.0, None, findings, lambda case: None)
+        run_campaign(COUNTING, None, 0.0, None, findings, lambda case: None)
         assert findings.cases == 0
-
-
-def _crashing(seed: int, folder: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)

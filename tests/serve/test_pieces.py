@@ -12,8 +12,8 @@ from countless import Network, TextNetwork
 from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
 from countless.serve.api import replies
-from countless.serve.api.app import ServiceOptions
 from countless.serve.models import load_models
+from countless.serve.service import ServiceOptions
 from tests.serve.conftest import Client, running
 from tests.serve.test_page import Visitor
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.dfa import distance, explore, minimal, same_columns
+from countless.cached_property import cached_property
 
 MOST_SOLVED = 1_000  # states of a system of equations that is solved at once; a larger one is approached step by step
 MOST_STEPS = 300

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
 from countless.automata.dfa import distance, same_columns
+from countless.cached_property import cached_property
 
 SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, no compiled module is used
 ANY_TEXT, ANY_CHARACTER = b"\xfe", b"\xff"  # of a pattern; no bytes of UTF-8

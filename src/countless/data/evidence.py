@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.printed_values import are_printed
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT, quote_identifier, sql_texts

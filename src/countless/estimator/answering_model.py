@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
 from countless.engine.density import counts_answer, counts_estimate, lacks_network

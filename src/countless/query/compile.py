@@ -304,7 +304,7 @@ class _Descent:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
         observed = self._observed(index, node, want, satisfied)
-        # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
+        # Beyond the cut there may be unknown letters, and the rarest ones have no names.
         if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= observed.any() and not observed.all()
 

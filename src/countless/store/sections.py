@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from countless._version import __version__
+from countless.cached_property import cached_property
 from countless.spec import ModelSpec, SharedTextSpec
 from countless.store.archive import packed_bytes
 from countless.store.tensors import StoredTensors

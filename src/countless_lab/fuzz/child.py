@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import logging
 import multiprocessing
 import os
 import resource
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,28 +19,24 @@ from typing import Any
 
 from countless_lab.runner.process import LIMITS
 
-PRELOADED = [  # by a fit, and slow to load
-    *("countless", "countless.train.tasks.columns", "countless_lab.fuzz.run"),
-    *("torch._dynamo", "torch._inductor.config", "pandas", "polars", "pyarrow.parquet"),
-]
-LOG_BYTES = 2_000  # of what a process wrote to standard error, at its end
+LOG_BYTES = 2_000  # of what a process wrote to standard error, at its beginning and at its end
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a case may take."""
+    """What a case may take. Without ``memory`` there is no limit of it."""
 
     seconds: float = 300.0
-    memory: int = 6 * 1024**3
+    memory: int | None = 6 * 1024**3
 
 
 class ChildProcesses:
     """Starts processes from one that has loaded the product already, so that a case does not wait for imports."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, preload: tuple[str, ...] = ()) -> None:
         self._limits = limits or Limits()
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)
+        self._context.set_forkserver_preload(["countless", *preload])
         for name in LIMITS:  # the process that is forked inherits them
             os.environ.setdefault(name, "1")
 
@@ -52,18 +49,30 @@ class ChildProcesses:
             sender.close()
             try:
                 if not receiver.poll(self._limits.seconds):
-                    return None, f"hangs: it was ended after {self._limits.seconds:g} s{_tail(log.name)}"
+                    return None, f"hangs: it was ended after {self._limits.seconds:g} s{_output_of(log.name)}"
                 return receiver.recv(), None
             except EOFError:
                 process.join()
-                return None, f"crashed, {_fate(process.exitcode)}{_tail(log.name)}"
+                return None, f"crashed, {_fate(process.exitcode)}{_output_of(log.name)}"
             finally:
                 _end(process.pid)
                 process.join()
                 receiver.close()
 
 
-def _run(sender: Connection, log: str, memory: int, job: Callable[..., Any], *arguments: Any) -> None:
+@contextlib.contextmanager
+def limited_processor_time(seconds: float) -> Iterator[None]:
+    """Within a case: a step that takes more processor time ends the process, which first prints where it is."""
+    with contextlib.suppress(io.UnsupportedOperation):  # in a test, there may be no file to print to
+        faulthandler.register(signal.SIGPROF, chain=True)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _run(sender: Connection, log: str, memory: int | None, job: Callable[..., Any], *arguments: Any) -> None:
     """The child: Ctrl-C is for the parent alone, and what a crash prints goes to a file."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,7 +81,8 @@ def _run(sender: Connection, log: str, memory: int, job: Callable[..., Any], *ar
     os.dup2(descriptor, 2)
     faulthandler.enable()
     logging.disable(logging.WARNING)
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    if memory is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sender.send(job(*arguments))
 
@@ -90,6 +100,8 @@ def _fate(code: int | None) -> str:
     return f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit code {code}"
 
 
-def _tail(log: str) -> str:
-    text = Path(log).read_text(encoding="utf-8", errors="replace")[-LOG_BYTES:].strip()
+def _output_of(log: str) -> str:
+    text = Path(log).read_text(encoding="utf-8", errors="replace").strip()
+    if len(text) > 2 * LOG_BYTES:
+        text = f"{text[:LOG_BYTES]}\n...\n{text[-LOG_BYTES:]}"
     return f":\n{text}" if text else ""

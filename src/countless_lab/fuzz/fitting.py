@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,9 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, EmptyTableError
 from countless.estimator.fitting.salvage import missing_parts
 from countless_lab.fuzz.answers import wrong_answers
+from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
 from countless_lab.fuzz.forms import given
-from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable
+from countless_lab.fuzz.tables import INVALID_UTF8, RandomTable, draw_table
 
 BUDGET = 1.0  # seconds of a fit
 EPOCHS = 2
@@ -29,15 +29,6 @@ EXCLUDE = re.compile(r"--exclude\s.*\Z", re.DOTALL)
 ICONV = re.compile(r"iconv (?P<drops>-c )?-f (?P<old>[\w-]+) -t UTF-8")
 MODEL, REFUSED = "model", "refused"
 IGNORED_WARNING = "invalid value encountered in matmul"  # BLAS may leave the flag behind, of no number of ours
-
-
-@dataclass(frozen=True)
-class FitOutcome:
-    """How a case ended: with a model or refused; ``message`` is the first error; ``defects`` are sentences."""
-
-    result: str
-    message: str = ""
-    defects: tuple[str, ...] = ()
 
 
 @dataclass
@@ -70,7 +61,12 @@ class _Case:
         return dict(Source.open(self.source).columns())
 
 
-def check_fit(table: RandomTable, folder: Path) -> FitOutcome:
+def fit_table(seed: int, folder: str) -> Outcome:
+    """A case, in its own process."""
+    return check_fit(draw_table(seed), Path(folder))
+
+
+def check_fit(table: RandomTable, folder: Path) -> Outcome:
     """Fit the table, follow the remedies of errors, and ask the model. Files are written to ``folder``."""
     case = _Case(table, given(table, folder), folder)
     with _strict_warnings():
@@ -78,10 +74,10 @@ def check_fit(table: RandomTable, folder: Path) -> FitOutcome:
             model = _model_after_remedies(case)
             defects = [] if model is None else _model_defects(case, model)
         except _Defect as defect:
-            return FitOutcome(REFUSED, case.messages[0] if case.messages else "", (str(defect),))
+            return Outcome(REFUSED, case.messages[0] if case.messages else "", (str(defect),))
         except Exception as error:
-            return FitOutcome(REFUSED, "", (_unexpected(error),))
-    return FitOutcome(REFUSED if model is None else MODEL, (case.messages or [""])[0], tuple(defects))
+            return Outcome(REFUSED, "", (unexpected(error),))
+    return Outcome(REFUSED if model is None else MODEL, (case.messages or [""])[0], tuple(defects))
 
 
 class _Defect(Exception):  # noqa: N818 - what is found, not what went wrong
@@ -171,14 +167,6 @@ def _model_defects(case: _Case, model: Estimator) -> list[str]:
     return defects + wrong_answers(loaded, source, case.table.seed)
 
 
-def _unexpected(error: Exception) -> str:
-    """An exception that is none of ours, and where it came from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "countless/" in frame.filename] or list(frames)
-    place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-3:]))
-    return f"{type(error).__name__}: {str(error)[:500]} ({place})"
-
-
 @contextmanager
 def _strict_warnings() -> Iterator[None]:
     """Warnings are errors, as in the tests: a user of the library would see them."""
@@ -186,3 +174,10 @@ def _strict_warnings() -> Iterator[None]:
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=IGNORED_WARNING)
         yield
+
+
+PRELOADED = (  # by a fit, and slow to load
+    *("countless_lab.fuzz.fitting", "countless.train.tasks.columns"),
+    *("torch._dynamo", "torch._inductor.config", "pandas", "polars", "pyarrow.parquet"),
+)
+TABLES = Campaign("fuzz tables", "table", "fit", fit_table, about=lambda seed: str(draw_table(seed)), preload=PRELOADED)

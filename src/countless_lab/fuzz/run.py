@@ -1,4 +1,4 @@
-"""A run of the fuzzer: case after case, each a seed, until the time or the number of cases is over."""
+"""A run of a campaign: case after case, each a seed, until the time or the number of cases is over."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import json
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from countless_lab.fuzz.child import ChildProcesses, Limits
-from countless_lab.fuzz.fitting import MODEL, FitOutcome, check_fit
-from countless_lab.fuzz.tables import draw_table
+from countless.errors import DataError
+from countless_lab.fuzz.campaign import CRASHED, Campaign, Outcome
+from countless_lab.fuzz.child import ChildProcesses
 
-CRASHED = "crashed"
 DEFECTS = "defects.jsonl"
+PROGRESS = "progress.json"
 
 
 @dataclass(frozen=True)
@@ -24,79 +26,86 @@ class Case:
 
     seed: int
     about: str
-    outcome: FitOutcome
+    outcome: Outcome
     seconds: float
 
 
 @dataclass
 class Findings:
-    """What a run has found so far."""
+    """What a campaign has found so far. ``next_seed`` is that of the first case that was not run."""
 
+    next_seed: int = 0
     cases: int = 0
-    models: int = 0
-    defective: list[Case] = field(default_factory=list)
-
-    @property
-    def refused(self) -> int:
-        """Cases that ended with an error whose remedy works, or where there is nothing to model."""
-        return self.cases - self.models - len(self.defective)
+    checks: int = 0
+    defective: int = 0  # cases
+    seconds: float = 0.0
+    results: dict[str, int] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
         """Count a case."""
+        self.next_seed = case.seed + 1
         self.cases += 1
-        if case.outcome.defects:
-            self.defective.append(case)
-        elif case.outcome.result == MODEL:
-            self.models += 1
+        self.checks += case.outcome.checks
+        self.defective += bool(case.outcome.defects)
+        self.seconds += case.seconds
+        self.results = dict(Counter(self.results) + Counter([case.outcome.result]))
+
+    def save(self, folder: Path) -> None:
+        """Write them to the folder, so that a later run can go on."""
+        (folder / PROGRESS).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Findings:
+        """Those of the folder."""
+        try:
+            known: dict[str, Any] = json.loads((folder / PROGRESS).read_text(encoding="utf-8"))
+            return cls(**known)
+        except (OSError, ValueError, TypeError) as error:
+            raise DataError(f"nothing to resume in {folder} ({error}): begin without --resume") from None
 
 
-def fuzz_tables(
-    seed: int,
+def run_campaign(
+    campaign: Campaign,
     cases: int | None,
     seconds: float,
     output: Path | None,
     findings: Findings,
     watch: Callable[[Case], None],
-    limits: Limits | None = None,
 ) -> None:
-    """Fit the tables of the seeds from ``seed`` on, and add what is found to ``findings``.
+    """Run the cases of the seeds from ``findings.next_seed`` on, and add what is found to ``findings``.
 
     Args:
-        seed: that of the first table.
-        cases: how many tables; None for as many as there is time for.
+        campaign: whose cases.
+        cases: how many; None for as many as there is time for.
         seconds: after which no further case is begun.
-        output: a folder for the tables of defective cases, and for a list of the defects.
+        output: a folder for the files of defective cases, a list of the defects, and how far the run is.
         findings: hears of every case, so that an interrupted run has them too.
         watch: is called after every case.
-        limits: of each case.
     """
-    children, began, number = ChildProcesses(limits), time.monotonic(), 0
+    children, began, number = ChildProcesses(campaign.limits, campaign.preload), time.monotonic(), 0
     while (cases is None or number < cases) and time.monotonic() - began < seconds:
-        case = _run_case(children, seed + number, output)
+        case = _run_case(campaign, children, findings.next_seed, output)
         findings.add(case)
+        if output is not None:
+            findings.save(output)
         watch(case)
         number += 1
 
 
-def _run_case(children: ChildProcesses, seed: int, output: Path | None) -> Case:
+def _run_case(campaign: Campaign, children: ChildProcesses, seed: int, output: Path | None) -> Case:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        outcome, ended = children.run(fit_table, seed, folder)
+    with tempfile.TemporaryDirectory(prefix="countless-fuzz-", ignore_cleanup_errors=True) as folder:
+        outcome, ended = children.run(campaign.job, seed, folder)
         if ended is not None:
-            outcome = FitOutcome(CRASHED, "", (ended,))
-        case = Case(seed, str(draw_table(seed)), outcome, time.monotonic() - started)
+            outcome = Outcome(CRASHED, "", (ended,))
+        case = Case(seed, campaign.about(seed), outcome, time.monotonic() - started)
         if outcome.defects and output is not None:
             _keep(case, Path(folder), output)
     return case
 
 
-def fit_table(seed: int, folder: str) -> FitOutcome:
-    """A case, in its own process."""
-    return check_fit(draw_table(seed), Path(folder))
-
-
 def _keep(case: Case, folder: Path, output: Path) -> None:
     """Keep the files of a case, and a line about it."""
-    shutil.copytree(folder, output / f"tables-{case.seed}", dirs_exist_ok=True)
+    shutil.copytree(folder, output / f"case-{case.seed}", dirs_exist_ok=True)
     with open(output / DEFECTS, "a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(case)) + "\n")

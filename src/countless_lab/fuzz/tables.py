@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from functools import cached_property
 
+from countless.cached_property import cached_property
 from countless.data.columns.types import quote_identifier, stored_type
 from countless_lab.fuzz.values import EQUAL_HASHES, MANY, NAMES, SAME_BUT_FOR_CASE, VALUES
 

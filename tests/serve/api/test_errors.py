@@ -357,7 +357,7 @@ def test_pages_from_elsewhere_that_may_ask(start: Callable[..., Client]) -> None
 
 
 def test_a_line_for_each_request(start: Callable[..., Client], capfd: pytest.CaptureFixture[str]) -> None:
-    client = start(access_log=True)
+    client = start(access_log=True, log_format="json")
     client.ask("estimate", where="TRUE")
     client.ask("estimate", where="TRUE")
     client.get("/nothing?token=secret")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.summaries.integer_packing import packed, unpacked
 from countless.errors import ModelFileError
@@ -77,7 +77,7 @@ class Pairs:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Compact arrays for the model file."""
-        buckets = np.zeros(len(self.counts), dtype=np.int64)  # none of a column that takes no part
+        buckets = np.zeros(len(self.counts), dtype=np.int64)  # 0 for a column that is not in any pair
         buckets[list(self.members)] = [len(own) for own in self.starts]
         gaps = [np.diff(own, prepend=0) for own in self.starts]
         which = [pair in self.tables for pair in combinations(range(len(self.members)), 2)]

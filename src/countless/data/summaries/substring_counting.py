@@ -125,7 +125,7 @@ def count_substrings(
     """The frequent substrings of a column, in about this many ``seconds``; None: no limit.
 
     They take about ``size`` bytes of the model file, by default a tenth of what the column takes, compressed, without
-    the ``kept_rows`` evidence rows, but at least LEAST_BYTES. ``tell`` hears how much of the work is done.
+    the ``kept_rows`` evidence rows, but at least LEAST_BYTES. ``tell`` receives the share of the work that is done.
     """
     began = clock()
     table = SymbolTable(column)

@@ -81,8 +81,8 @@ def folding(characters: str) -> NDArray[np.int64]:
     >>> folding("ABab").tolist(), folding("Ab").tolist()
     ([2, 3, 2, 3], [0, 1])
     """
-    places = {character: place for place, character in enumerate(characters)}
-    return np.array([places.get(each.lower(), place) for place, each in enumerate(characters)], dtype=np.int64)
+    places = {character: index for index, character in enumerate(characters)}
+    return np.array([places.get(each.lower(), index) for index, each in enumerate(characters)], dtype=np.int64)
 
 
 def some_rows(rows: RowTexts, kept: NDArray[Any]) -> RowTexts:

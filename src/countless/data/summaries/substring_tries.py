@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.cached_property import cached_property
 
 
 class CompressedTrie(NamedTuple):

@@ -267,10 +267,12 @@ static int descend(const Model *model, Workspace *space, const Node *node, int s
     double *chance = reserve(&below->chance, count * sizeof(double));
     int64_t *state = reserve(&below->state, (size_t)count * (slots ? slots : 1) * sizeof(int64_t));
     if (!room || !parent || !symbol || !mass || !chance || !state) return NO_MEMORY;
-    memcpy(chance, space->child_chance.data, count * sizeof(double));
-    memcpy(parent, space->child_parent.data, count * sizeof(int32_t));
-    memcpy(symbol, space->child_symbol.data, count * sizeof(int32_t));
-    memcpy(mass, space->child_mass.data, count * sizeof(double));
+    if (count > 0) { /* without children there may be no memory to copy from, which memcpy must not be given */
+        memcpy(chance, space->child_chance.data, count * sizeof(double));
+        memcpy(parent, space->child_parent.data, count * sizeof(int32_t));
+        memcpy(symbol, space->child_symbol.data, count * sizeof(int32_t));
+        memcpy(mass, space->child_mass.data, count * sizeof(double));
+    }
     int size = model->position[node->position].size;
     for (int k = 0; slots && k < count; k++) {
         int64_t *own = state + (size_t)k * slots;

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.language import Automaton, Letters
+from countless.cached_property import cached_property
 from countless.spec import TextSpec
 
 TYPICAL = 2.0  # times as long as strings are is what a model has room for, or so

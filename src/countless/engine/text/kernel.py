@@ -6,13 +6,13 @@ matrix lies in panels of one vector's columns; a head is padded to whole vectors
 
 from __future__ import annotations
 
-from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import FloatArray, IntArray, Weights
+from countless.cached_property import cached_property
 from countless.engine.columns.kernel import FAR_BELOW, LANES
 from countless.spec import TextSpec
 

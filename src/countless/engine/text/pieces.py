@@ -8,13 +8,13 @@ them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from countless.arrays import BoolArray, IntArray
 from countless.automata.dfa import same_columns
 from countless.automata.language import Automaton
+from countless.cached_property import cached_property
 
 MOST_STATES = 1_000  # of an automaton that is searched
 MOST_PIECES = 64  # of a union

@@ -7,12 +7,12 @@ and find the keys and values of their whole path.
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from countless.arrays import IntArray, Weights
+from countless.cached_property import cached_property
 from countless.engine.columns.runtime import softmax
 from countless.spec import TextSpec
 

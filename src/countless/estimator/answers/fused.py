@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from countless.arrays import FloatArray
+from countless.cached_property import cached_property
 from countless.engine.density import Density, densities
 from countless.engine.methods import MODEL_METHOD
 from countless.engine.runtimes import Runtimes

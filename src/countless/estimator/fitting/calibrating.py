@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from countless.data.columns.types import DECIMAL
 from countless.data.evidence import EvidenceRows
 from countless.data.progress import Meter
 from countless.data.sources.source import Source
-from countless.errors import CountlessError
+from countless.errors import CountlessError, EmptyTableError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.preflight import preflight
+from countless.estimator.fitting.salvage import CALIBRATION, without_missing
 from countless.estimator.fitting.time_budget import TimePlan
+from countless.estimator.model_table import open_table
 from countless.workload import mixed_clauses
 from countless.workload.questions import KINDS, questions_by_kind
 
@@ -99,6 +103,25 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
             done += more
             listener.calibrating(done, count)
     return raw.calibrated(Calibration(tuple(queries)))
+
+
+def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener) -> Estimator:
+    """The estimator with error bars from random questions about ``table``: :meth:`countless.Estimator.calibrate`."""
+    listener.stage("reading the table")
+    source = open_table(table, estimator.schema, listener.loading)
+    rows = source.count()
+    if rows == 0:
+        raise EmptyTableError("the table has no rows: give the table that the model was fitted on")
+    if rows != estimator.rows:
+        listener.notice(
+            f"the table has {rows:,} rows, and the model was made of {estimator.rows:,}: its error bars will also "
+            "cover what has changed since; fit or update the model for narrower ones"
+        )
+    preflight(source, estimator.schema)
+    listener.stage("calibrating")
+    found = calibrated(source, estimator, seed, listener, TimePlan(None))
+    found.report = without_missing(estimator.report, CALIBRATION)
+    return found
 
 
 class TrueCounts:

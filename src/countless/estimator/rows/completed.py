@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from countless.cached_property import cached_property
 from countless.data.atomic_files import format_of, write_whole
 from countless.data.columns.types import TEXT, quote_identifier, sql_literal
 from countless.data.frame import Frame

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.encoding.table import Table
 from countless.data.sources.file_formats import with_default_options

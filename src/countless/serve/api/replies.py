@@ -46,6 +46,7 @@ class ModelLine(Reply):
     columns: int = Field(description="Columns that can be asked about, text included.")
     texts: int
     checkable: bool = Field(description="Whether the service was started with the model's table.")
+    version: str = Field(description="A digest of the model file: another one means that the model was replaced.")
 
 
 class Models(Reply):
@@ -79,6 +80,7 @@ class Model(Reply):
     name: str
     rows: int
     checkable: bool
+    version: str
     columns: list[ColumnLine]
     left_out: list[LeftOutLine]
     training: dict[str, Any]

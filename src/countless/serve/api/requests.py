@@ -29,6 +29,11 @@ class RequestBody(BaseModel):
         found: list[dict[str, Any]] = extra["examples"]
         return found
 
+    def clauses(self) -> list[str]:
+        """The SQL that it holds."""
+        where = getattr(self, "sql", None) or getattr(self, "where", None) or []
+        return [where] if isinstance(where, str) else list(where)
+
 
 class EstimateRequest(RequestBody):
     """One clause, or several, each of which gets an answer or an error of its own."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
+
+from countless.cached_property import cached_property
 
 Number = int | Fraction
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from countless.cached_property import cached_property
 from countless.data.columns.grids.granularity import Granularity
 from countless.errors import ModelFileError
 

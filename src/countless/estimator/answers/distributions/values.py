@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Column
 from countless.data.columns.types import TEXT
 from countless.query.grids.nearest import nearest_value

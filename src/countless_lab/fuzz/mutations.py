@@ -9,7 +9,6 @@ import math
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +28,9 @@ ODD: tuple[Any, ...] = (
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
-def mutated(file: Path, rng: Random) -> bytes:
-    """The bytes of the model file with one mutation."""
-    data = file.read_bytes()
-    kind = (_zip, _json, _json, _header, _arrays, _arrays)[int(rng.integers(6))]
+def mutated(data: bytes, rng: Random) -> bytes:
+    """The bytes of a model file with one mutation."""
+    kind = (_zip, _json, _json, _header, spoiled_arrays, spoiled_arrays)[int(rng.integers(6))]
     return kind(data, rng)
 
 
@@ -154,7 +152,7 @@ def _header(data: bytes, rng: Random) -> bytes:
     return archived(members | {name: struct.pack("<Q", len(text)) + text + body})
 
 
-def _arrays(data: bytes, rng: Random) -> bytes:
+def spoiled_arrays(data: bytes, rng: Random) -> bytes:
     """Some arrays of a model, or all of them, with other values, another type or another shape."""
     members = members_of(data)
     name = chosen(rng, (key for key in members if key.endswith(".safetensors")))

@@ -1,0 +1,42 @@
+"""A property that is computed once for each object, without a lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+Value = TypeVar("Value")
+
+
+class cached_property(Generic[Value]):  # noqa: N801 - used as a decorator, like that of functools
+    """What ``functools.cached_property`` is from Python 3.12 on.
+
+    That of 3.11 has a lock for all objects of a class. A process that is forked while another thread holds it waits
+    for ever. Here two threads may compute the value at the same time, and both get the one that was first stored.
+
+    >>> class Circle:
+    ...     radius = 2
+    ...     @cached_property
+    ...     def area(self):
+    ...         return 3 * self.radius**2
+    >>> circle = Circle()
+    >>> circle.area, vars(circle)
+    (12, {'area': 12})
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[Value]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object | None, owner: type) -> cached_property[Value] | Value:
+        if instance is None:
+            return self
+        value: Value = vars(instance).setdefault(self._name, self._compute(instance))
+        return value

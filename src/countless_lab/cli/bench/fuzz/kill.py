@@ -1,0 +1,26 @@
+"""``countless bench fuzz kill``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_command
+from countless_lab.fuzz.killing import kill_campaign, make_inputs
+
+
+@click.command(epilog="\b\nExample:\n  countless bench fuzz kill --cases 200 --minutes 60 -o kill/")
+@campaign_options
+def kill(**options: Any) -> int:
+    """Kill commands with SIGKILL at random moments, and run them again.
+
+    The commands are fit (in memory, with text, out of core), update, train, calibrate, strip and serve. Afterwards the
+    model file must be the old one or a whole new one. The same command, with --resume if it is a fit, must then
+    succeed, do what was asked, and leave no stray files.
+    """
+    with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
+        make_inputs(Path(folder))
+        return run_command(kill_campaign(Path(folder)), **options)

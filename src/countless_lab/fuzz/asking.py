@@ -1,0 +1,197 @@
+"""Random predicates, answered by a model that holds its whole table and counted by DuckDB: both must agree."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from countless import Estimator, Network, fit
+from countless.data.columns.types import quote_identifier, sql_literal
+from countless.data.sources.arrow_batches import UNREADABLE
+from countless.data.sources.source import Source
+from countless.errors import CountlessError, EmptyTableError, SourceError
+from countless.estimator.answers.estimate import Estimate
+from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
+from countless_lab.fuzz.child import Limits, limited_processor_time
+from countless_lab.fuzz.fitting import BUDGET, EPOCHS, NETWORK, PRELOADED, excluded_by
+from countless_lab.fuzz.forms import given
+from countless_lab.fuzz.predicates import ColumnValues, Predicate, PredicateMaker
+from countless_lab.fuzz.tables import DUCKDB, RandomTable, draw_table
+
+QUESTIONS = 2_500  # of each table
+VALUES = 8  # of a column, which questions name
+SLOW = 2.0  # seconds
+HANGS = 60.0  # seconds of processor time
+GROWTH = 400 * 1024**2  # bytes that the process may take more at the end than after a quarter of the questions
+MOST_DEFECTS = 5  # that are shown of a table
+SHOWN = 1_000  # characters of a clause
+EXACT, ESTIMATED, REFUSED, BOTH_REFUSE, LENIENT = "exact", "estimated", "refused", "refused by both", "lenient"
+STATIC = ("Binder Error", "Catalog Error")  # of DuckDB, whatever the rows are; what it cannot parse, we may
+
+
+@dataclass
+class Tally:
+    """How the questions of a table were answered, and what is wrong."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    defects: list[str] = field(default_factory=list)
+
+    def add(self, result: str) -> None:
+        """Count a question."""
+        self.counts[result] = self.counts.get(result, 0) + 1
+
+
+def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
+    """A case: fit the table of this seed, ask the model and DuckDB."""
+    table = draw_table(seed, DUCKDB)
+    made = given(table, Path(folder))
+    model = _fitted(made, table)
+    if model is None:
+        return Outcome("nothing to model", checks=0)
+    path = Path(folder) / "made.countless"
+    model.save(path)
+    model = Estimator.load(path)
+    source, rng, tally = Source.open(made), random.Random(seed), Tally()
+    source.run("SET threads = 1")
+    source = source.selected(f"SELECT * FROM {source.table}")  # in memory, and in the types that the model stores
+    maker = PredicateMaker(list(_columns(model, source, seed)), rng)
+    settled = 0
+    for number in range(questions):
+        if number == questions // 4:
+            settled = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with limited_processor_time(HANGS):
+            _ask(model, path, source, maker.draw(), rng.random() < 0.2, tally)
+        if len(tally.defects) >= MOST_DEFECTS:
+            return _outcome(tally)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - settled) * 1024
+    if grown > GROWTH:
+        tally.defects.append(f"memory grew by {grown / 1024**2:,.0f} MB during {questions - questions // 4} questions")
+    return _outcome(tally)
+
+
+def _outcome(tally: Tally) -> Outcome:
+    shown = ", ".join(f"{count} {result}" for result, count in sorted(tally.counts.items()))
+    return Outcome("asked", shown, tuple(tally.defects), sum(tally.counts.values()))
+
+
+def _fitted(made: str, table: RandomTable) -> Estimator | None:
+    """A model of the whole table, or sometimes of some of its rows; None if no column is left."""
+    excluded: list[str] = []
+    choices: dict[int, str | int] = {0: "none", 1: 3}
+    evidence = choices.get(table.seed % 8, "auto")
+    while True:
+        try:
+            return fit(
+                made,
+                exclude=excluded,
+                max_distinct=table.max_distinct,
+                text=[name for name in table.text if name not in excluded],
+                network=NETWORK if table.seed % 4 else Network(hidden=8, blocks=1, embedding=2),
+                epochs=EPOCHS,
+                budget=BUDGET,
+                evidence=evidence,
+                seed=table.seed % 2**31,
+            )
+        except EmptyTableError:
+            return None
+        except CountlessError as error:
+            names = [name for name in excluded_by(str(error)) if name not in excluded]
+            if not names:
+                raise
+            excluded += names
+
+
+def _columns(model: Estimator, source: Source, seed: int) -> Iterator[ColumnValues]:
+    """The columns of the model, with some of their values."""
+    for column in (*model.schema.columns, *model.schema.texts):
+        quoted = quote_identifier(column.name)
+        sql = f"SELECT DISTINCT CAST({quoted} AS VARCHAR) AS text FROM {source.table} WHERE {quoted} IS NOT NULL"
+        texts = source.rows(f"SELECT text FROM ({sql}) ORDER BY hash(text, {seed}), text LIMIT {VALUES}")
+        literals = tuple(sql_literal(str(text), column.type) for (text,) in texts if len(str(text)) <= 200)
+        yield ColumnValues(column.name, column.type, literals)
+
+
+def _ask(model: Estimator, path: Path, source: Source, predicate: Predicate, prepare: bool, tally: Tally) -> None:
+    """Ask both, and note what they disagree about."""
+    count = _counted(source, predicate.clause)
+    prepare = prepare and bool(predicate.parameters)
+    started = time.monotonic()
+    answer: Estimate | CountlessError
+    try:
+        answer = _answered(model, predicate, prepare)
+    except CountlessError as error:
+        answer = error
+    except Exception as error:
+        tally.defects.append(f"WHERE {_shown(predicate, prepare)}: {unexpected(error)}")
+        return
+    if time.monotonic() - started > SLOW and _seconds_again(path, predicate, prepare) > SLOW:
+        tally.defects.append(f"WHERE {_shown(predicate, prepare)}: takes {time.monotonic() - started:.1f} s")
+    result, wrong = _compared(answer, count, model.rows)
+    tally.add(result)
+    if wrong:
+        tally.defects.append(f"WHERE {_shown(predicate, prepare)}: {wrong}")
+
+
+def _answered(model: Estimator, predicate: Predicate, prepare: bool) -> Estimate:
+    if prepare:
+        return model.prepare(predicate.prepared)(*predicate.parameters).estimate()
+    return model.estimate(predicate.clause)
+
+
+def _seconds_again(path: Path, predicate: Predicate, prepare: bool) -> float:
+    """How long a model that has heard nothing yet takes at least: the machine may be busy with something else."""
+    times = []
+    for _ in range(3):
+        model = Estimator.load(path)
+        started = time.monotonic()
+        with contextlib.suppress(CountlessError):
+            _answered(model, predicate, prepare)
+        times.append(time.monotonic() - started)
+    return min(times)
+
+
+def _counted(source: Source, clause: str) -> int | str:
+    try:
+        return int(source.rows(f"SELECT count(*) FROM {source.table} WHERE {clause}")[0][0])
+    except SourceError as error:
+        return str(error).removeprefix(UNREADABLE)
+
+
+def _compared(answer: Estimate | CountlessError, count: int | str, rows: int) -> tuple[str, str | None]:
+    """How both answered, in a word, and what is wrong with it."""
+    if isinstance(answer, CountlessError):
+        if not str(answer).strip():
+            return REFUSED, "an error without a message"
+        return REFUSED if isinstance(count, int) else BOTH_REFUSE, None
+    numbers = (answer.low, answer.rows, answer.high)
+    if not all(math.isfinite(number) and -1e-9 <= number <= rows * (1 + 1e-9) for number in numbers):
+        return ESTIMATED, f"{answer.rows} rows, from {answer.low} to {answer.high}, of {rows}"
+    if not answer.low <= answer.rows <= answer.high:
+        return ESTIMATED, f"{answer.rows} rows is not between {answer.low} and {answer.high}"
+    if isinstance(count, str):
+        return LENIENT, f"{answer.rows:g} rows, but DuckDB refuses it: {count}" if count.startswith(STATIC) else None
+    if answer.exact and answer.rows != count:
+        return EXACT, f"exactly {answer.rows:g}, but DuckDB counts {count}"
+    return EXACT if answer.exact else ESTIMATED, None
+
+
+def _shown(predicate: Predicate, prepare: bool) -> str:
+    text = f"{predicate.prepared} with {predicate.parameters}" if prepare else predicate.clause
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+PREDICATES = Campaign(
+    "fuzz predicates",
+    "table",
+    "question",
+    ask_table,
+    about=lambda seed: str(draw_table(seed, DUCKDB)),
+    limits=Limits(seconds=3_600),
+    preload=(*PRELOADED, "countless_lab.fuzz.asking", "sqlglot"),
+)

@@ -1,0 +1,181 @@
+"""Commands that are killed at a random moment: an existing model file survives, and the same command then succeeds."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from countless import Estimator
+from countless.data.encoding import memory_limit
+from countless.data.sources.connection import connect
+from countless.errors import CountlessError
+from countless_lab.fuzz.campaign import Campaign, Outcome
+from countless_lab.fuzz.fitting import PRELOADED
+from countless_lab.fuzz.small_models import COLUMNS, make_table
+
+OLD, NEW_ROWS = "old.countless", "new.parquet"
+SECONDS = 300.0  # of a command that nobody kills
+EPOCHS = 6
+FAST = ("--hidden", "16", "--blocks", "1", "--embedding", "4", "--batch", "100", "--epochs", str(EPOCHS))
+SERVE_PORT = ("--port", "0")
+TEXT = ("--text", "page", "--text-model")
+
+
+@dataclass(frozen=True)
+class Action:
+    """A command on the files of a folder; ``again`` are options of the run after the kill.
+
+    It takes about ``seconds``, among which the moment of the kill is drawn.
+    """
+
+    words: tuple[str, ...]
+    again: tuple[str, ...] = ()
+    seconds: float = 3.0
+    out_of_core: bool = False
+    serves: bool = False
+    learns: bool = False  # whether the new model knows the new rows, too
+
+
+FIT = ("fit", "small.parquet", "-o", "model.countless", *FAST)
+ACTIONS: dict[str, Action] = {
+    "fit": Action((*FIT, "--columns", ",".join(COLUMNS)), ("--resume",)),
+    "fit with text": Action((*FIT, *TEXT), ("--resume",), seconds=5.0),
+    "fit out of core": Action((*FIT, "--memory", "2GB", "--columns", ",".join(COLUMNS)), ("--resume",), 4.0, True),
+    "update": Action(("update", "model.countless", NEW_ROWS, "--epochs", "2"), learns=True),
+    "train": Action(("train", "model.countless", "small.parquet", "--epochs", "1"), seconds=4.0),
+    "calibrate": Action(("calibrate", "model.countless", "small.parquet", "--seed", "5"), seconds=2.0),
+    "strip": Action(("strip", "model.countless", "-o", "model.countless"), seconds=0.5),
+    "serve": Action(("serve", "model.countless", *SERVE_PORT), seconds=3.0, serves=True),
+}
+
+
+def kill_once(models: Path, seed: int, folder: str) -> Outcome:
+    """A case: one command, killed once, and run again. ``models`` has the table and an old model."""
+    rng = random.Random(seed)
+    name = list(ACTIONS)[seed % len(ACTIONS)]
+    action, place = ACTIONS[name], Path(folder)
+    for table in ("small.parquet", NEW_ROWS):
+        shutil.copy(models / table, place / table)
+    model = place / "model.countless"
+    for file in models.glob(f"{OLD}*"):
+        shutil.copy(file, place / file.name.replace("old", "model"))
+    before = model.read_bytes()
+    delay = rng.random() * action.seconds
+    ended = run_command(action.words, place, delay, action.out_of_core)
+    result = f"{name}: {'killed' if ended is None else 'finished first'}"
+    if ended is not None and ended != 0:
+        return Outcome(result, defects=(f"exit code {ended}: {_log(place)}",))
+    defects = _broken(model, before, ended is None)
+    if action.serves:
+        defects += _strays(place)
+        return Outcome(result, f"after {delay:.2f} s", tuple(defects))
+    if ended is None:
+        ended = run_command((*action.words, *action.again), place, SECONDS, action.out_of_core)
+        if ended != 0:
+            reason = "hangs" if ended is None else f"exit code {ended}"
+            defects.append(f"the command after the kill: {reason}: {_log(place)}")
+        elif not defects:
+            defects += _undone(model, before, action)
+    return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(place)))
+
+
+def run_command(words: tuple[str, ...], folder: Path, seconds: float, out_of_core: bool = False) -> int | None:
+    """The exit code of a command that runs in ``folder``; None if it was killed after ``seconds``."""
+    pid = os.fork()
+    if pid == 0:
+        _become_command(words, folder, out_of_core)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # before it is the leader of a group there is none
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def _become_command(words: tuple[str, ...], folder: Path, out_of_core: bool) -> None:
+    """Run the command line in this process, and end it."""
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        log = os.open("command.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if out_of_core:  # a small table would not need it
+            memory_limit.CODES_SHARE = 0.0
+        sys.argv = ["countless", *words]
+        from countless_command import main
+
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+    finally:
+        os._exit(code)
+
+
+def _broken(model: Path, before: bytes, killed: bool) -> list[str]:
+    """What is wrong with the model file: it is the old one, or a whole new one."""
+    if not model.exists():
+        return ["the model file is lost"]
+    if killed and model.read_bytes() == before:
+        return []
+    try:
+        Estimator.load(model).estimate("day = 3")
+    except CountlessError as error:
+        return [f"the model file is neither the old one nor a whole new one: {error}"]
+    return []
+
+
+def _undone(model: Path, before: bytes, action: Action) -> list[str]:
+    """What the command should have done in the end and has not."""
+    if model.read_bytes() == before:
+        return ["the command succeeds after the kill, but the model file is the old one"]
+    rows = Estimator.load(model).rows
+    if action.words[0] == "fit" and (trained := Estimator.load(model).report.get("epochs")) not in (EPOCHS, None):
+        return [f"trained for {trained} epochs, not {EPOCHS}"]
+    return [] if not action.learns or rows > 1_200 else [f"the new model has {rows} rows, as the old one"]
+
+
+def _strays(folder: Path) -> list[str]:
+    """Files that nobody asked for."""
+    expected = {"small.parquet", NEW_ROWS, "model.countless", "command.log"}
+    names = sorted(path.name for path in folder.iterdir() if path.name not in expected)
+    found = [name for name in names if not name.startswith("model.countless.training")]  # is for countless train
+    return [f"these files are left: {', '.join(found)}"] if found else []
+
+
+def _log(folder: Path) -> str:
+    return (folder / "command.log").read_text(encoding="utf-8", errors="replace")[-600:].strip()
+
+
+def make_inputs(folder: Path) -> None:
+    """The table, rows to learn, and an old model."""
+    table = make_table(folder)
+    connect().execute(f"COPY (SELECT * FROM '{table}' LIMIT 300) TO '{folder / NEW_ROWS}'")
+    code = run_command(("fit", str(table), "-o", str(folder / OLD), *FAST), folder, SECONDS)
+    assert code == 0, _log(folder)
+
+
+def kill_campaign(inputs: Path) -> Campaign:
+    """The campaign; ``inputs`` is the folder of :func:`make_inputs`."""
+    return Campaign(
+        "fuzz kill",
+        "kill",
+        "kill",
+        functools.partial(kill_once, inputs),
+        preload=(*PRELOADED, "countless_lab.fuzz.killing", "countless.cli.main", "countless.cli.fit", "sqlglot"),
+    )
