@@ -51,7 +51,7 @@ def table_parts(options: argparse.Namespace) -> list[TablePart]:
             raise DataError(f"there is no model {model}")
         model, facts = model.resolve(), model.stat()
         version = f"{facts.st_size} {facts.st_mtime_ns}"
-    return [*parts, TablePart(table, None, model, version, fit_options)]
+    return [*parts, TablePart(table, None, model, version, fit_options if model is None else ())]
 
 
 def chosen_steps(parts: Sequence[TablePart], only: Sequence[str]) -> list[ScaleStep]:
