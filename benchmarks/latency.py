@@ -66,6 +66,7 @@ for line in sys.stdin:
 EXACT = """
 import json, sys, time, duckdb
 connection = duckdb.connect(config={"threads": 1})
+connection.execute("SET enable_progress_bar = false")
 connection.execute(f"CREATE TABLE t AS SELECT * FROM '{sys.argv[1]}'")
 print("ready", flush=True)
 for line in sys.stdin:

@@ -1,10 +1,11 @@
 """How much sooner does this code reach the bits per row that older code reaches?
 
-.venv/bin/python benchmarks/sooner.py TABLE.parquet --old OLD/src [--exclude A,B] [--seconds 60] [--shares 0.5,0.33]
+.venv/bin/python benchmarks/sooner.py TABLE.parquet [--old OLD/src] [--exclude A,B] [--seconds 60] [--shares 0.5,0.33]
 
 OLD/src is the source of the older code: git worktree add OLD COMMIT, and put its compiled kernels beside their sources.
 The older code trains for --seconds of processor time, this code for each share of that time. Each fit is a process with
-one thread, and they run one after the other. All models answer the same random queries. The last line is JSON.
+one thread, and they run one after the other. All models answer the same random queries. The last line is JSON. Without
+--old only this code is fitted, for results of the older code that are known.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def fitted(source: Path, table: str, seconds: float, questions: Path, exclude: l
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare the bits of this code and of older code by time.")
     parser.add_argument("table")
-    parser.add_argument("--old", type=Path, required=True, help="the source of the older code")
+    parser.add_argument("--old", type=Path, help="the source of the older code")
     parser.add_argument("--exclude", default="", help="columns to leave out, with commas between them")
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time of the older code")
     parser.add_argument("--shares", default="0.5,0.33", help="of this time, for the code here")
@@ -72,7 +73,9 @@ def main() -> None:
     exclude = [name for name in arguments.exclude.split(",") if name]
     source = Source.open(arguments.table)
     schema = Table.encode(source, EncodeOptions(exclude=tuple(exclude))).schema
-    runs = [("old", arguments.old, 1.0), *(("new", NEW, float(share)) for share in arguments.shares.split(","))]
+    runs = [("new", NEW, float(share)) for share in arguments.shares.split(",")]
+    if arguments.old is not None:
+        runs.insert(0, ("old", arguments.old, 1.0))
     results = []
     with tempfile.TemporaryDirectory() as folder:
         questions = Path(folder) / "questions.jsonl"

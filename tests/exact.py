@@ -41,8 +41,9 @@ class ExactTable:
 
     def query(self, sql: str, calibration: Calibration | None = None) -> QueryResult:
         """The statement's result, as an estimator would find it."""
+        prepare: Any = self.prepare  # what aggregates ask of a prepared question, ExactRows has
         return answered(
-            self.prepare, self._compiler, self._outer, sql, calibration or Calibration(()), calibration is not None
+            prepare, self._compiler, self._outer, sql, calibration or Calibration(()), calibration is not None
         )
 
     def estimate(self, question: Question) -> Estimate:

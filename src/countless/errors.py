@@ -19,7 +19,7 @@
     ├── ModelFileError            the model file is missing, damaged, hostile or newer than this library
     ├── OptionError               an option has a wrong type or value; names the argument
     ├── TrainingError             a checkpoint, or a model, that training cannot use
-    ├── ClusterError              no cluster there, or one on which training cannot go on
+    ├── ClusterError              no cluster there, or training on it fails
     ├── ServerError               PostgreSQL cannot be started here
     └── MissingExtraError         an optional dependency is not installed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def plural(count: float, noun: str) -> str:
-    """So many of something.
+    """A number and its noun.
 
     >>> plural(1, "row"), plural(2000, "row"), plural(2.5, "epoch")
     ('1 row', '2,000 rows', '2.5 epochs')

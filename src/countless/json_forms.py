@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Protocol
 
 from countless.errors import ModelFileError
@@ -280,6 +280,26 @@ REPORT = Record(
         "updates": ListOf(_UPDATE),
     },
 )
+
+
+def plain(value: Any) -> Any:
+    """A dataclass as JSON has it: an object of its fields, with lists for tuples.
+
+    >>> plain(Whole(1, 2)), plain((1, ("a",)))
+    ({'least': 1, 'most': 2}, [1, ['a']])
+    """
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    return [plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def fields_in(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass of this ``kind`` in what :func:`plain` made of one, with tuples for lists."""
+    return {each.name: _tupled(data[each.name]) for each in fields(kind) if each.name in data}
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 def check_section(name: str, form: Form, value: Any) -> None:

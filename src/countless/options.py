@@ -242,7 +242,10 @@ class TrainingOptions(Options):
     )
     batch: int | None = setting(None, "whole", "Rows per step  [default: by the table's size, 128 to 256]", least=1)
     learning_rate: float | None = setting(
-        None, "number", "Adam's peak learning rate  [default: 0.008; 0.006 for text]", above=0
+        None,
+        "number",
+        "Adam's peak learning rate  [default: 0.008, down to 0.002 in long fits; 0.006 for text]",
+        above=0,
     )
     masking: str = setting(UNIFORM, "text", "Input masking: uniform, none, or a probability.")
     seed: int = setting(0, "whole", "Seed of everything random.", least=0, most=MOST_SEED)
@@ -377,7 +380,8 @@ class StorageOptions(Options):
         "auto",
         "rows",
         "Random rows to keep in the file: 50000, 5%, all or none. Questions are counted in them first, and the model "
-        "refines the count.  [default: 100,000, or all rows of a smaller table]",
+        "refines the count.  [default: 100,000, or all rows of a smaller table; of more than 10 million rows one in a "
+        "hundred, at most 500,000]",
         metavar="ROWS",
     )
     dtype: str = setting(

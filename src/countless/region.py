@@ -9,7 +9,7 @@ The engine never asks which: it sees tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -72,6 +72,14 @@ class Constraint(Protocol):
         ...
 
 
+def flat_weights(constraint: Constraint) -> NDArray[Any]:
+    """The weights of a constraint as compiled code reads them: in one piece, truth values or doubles."""
+    weights = constraint.weights
+    if weights.dtype.char not in "?d":
+        weights = weights.astype(np.float64)
+    return weights if weights.flags.c_contiguous else np.ascontiguousarray(weights)
+
+
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
@@ -84,7 +92,7 @@ class ValueSet:
 
     def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
         self.weights = weights
-        self.start = FREE if weights.min() == 1 and not listed else START
+        self.start = START if listed or not _allows_all(weights) else FREE
 
     @cached_property
     def single(self) -> bool:
@@ -99,6 +107,11 @@ class ValueSet:
         weights[START, :size] = self.weights
         weights[FREE, size] = 1.0
         return (Transitions(weights, _all_free(size)),)
+
+
+def _allows_all(weights: NDArray[Any]) -> bool:
+    """Whether every weight is 1; nearly always the first or the last is not."""
+    return bool(weights[0] == 1 and weights[-1] == 1 and weights.min() == 1)
 
 
 @lru_cache(maxsize=1024)
@@ -124,25 +137,34 @@ class DigitSet:
 
     def __init__(self, weights: NDArray[Any], radices: tuple[int, ...], listed: bool = False) -> None:
         self.weights = weights
-        self.start = FREE if weights.min() == 1 and not listed else START
-        self._radices, self._listed = radices, listed
+        self.start = START if listed or not _allows_all(weights) else FREE
+        self.radices, self.listed = radices, listed
 
     @cached_property
     def single(self) -> bool:
         """Whether it allows one leading digit."""
         inside = np.flatnonzero(self.weights)
-        below = math.prod(self._radices[1:])
+        below = math.prod(self.radices[1:])
         return bool(len(inside) and inside[0] // below == inside[-1] // below)
+
+    @property
+    def is_tabulated(self) -> bool:
+        """Whether its transitions are made."""
+        return "transitions" in self.__dict__
+
+    def adopt(self, tables: tuple[Transitions, ...]) -> None:
+        """Take transitions that were made in compiled code."""
+        self.__dict__["transitions"] = tables
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
         """How each digit in turn is read."""
-        weights, radices = self.weights, self._radices
+        weights, radices = self.weights, self.radices
         leaves = np.zeros(math.prod(radices))
         leaves[: len(weights)] = weights
         whole = leaves == 1
         whole[len(weights) :] = True  # digits that make no code, at the very end
-        whole &= not self._listed
+        whole &= not self.listed
         tables: list[Transitions] = []
         some: FloatArray = leaves  # weight of each prefix of the depth below: 1 if any code under it is allowed
         following: IntArray = np.full(len(leaves), FREE)
@@ -193,6 +215,10 @@ class Hints(Protocol):
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the filter at ``index``, about how often the ``later`` filters hold too; None if unknown."""
+        ...
+
+    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
+        """The same of several filters, for the compiled walk: for each symbol of the first position, MASK last."""
         ...
 
 

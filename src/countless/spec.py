@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from countless.arrays import IntArray
 from countless.errors import ModelFileError
-from countless.json_forms import COLUMNS_NETWORK, NETWORK, TEXT_NETWORK, check_section
+from countless.json_forms import COLUMNS_NETWORK, NETWORK, TEXT_NETWORK, check_section, fields_in, plain
 
 RESMADE = "resmade"
 
@@ -134,33 +134,14 @@ class ModelSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        return {
-            "kind": self.kind,
-            "sizes": list(self.sizes),
-            "hidden": self.hidden,
-            "blocks": self.blocks,
-            "embedding": self.embedding,
-            "orders": [list(order) for order in self.orders],
-            "groups": list(self.groups),
-            **({"units": list(self.units)} if self.units else {}),
-            **({"parts": self.parts} if self.parts else {}),
-        }
+        found: dict[str, Any] = plain(self)
+        return found
 
     @classmethod
     def from_json(cls, data: Any) -> ModelSpec:
         """The spec that :meth:`to_json` wrote; anything else is a :class:`ModelFileError`."""
         check_section("the model's description", COLUMNS_NETWORK, data)
-        return cls(
-            kind=data["kind"],
-            sizes=tuple(data["sizes"]),
-            hidden=data["hidden"],
-            blocks=data["blocks"],
-            embedding=data["embedding"],
-            orders=tuple(map(tuple, data["orders"])),
-            groups=tuple(data["groups"]),
-            units=tuple(data.get("units", ())),
-            parts=data.get("parts", 0),
-        )
+        return cls(**fields_in(cls, data))
 
 
 SHARED_TEXT = "transformer"
@@ -316,25 +297,13 @@ class SharedTextSpec:
     def column(self, index: int) -> TextSpec:
         """The model of one column, as the engine evaluates it."""
         alphabet = self.alphabets[index]
-        return TextSpec(
-            len(alphabet),
-            self.lengths[index],
-            self.width,
-            self.blocks,
-            self.heads,
-            self.inner,
-            self.grams,
-            self.buckets,
-            self.context,
-            self.context_width,
-            self.gaps,
-            (*alphabet, *self.union[self.characters :]),
-        )
+        shared = {each.name: getattr(self, each.name) for each in fields(self)[2:]}  # but alphabets and lengths
+        hash_ids = (*alphabet, *self.union[self.characters :])
+        return TextSpec(len(alphabet), self.lengths[index], hash_ids=hash_ids, **shared)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        lists = {name: list(getattr(self, name)) for name in ("lengths", "grams", "context")}
-        return {"kind": SHARED_TEXT, **asdict(self), **lists, "alphabets": [list(each) for each in self.alphabets]}
+        return {"kind": SHARED_TEXT, **plain(self)}
 
     @classmethod
     def from_json(cls, data: Any) -> SharedTextSpec:
@@ -343,16 +312,4 @@ class SharedTextSpec:
         if data["kind"] != SHARED_TEXT:
             raise ModelFileError(f"unknown kind of model {data['kind']!r}: upgrade Countless to read this file")
         check_section("the model's description", TEXT_NETWORK, data)
-        return cls(
-            alphabets=tuple(map(tuple, data["alphabets"])),
-            lengths=tuple(data["lengths"]),
-            width=data["width"],
-            blocks=data["blocks"],
-            heads=data["heads"],
-            inner=data["inner"],
-            grams=tuple(data["grams"]),
-            buckets=data["buckets"],
-            context=tuple(data["context"]),
-            context_width=data["context_width"],
-            gaps=data["gaps"],
-        )
+        return cls(**fields_in(cls, data))

@@ -62,7 +62,7 @@ def test_ctrl_c_while_the_table_is_read(
     monkeypatch.setattr("countless.data.encoding.memory_bounds.available_memory", lambda: 9 * 10**9)
     done = run("fit", people, "-o", model, "--resume", *FAST)
     assert done.code == 0, done.err
-    assert f"going on from {codes}" in done.err
+    assert f"continuing from {codes}" in done.err
     assert "encoding rows" not in done.err
     assert "shuffling rows" in done.err
     assert not codes.exists()

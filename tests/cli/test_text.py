@@ -172,7 +172,7 @@ class TestFit:
         assert sorted(tmp_path.iterdir()) == [model, checkpoint, tmp_path / "m.countless.run"]
         resumed = run(*command, "--resume")
         assert resumed.code == 0
-        assert f"going on from {checkpoint}" in resumed.err
+        assert f"continuing from {checkpoint}" in resumed.err
         assert Estimator.load(model).report["text"]["epochs"] == 4
         assert sorted(tmp_path.iterdir()) == [model, tmp_path / "m.countless.training-text"]
         assert "nothing to resume" in run(*command, "--resume").err

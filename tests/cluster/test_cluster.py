@@ -16,7 +16,7 @@ from countless.cluster.training import ClusterTrainer, Workers
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table
-from countless.data.progress import ScanProgress
+from countless.data.progress import Events, ScanProgress
 from countless.data.sources.source import Source, connect
 from countless.estimator.fitting.fit import fit
 from countless.estimator.fitting.learning import Listener
@@ -36,6 +36,20 @@ TABLE = "SELECT range % 7 AS a, (range % 7) * (range % 3) AS b, hash(range) % 5 
 OPTIONS = TrainOptions(epochs=8, batch=128)
 WORKER = b"RayTrainWorker"
 MEMORY = Memory(10**9)
+
+
+class Heard(Events):
+    """Remembers the stages of reading a table, and how far each pass was."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.fractions: list[float] = []
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
+
+    def reading(self, reading: ScanProgress) -> None:
+        self.fractions.append(reading.fraction)
 
 
 def parent_of(process: int) -> int:
@@ -163,8 +177,7 @@ def test_files_in_pieces(files: str) -> None:
 def test_codes_are_those_of_one_machine(ray: str, tmp_path: Path, files: str, kind: str) -> None:
     source = Source.open(files if kind == "files" else duckdb.sql(VALUES))
     alone = encode_mapped(source, ENCODE, tmp_path / "alone", LITTLE, seed=3)
-    heard: list[ScanProgress] = []
-    stages: list[str] = []
+    listener = Heard()
     with Cluster() as cluster:
         table = encode_on(
             cluster,
@@ -173,18 +186,17 @@ def test_codes_are_those_of_one_machine(ray: str, tmp_path: Path, files: str, ki
             tmp_path / "codes",
             LITTLE,
             seed=3,
-            on_stage=stages.append,
-            on_reading=heard.append,
+            events=listener,
         )
     assert table.schema == alone.schema
     assert [column.name for column in table.schema.coded if column.grid] == ["measure"]
     assert {"place.kind", "place.geo.lat"} < set(table.schema.names)
     copied = "copying rows to where all machines see them"
-    assert (copied in stages) == (kind == "relation")
+    assert (copied in listener.stages) == (kind == "relation")
     assert table.fingerprint == alone.fingerprint
     assert (table.matrix() == alone.matrix()).all()
-    assert stages[-2:] == ["encoding rows", "shuffling rows"]
-    assert heard[-1].fraction == 1.0
+    assert listener.stages[-2:] == ["encoding rows", "shuffling rows"]
+    assert listener.fractions[-1] == 1.0
     assert {path.name for path in tmp_path.iterdir()} == {"alone", "codes"}
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from countless.engine.columns.kernel import SWITCH_OFF
 from countless.engine.evidence import CodedRows, CodeSet
+from countless.region import Box, Filter, Region, ValueSet
 
 SIZES = (1, 2, 5, 200, 256, 257, 3_000, 70_000)  # of columns: codes of one, two and four bytes
 
@@ -37,6 +38,15 @@ def test_compiled_loop_agrees(seed: int, sizes: list[int], count: int) -> None:
     expected = rows.marks_by_numpy(sets)
     assert rows.marks(sets).tolist() == expected.tolist()
     assert rows.count(sets) == np.count_nonzero(expected)
+
+
+@pytest.mark.parametrize("some", [0, 3, 4_000])
+def test_some_rows_are_marked_as_all_are(some: int) -> None:
+    rng = np.random.default_rng(some)
+    rows = rows_of(rng, 5_000, [5, 300])
+    box = Box(tuple(Filter((column,), ValueSet(rng.random(size) < 0.5)) for column, size in enumerate((5, 300))))
+    chosen = rng.integers(0, 5_000, some)
+    assert rows.mark_some(box, chosen).tolist() == rows.mark_region(Region((box,)))[chosen].tolist()
 
 
 def test_no_filter_keeps_every_row() -> None:

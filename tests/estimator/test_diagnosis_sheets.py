@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from countless.evaluation.diagnosis import (
-    AnsweredQuery,
-    Blame,
-    Blamed,
-    ConvergenceLimits,
-    DiagnosedQuery,
-    Diagnosis,
-    Settled,
-    Suspect,
-)
+from countless.evaluation.diagnosis.answered import AnsweredQuery, DiagnosedQuery, Settled
+from countless.evaluation.diagnosis.blame import Blame, Blamed
+from countless.evaluation.diagnosis.diagnosis import Diagnosis
+from countless.evaluation.diagnosis.settling import ConvergenceLimits
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
+from countless.evaluation.diagnosis.suspects import Suspect
 from countless.query.parsing.conjuncts import Conjunct
 
 FILTERS = (Conjunct("a = 1", ("a",)), Conjunct('"b|$x$" = 2', ("b|$x$",)), Conjunct("年 = 3", ("年",)))

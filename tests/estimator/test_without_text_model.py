@@ -110,12 +110,12 @@ def test_hits_among_a_counted_part_tell_more() -> None:
     assert 1.0 < nothing.quantile(0.5) < 500.0
 
 
-def test_questions_with_many_hits_are_counted_in_a_sample(
+def test_common_questions_about_text_are_counted_in_a_sample(
     model: Estimator, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibrating, "SAMPLED_ROWS", 2_000)
+    monkeypatch.setattr(calibrating, "SAMPLED_ROWS", (2_000, 2_000))
     source = Source.open(table)
-    clauses = ["section = 'doc'", "path LIKE '%/a%' AND size = 3", "size < 0"]
+    clauses = ["path LIKE '%.html'", "path LIKE '%/a%' AND size = 3", "section = 'doc'", "path IS NULL"]
     with ExitStack() as stack:
         found = TrueCounts(source, model, 1, stack).counts(clauses)
     truths = source.counts(clauses)

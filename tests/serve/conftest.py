@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from countless.serve.api.app import Service, ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import listen, make_server
+from countless.serve.service import Service, ServiceOptions
 from tests.serve.browsers import started
 
 if TYPE_CHECKING:

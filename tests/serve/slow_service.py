@@ -6,9 +6,9 @@ import sys
 import time
 from typing import Any
 
-from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served, load_models
 from countless.serve.server import address, leave, listen, run
+from countless.serve.service import ServiceOptions
 
 
 class Slow:

@@ -9,8 +9,8 @@ import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
 from countless.serve.api import replies
-from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served
+from countless.serve.service import ServiceOptions
 from tests.serve.conftest import Client, running
 
 PAGES = """

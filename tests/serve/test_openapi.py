@@ -16,10 +16,12 @@ from tests.serve.conftest import Client
 
 OPERATIONS = [
     ("GET", "/healthz"),
+    ("GET", "/readyz"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{name}"),
     ("POST", "/v1/models/{name}/estimate"),
     ("POST", "/v1/models/{name}/distribution"),
+    ("POST", "/v1/models/{name}/pieces"),
     ("POST", "/v1/models/{name}/query"),
     ("POST", "/v1/models/{name}/sample"),
     ("POST", "/v1/models/{name}/check"),
@@ -39,8 +41,8 @@ def test_all_of_it_is_documented(document: Any) -> None:
 
 def test_refusals_of_a_body_are_told_where_there_is_one(document: Any) -> None:
     found = {(method, path): set(document["paths"][path][method.lower()]["responses"]) for method, path in OPERATIONS}
-    assert found["GET", "/v1/models"] == {"200", "401", "403", "408"}
-    assert found["GET", "/v1/models/{name}"] == {"200", "401", "403", "404", "408"}
+    assert found["GET", "/v1/models"] == {"200", "401", "403", "408", "429"}
+    assert found["GET", "/v1/models/{name}"] == {"200", "401", "403", "404", "408", "429"}
     assert found["POST", "/v1/models/{name}/check"] == {"200", *map(str, REFUSALS)}
     assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
 

@@ -18,8 +18,8 @@ import pytest
 from countless import Network, TextNetwork
 from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
-from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served, load_models
+from countless.serve.service import ServiceOptions
 from tests.estimator.test_mixed import pages
 from tests.serve.conftest import Client, running
 

@@ -10,8 +10,8 @@ import pytest
 
 from countless import Estimator, Network, TextNetwork, fit
 from countless.data.sources.source import connect
-from countless.serve.api.app import ServiceOptions
 from countless.serve.models import Served
+from countless.serve.service import ServiceOptions
 from tests.serve.conftest import Client, running
 
 # Every name is unique, and none can be drawn by a model that has learned next to nothing.

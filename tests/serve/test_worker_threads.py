@@ -198,15 +198,18 @@ def test_health_tells_of_threads_that_do_not_stop(
     client = start(models(slow), seconds=0.1, threads=2)
     assert client.get("/healthz").json["status"] == "ok"
     assert client.ask("estimate", where="age > 40").status == 408
-    found = client.get("/healthz")
-    assert (found.status, found.json["status"], found.json["stuck"]) == (200, "degraded", 1)
+    for path in ("/healthz", "/readyz"):
+        found = client.get(path)
+        assert (found.status, found.json["status"], found.json["stuck"]) == (200, "degraded", 1)
     assert client.ask("estimate", where="age > 41").status == 408
-    found = client.get("/healthz")
+    found = client.get("/readyz")
     assert (found.status, found.error["kind"]) == (503, "StuckError")
     assert "all 2 threads" in found.error["message"]
+    assert client.get("/healthz").json["stuck"] == 2  # alive, and not to be asked
     slow.let.set()
     wait_for(client)
     assert client.get("/healthz").json["status"] == "ok"
+    assert client.get("/readyz").status == 200
 
 
 def test_too_many_are_waiting(start: Callable[..., Client], slow: Slow) -> None:

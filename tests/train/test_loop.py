@@ -57,6 +57,18 @@ def test_it_learns_what_there_is_to_learn() -> None:
     assert not trained.interrupted
 
 
+def test_the_learning_rate_is_chosen_by_the_steps_of_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+
+    def rate(options: TrainOptions, fraction: float, steps: float) -> float:
+        told.append(steps)
+        return 1e-3
+
+    monkeypatch.setattr(TrainOptions, "learning_rate_at", rate)
+    run(epochs=2)
+    assert told == pytest.approx([0, *[60] * 59])
+
+
 def test_the_same_seed_gives_the_same_model_and_another_does_not() -> None:
     assert same(run(epochs=2, seed=4), run(epochs=2, seed=4))
     assert not same(run(epochs=2, seed=4), run(epochs=2, seed=5))

@@ -32,6 +32,14 @@ def test_schedules() -> None:
     )
 
 
+def test_a_long_run_has_a_lower_learning_rate() -> None:
+    """By the root of its length, but not less than a quarter; a rate that is given holds for any length."""
+    usual = TrainOptions.of(TrainingOptions(), 1.0, None, hot_steps=100)
+    assert [usual.learning_rate_at(0.2, steps) for steps in (0, 100, 400, 10**6)] == pytest.approx([1, 1, 0.5, 0.25])
+    given = TrainOptions.of(TrainingOptions(learning_rate=1.0), 0.1, None, hot_steps=100)
+    assert given.learning_rate_at(0.2, 400) == 1.0
+
+
 def test_defaults_by_size() -> None:
     options = TrainOptions()
     assert options.epochs_for(10_000_000) == 20

@@ -32,10 +32,10 @@ def advise(
 ) -> Advised:
     """Compare the planner with the model, and find the statistics that would bring it closest.
 
-    The questions in which the planner is furthest from the model are told, ``worst`` of them; if it shall ``count``,
-    with their true counts, and by these. ``apply`` is ``"keep"`` or ``"try"``: then the statistics are made one by one
-    in a transaction, with ANALYZE, and the planner is asked again; those that do not help are undone at once, and in a
-    trial all of them.
+    The result has the ``worst`` questions, in which the planner is furthest from the model; with ``count`` they are
+    counted too, and sorted by the planner's error. ``apply`` is ``"keep"`` or ``"try"``: then the statistics are
+    created one by one in a transaction, with ANALYZE, and the planner is asked again. Those that do not help are undone
+    at once, and after a trial all of them.
     """
     known = {name.casefold() for name in planner.columns}
     missing = [name for name in estimator.schema.names if name.casefold() not in known]

@@ -46,7 +46,7 @@ def expected_combinations(
 
     A few rows tell too few where many combinations are rare. By how much, shuffled columns tell: they have nothing to
     do with each other, so that of them there are as many as the ``distinct`` values allow. The fewer combinations are
-    rare, measured by theirs, the less of that is made good.
+    rare, measured by the rows of these, the smaller this correction is.
     """
     most = min(math.prod(distinct), rows)
     shuffled = [[column[place] for place in rng.permutation(len(column))] for column in drawn]

@@ -92,7 +92,7 @@ class Planner:
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
-        """A transaction, or a part of the one that is under way, which is undone at the end unless it shall be kept."""
+        """A transaction, or a part of the current one. It is rolled back at the end unless ``keep`` is set."""
         import psycopg
 
         trial = Trial()
@@ -107,7 +107,7 @@ class Planner:
             self._connection.execute(statement.encode())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def __enter__(self) -> Planner:
@@ -128,8 +128,8 @@ class Planner:
         self.columns: Sequence[str] = tuple(names)
         self.rows, self.distinct = int(rows), {str(name): int(values) for name, values in distinct}
         if kind in TABLE_KINDS:
-            told = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL does not keep extended statistics"
-            raise SourceError(f"{told}: name the table that it reads")
+            message = f"{self.table} is {TABLE_KINDS[kind]}, of which PostgreSQL does not keep extended statistics"
+            raise SourceError(f"{message}: name the table that it reads")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -14,9 +14,9 @@ LEAST = 0.01  # of the logarithm of the factor: a smaller gain may be that of an
 
 
 def tried(planner: Planner, advised: Advised, keep: bool) -> Advised:
-    """Create the statistics, the best first, each where it can be undone, and go on with those that help.
+    """Create the statistics, the best first, each where it can be undone, and continue with those that help.
 
-    The first ANALYZE is without any, so that none is praised for what fresh statistics of single columns do. With
+    The first ANALYZE is without any, so that the effect of fresh statistics of single columns does not count. With
     ``keep`` those that help stay.
     """
     with planner.trial() as whole:

@@ -95,9 +95,9 @@ def advise(
         else:
             questions = random_questions(estimator, queries, seed)
         if wrong:
-            told = f"skipped {show.plural(len(wrong), 'question')} of the workload; {str(wrong[0]).splitlines()[0]}"
-            console.print(told, style="yellow", soft_wrap=True)
-        found = find_advice(
+            message = f"skipped {show.plural(len(wrong), 'question')} of the workload; {str(wrong[0]).splitlines()[0]}"
+            console.print(message, style="yellow", soft_wrap=True)
+        advised = find_advice(
             planner,
             estimator,
             questions,
@@ -107,11 +107,11 @@ def advise(
             apply="keep" if keep else "try" if trial else None,
             tell=lambda stage: console.print(f"{stage} ..."),
         )
-    found = replace(found, passed_over=found.passed_over + len(wrong))
+    advised = replace(advised, passed_over=advised.passed_over + len(wrong))
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(advised.to_json()))
     else:
-        _show(found)
+        _show(advised)
 
 
 def _fitted(console: show.CommandConsole, url: str, table: str | None, budget: float) -> Estimator:
@@ -119,37 +119,37 @@ def _fitted(console: show.CommandConsole, url: str, table: str | None, budget: f
         return fit(url, table=table, budget=budget, calibrate=False, listener=view)
 
 
-def _show(found: Advised) -> None:
+def _show(advised: Advised) -> None:
     console = show.results()
-    counted, tried = any(finding.rows is not None for finding in found.findings), found.after is not None
+    counted, tried = any(finding.rows is not None for finding in advised.findings), advised.after is not None
     worst = "those in which the planner is furthest from the model"
     worst += ", by its factor off the true count:" if counted else ":"
-    console.print(f"{found.table}: {show.plural(found.questions, 'question')}; {worst}", soft_wrap=True)
-    if found.passed_over:
-        passed_over = show.plural(found.passed_over, "question")
+    console.print(f"{advised.table}: {show.plural(advised.questions, 'question')}; {worst}", soft_wrap=True)
+    if advised.passed_over:
+        passed_over = show.plural(advised.passed_over, "question")
         console.print(f"passed over {passed_over} that PostgreSQL or the model cannot read", style="yellow")
-    if not found.analyzed:
+    if not advised.analyzed:
         console.print("the table was never analyzed: run ANALYZE first, or the planner knows nothing of it")
     table = TextTable(box=None, pad_edge=False, header_style="bold")
     for heading in ("planner", "model", *(["rows"] if counted else []), *(["after"] if tried else []), "factor"):
         table.add_column(heading, justify="right")
     table.add_column("question", overflow="fold")
-    for finding in found.findings:
+    for finding in advised.findings:
         figures = [finding.planner, finding.model, *([finding.rows] if counted else [])]
         figures += [finding.after] if tried else []
         texts = ["" if figure is None else f"{figure:,.0f}" for figure in figures]
         table.add_row(*texts, show.factor(finding.error), finding.where)
     console.print(table)
-    console.print(f"the planner against the model: {_quantiles(found.before)}")
-    if not found.suggestions:
+    console.print(f"the planner against the model: {_quantiles(advised.before)}")
+    if not advised.suggestions:
         console.print("no statistics would help: the planner's errors are not of columns that depend on each other")
-    for place, suggestion in enumerate(found.suggestions, 1):
-        _show_suggestion(console, place, suggestion)
-    if found.suggestions and found.after is None:
-        console.print(f"   ANALYZE {found.table};", soft_wrap=True, highlight=False)
+    for index, suggestion in enumerate(advised.suggestions, 1):
+        _show_suggestion(console, index, suggestion)
+    if advised.suggestions and advised.after is None:
+        console.print(f"   ANALYZE {advised.table};", soft_wrap=True, highlight=False)
         console.print("these are predictions: --try measures each of them, and keeps nothing")
-    if found.after is not None:
-        console.print(_outcome(found, found.after), soft_wrap=True)
+    if advised.after is not None:
+        console.print(_outcome(advised, advised.after), soft_wrap=True)
 
 
 def _show_suggestion(console: Console, place: int, suggestion: Suggestion) -> None:
@@ -166,12 +166,12 @@ def _show_suggestion(console: Console, place: int, suggestion: Suggestion) -> No
             console.print(f"   {statement};", soft_wrap=True, highlight=False)
 
 
-def _outcome(found: Advised, after: dict[str, float]) -> str:
-    helped = sum(one.effect is not None and one.effect.helped for one in found.suggestions)
+def _outcome(advised: Advised, after: dict[str, float]) -> str:
+    helped = sum(one.effect is not None and one.effect.helped for one in advised.suggestions)
     if not helped:
         return "none of them helps: all of it was undone"
-    what = "they were created, and ANALYZE was run" if found.applied == "kept" else "all of it was undone"
-    which = "them" if helped == len(found.suggestions) else f"the {helped} of {len(found.suggestions)} that help"
+    what = "they were created, and ANALYZE was run" if advised.applied == "kept" else "all of it was undone"
+    which = "them" if helped == len(advised.suggestions) else f"the {helped} of {len(advised.suggestions)} that help"
     return f"with {which}: {_quantiles(after)}; {what}"
 
 

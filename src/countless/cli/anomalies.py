@@ -42,15 +42,15 @@ def anomalies(model: Path, table: str | CsvFile, top: int, out: Path | None, as_
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading rows", total=None)
-        found = estimator.anomalies(table, top, watch=lambda done, total: bar.update(task, completed=done, total=total))
+        frame = estimator.anomalies(table, top, watch=lambda done, total: bar.update(task, completed=done, total=total))
     if out is not None:
-        found.write(out)
-        show.wrote(len(found), "row", out)
+        frame.write(out)
+        show.wrote(len(frame), "row", out)
         return
     if not as_json:
-        click.echo(str(found) if len(found) else "the table has no rows")
+        click.echo(str(frame) if len(frame) else "the table has no rows")
         return
-    for line in found.to_dicts():
+    for line in frame.to_dicts():
         click.echo(json.dumps(_finite(line), ensure_ascii=False))
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from countless.cli.parameters.options import json_option, model_argument, table_argument
 from countless.cli.terminal import display as show
@@ -67,33 +66,33 @@ def check(
     and 1 after an error. Differences that a random sample has by chance are subtracted.
     """
     estimator = Estimator.load(model)
-    found = estimator.check(table, sample=sample or None, queries=queries, threshold=threshold, seed=seed)
+    result = estimator.check(table, sample=sample or None, queries=queries, threshold=threshold, seed=seed)
     if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        click.echo(json.dumps(result.to_json(), ensure_ascii=False))
     elif not quiet:
-        _show(found)
-    if not as_json and not (quiet and found.ok):
-        click.echo(f"{model}: {found}")
-    return 0 if found.ok else DRIFTED
+        _show(result)
+    if not as_json and not (quiet and result.ok):
+        click.echo(f"{model}: {result}")
+    return 0 if result.ok else DRIFTED
 
 
-def _show(found: Check) -> None:
+def _show(result: Check) -> None:
     console = show.results()
-    whole = "all of them" if found.sample == found.table_rows else f"{show.plural(found.sample, 'row')} of them"
+    whole = "all of them" if result.sample == result.table_rows else f"{show.plural(result.sample, 'row')} of them"
     console.print(
-        f"{show.plural(found.table_rows, 'row')}, {found.growth:+.1%} since the model was made; compared: {whole}"
+        f"{show.plural(result.table_rows, 'row')}, {result.growth:+.1%} since the model was made; compared: {whole}"
     )
-    table = Table("column", "drift", "new values", "what differs most", box=None, pad_edge=False, header_style="bold")
-    for drift in sorted(found.columns, key=lambda drift: -drift.drift):
-        style = "yellow" if drift.column in found.drifted else None
+    table = show.plain_table("column", "drift", "new values", "what differs most")
+    for drift in sorted(result.columns, key=lambda drift: -drift.drift):
+        style = "yellow" if drift.column in result.drifted else None
         moved = f"{drift.moved.what}: {drift.moved.model:.1%}, now {drift.moved.table:.1%}" if drift.drift else ""
         new = f"{drift.new:.1%}" if drift.new else ""
         table.add_row(drift.column, f"{drift.drift:.1%}" if drift.drift else "none", new, moved, style=style)
     console.print(table)
-    for pair in found.pairs:
+    for pair in result.pairs:
         console.print(f"{' and '.join(pair.columns)}: {pair.drift:.1%} of the rows no longer go together as they did")
-    if found.answers is not None:
-        answers = found.answers
+    if result.answers is not None:
+        answers = result.answers
         errors = ", ".join(
             f"{name} {show.factor(value)}" for name, value in answers.q_errors.items() if value is not None
         )

@@ -56,22 +56,22 @@ def complete(
     console = show.progress()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("filling in", total=None)
-        found = estimator.complete(
+        completed = estimator.complete(
             table,
             columns=columns,
             draws=draws,
             seed=seed,
             watch=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    found.write(output)
+    completed.write(output)
     if cells is not None:
-        found.cells.write(str(cells))
-    console.print(f"{_told(found)}; wrote {output}{'' if cells is None else f' and {cells}'}", soft_wrap=True)
+        completed.cells.write(str(cells))
+    console.print(f"{_told(completed)}; wrote {output}{'' if cells is None else f' and {cells}'}", soft_wrap=True)
 
 
-def _told(found: Completed) -> str:
-    rows = show.plural(found.rows, "row")
-    if not len(found.cells) and not found.left:
+def _told(completed: Completed) -> str:
+    rows = show.plural(completed.rows, "row")
+    if not len(completed.cells) and not completed.left:
         return f"nothing was missing in {rows}"
-    left = f", left {show.plural(found.left, 'missing text')} out" if found.left else ""
-    return f"filled in {show.plural(len(found.cells), 'cell')} of {rows}{left}"
+    left = f", left {show.plural(completed.left, 'missing text')} out" if completed.left else ""
+    return f"filled in {show.plural(len(completed.cells), 'cell')} of {rows}{left}"

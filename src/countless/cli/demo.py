@@ -116,9 +116,9 @@ def _halves(estimator: Estimator) -> tuple[DemoContender, ...]:
     """Countless, and what it makes its answers of: the model alone, and the evidence rows alone."""
 
     def evidence_alone(where: str) -> Estimate:
-        found = estimator.estimate(where)
-        rows = 0.0 if not found.evidence_rows else (found.hits or 0) / found.evidence_rows * estimator.rows
-        return replace(found, rows=rows)
+        answer = estimator.estimate(where)
+        rows = 0.0 if not answer.evidence_rows else (answer.hits or 0) / answer.evidence_rows * estimator.rows
+        return replace(answer, rows=rows)
 
     return (
         DemoContender("Countless", estimator.estimate),

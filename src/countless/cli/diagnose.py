@@ -21,9 +21,9 @@ from countless.data.atomic_files import json_bytes, make_folder, write_bytes
 from countless.data.sources.csv_files import CsvFile
 from countless.errors import MissingExtraError
 from countless.estimator.estimator import Estimator
-from countless.evaluation.diagnosis import ConvergenceLimits, Diagnosis
-from countless.evaluation.diagnosis import diagnose as find_out
-from countless.evaluation.diagnosis.settling import FIRST, MOST
+from countless.evaluation.diagnosis.diagnosis import Diagnosis
+from countless.evaluation.diagnosis.diagnosis import diagnose as find_out
+from countless.evaluation.diagnosis.settling import FIRST, MOST, ConvergenceLimits
 from countless.evaluation.diagnosis.sheets import findings, markdown, sheets
 from countless.extensions import PICTURES, installed, load
 
@@ -36,8 +36,8 @@ class Numbers(click.ParamType[tuple[int, int]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         if isinstance(value, tuple):
             return value
-        found = re.fullmatch(r"(\d+)(?:-(\d+))?", str(value).strip())
-        least, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(value).strip())
+        least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= least <= most:
             self.fail(f"{value!r} is not a range: write 8, or 5-12", param, ctx)
         return least, most
@@ -103,29 +103,29 @@ def diagnose(
     if output is not None:
         make_folder(output)
     estimator = Estimator.load(model)
-    asked = None if workload_file is None else workload.load(workload_file)
+    questions = None if workload_file is None else workload.load(workload_file)
     with Stages(show.progress()) as stages:
-        found = find_out(
+        diagnosis = find_out(
             estimator,
             table,
             queries=queries,
             seed=seed,
             filters=filters,
-            workload=asked,
+            workload=questions,
             particles=particles,
             effort=ConvergenceLimits(most=most_particles),
             tell=stages.tell,
         )
     if output is not None and draw is not None:
-        _write(found, draw(found), output, f"Diagnosis of {model.name}")
+        _write(diagnosis, draw(diagnosis), output, f"Diagnosis of {model.name}")
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(diagnosis.to_json()))
     else:
-        _show(found, tables=output is None)
+        _show(diagnosis, tables=output is None)
 
 
 class Stages:
-    """A line on standard error for every stage, and on a terminal a bar for what is under way."""
+    """A line on standard error for every stage, and on a terminal a progress bar."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -160,19 +160,19 @@ def _drawer() -> Callable[[Diagnosis], dict[str, bytes]]:
     return drawer()
 
 
-def _write(found: Diagnosis, pictures: dict[str, bytes], folder: Path, title: str) -> None:
+def _write(diagnosis: Diagnosis, pictures: dict[str, bytes], folder: Path, title: str) -> None:
     contents = {f"diagnosis.{kind}": content for kind, content in pictures.items()}
-    contents["diagnosis.md"] = markdown(found, title, "diagnosis.svg").encode()
-    contents["diagnosis.json"] = json_bytes(found.to_json(answers=True))
+    contents["diagnosis.md"] = markdown(diagnosis, title, "diagnosis.svg").encode()
+    contents["diagnosis.json"] = json_bytes(diagnosis.to_json(answers=True))
     for name, content in contents.items():
         show.progress().print(f"wrote {write_bytes(folder / name, content)}", soft_wrap=True)
 
 
-def _show(found: Diagnosis, tables: bool) -> None:
+def _show(diagnosis: Diagnosis, tables: bool) -> None:
     console = show.results()
-    for sentence in findings(found):
+    for sentence in findings(diagnosis):
         console.print(sentence, soft_wrap=True)
     if tables:
         console.print()
-        for sheet in sheets(found):
+        for sheet in sheets(diagnosis):
             show_sheet(console, sheet)

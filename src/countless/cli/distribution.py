@@ -50,22 +50,22 @@ def distribution(
     if out is not None:
         require_writable(out)
     with leaving_at_once():
-        found = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
+        result = Estimator.load(model).distribution(columns, where, bins=bins, sort=sort)
     if out is not None:
-        found.write(out)
-        show.wrote(len(found), "line", out)
+        result.write(out)
+        show.wrote(len(result), "line", out)
         return
-    click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str) if as_json else str(found))
+    click.echo(json.dumps(_plain(result), ensure_ascii=False, default=str) if as_json else str(result))
 
 
-def _plain(found: Distribution) -> dict[str, object]:
+def _plain(result: Distribution) -> dict[str, object]:
     return {
-        "where": found.total.where,
-        "total": found.total.to_json(),
-        "values": found.to_dicts(),
-        "outside": found.outside,
-        "disagreement": found.disagreement,
-        "counted": found.counted,
-        "sampled": found.sampled,
-        "ms": found.ms,
+        "where": result.total.where,
+        "total": result.total.to_json(),
+        "values": result.to_dicts(),
+        "outside": result.outside,
+        "disagreement": result.disagreement,
+        "counted": result.counted,
+        "sampled": result.sampled,
+        "ms": result.ms,
     }

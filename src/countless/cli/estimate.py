@@ -90,13 +90,15 @@ def _answered(
     return 1 if any(isinstance(found, CountlessError) for found in answers) else 0
 
 
-def _echo(found: Estimate | CountlessError, number: int, line: str, as_json: bool) -> None:
-    if isinstance(found, CountlessError) and not as_json:
-        click.echo(f"line {number}: error: {found}", err=True)
-    elif isinstance(found, CountlessError):
-        click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(found)}, ensure_ascii=False))
+def _echo(answered: Estimate | CountlessError, number: int, line: str, as_json: bool) -> None:
+    if isinstance(answered, CountlessError) and not as_json:
+        click.echo(f"line {number}: error: {answered}", err=True)
+    elif isinstance(answered, CountlessError):
+        click.echo(json.dumps({"where": line.strip(), "line": number, "error": str(answered)}, ensure_ascii=False))
     else:
-        answer = json.dumps(found.to_json(), ensure_ascii=False) if as_json else f"{_line(found)}  {found.where}"
+        answer = (
+            json.dumps(answered.to_json(), ensure_ascii=False) if as_json else f"{_line(answered)}  {answered.where}"
+        )
         click.echo(answer)
 
 
@@ -109,5 +111,5 @@ def _lines(path: Path) -> list[str]:
 
 def _line(answer: Estimate) -> str:
     noun = "row" if format_rows(answer.rows) == "1" else "rows"
-    told = f"{format_interval(answer)}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms"
-    return f"{format_rows(answer.rows)} {noun}  ({told})"
+    message = f"{format_interval(answer)}; {answer.selectivity:.3%} of the table; {answer.ms:.1f} ms"
+    return f"{format_rows(answer.rows)} {noun}  ({message})"

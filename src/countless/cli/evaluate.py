@@ -146,12 +146,12 @@ def evaluate(
     estimator = Estimator.load(model)
     rows = with_default_options(rows, estimator.schema.csv)
     if workload_file is not None:
-        asked = workload.load(workload_file)
+        questions = workload.load(workload_file)
     else:
         console.print(f"counting {queries:,} random queries on {shown(table)} ...")
-        asked = random_workload(estimator.schema, rows, queries, seed, patterns, kinds)
+        questions = random_workload(estimator.schema, rows, queries, seed, patterns, kinds)
     if save_to is not None:
-        workload.save(save_to, asked)
+        workload.save(save_to, questions)
         console.print(f"wrote {save_to}")
 
     if uses_evidence(method):
@@ -166,36 +166,40 @@ def evaluate(
         Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
     ):
         if not names:
-            task = bar.add_task("answering", total=len(asked))
+            task = bar.add_task("answering", total=len(questions))
             with ExitStack() as stack:
                 answer = asked_by(method)
                 if method in BASELINES:
                     answer = stack.enter_context(closing(make(method, material))).estimate
-                found = evaluate_answers(answer, asked, method, lambda done, total: bar.update(task, completed=done))
+                evaluation = evaluate_answers(
+                    answer, questions, method, lambda done, total: bar.update(task, completed=done)
+                )
         else:
             own = [method, MODEL_METHOD] if uses_evidence(method) else [method]  # the model alone, beside both together
-            task = bar.add_task("answering", total=len(asked) * (len(own) + len(names)))
+            task = bar.add_task("answering", total=len(questions) * (len(own) + len(names)))
             size = model.stat().st_size
-            compared = [put_to(name, asked_by(name), asked, size, on_query=lambda: bar.advance(task)) for name in own]
-            others = compare(_with_share(names, share), material, asked, lambda: bar.advance(task))
+            compared = [
+                put_to(name, asked_by(name), questions, size, on_query=lambda: bar.advance(task)) for name in own
+            ]
+            others = compare(_with_share(names, share), material, questions, lambda: bar.advance(task))
             compared += _told(others, console)
     if names:
-        _show_compared(compared, asked, as_json)
+        _show_compared(compared, questions, as_json)
         return
-    facts = {**found.to_json(), **(found.groups() if kinds else {}), **_sizes(model, os.fspath(table))}
+    facts = {**evaluation.to_json(), **(evaluation.groups() if kinds else {}), **_sizes(model, os.fspath(table))}
     if as_json:
         click.echo(json.dumps(facts))
     else:
-        _show(found, facts)
+        _show(evaluation, facts)
 
 
 def _sizes(model: Path, table: str) -> dict[str, int | None]:
     """The bytes of the model file, and of the table if it is a Parquet file."""
     if locate(table) is not None:
         return {"model_bytes": model.stat().st_size, "table_bytes": None}
-    place = EMBEDDED[table]() if table in EMBEDDED and not Path(table).is_file() else Path(table)
-    parquet = place.is_file() and place.suffix.lower() in PARQUET
-    return {"model_bytes": model.stat().st_size, "table_bytes": place.stat().st_size if parquet else None}
+    path = EMBEDDED[table]() if table in EMBEDDED and not Path(table).is_file() else Path(table)
+    parquet = path.is_file() and path.suffix.lower() in PARQUET
+    return {"model_bytes": model.stat().st_size, "table_bytes": path.stat().st_size if parquet else None}
 
 
 def _with_share(names: Sequence[str], share: float) -> list[str]:
@@ -213,26 +217,23 @@ def _told(others: Iterable[Compared], console: Console) -> list[Compared]:
     return done
 
 
-def _show_compared(compared: Sequence[Compared], asked: Sequence[Query], as_json: bool) -> None:
+def _show_compared(compared: Sequence[Compared], questions: Sequence[Query], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([item.to_json() for item in compared]))
         return
     console = show.results()
-    table = TextTable(box=None, pad_edge=False, header_style="bold")
-    table.add_column("method")
-    for name in ("kept", "prepared", "median ms", "p99 ms", *COMPARED):
-        table.add_column(name, justify="right")
+    table = show.plain_table("method", right=("kept", "prepared", "median ms", "p99 ms", *COMPARED))
     for item in compared:
         table.add_row(item.method, *_figures(item))
-    console.print(f"{len(asked):,} queries; bytes kept, seconds to prepare, latency, q-errors:")
+    console.print(f"{len(questions):,} queries; bytes kept, seconds to prepare, latency, q-errors:")
     console.print(table)
     for item in compared:
         if item.problem is not None and not item.answered:
             console.print(f"{item.method} cannot answer: {item.problem}", soft_wrap=True)
-        elif item.answered < len(asked):
+        elif item.answered < len(questions):
             reason = item.problem or "it is slow, so it was asked the first ones only"
             console.print(
-                f"{item.method} answered {item.answered:,} of {len(asked):,} queries: {reason}", soft_wrap=True
+                f"{item.method} answered {item.answered:,} of {len(questions):,} queries: {reason}", soft_wrap=True
             )
 
 
@@ -246,7 +247,7 @@ def _figures(item: Compared) -> list[str]:
     return [kept, prepared, *latency, *(show.factor(facts["q_error"][name]) for name in COMPARED)]
 
 
-def _show(found: Evaluation, facts: dict[str, Any]) -> None:
+def _show(evaluation: Evaluation, facts: dict[str, Any]) -> None:
     console = show.results()
     console.print(
         f"{facts['queries']:,} queries, method {facts['method']}; q-error, the factor between estimate and truth:"
@@ -266,18 +267,18 @@ def _show(found: Evaluation, facts: dict[str, Any]) -> None:
         f"the median bar's high end is {show.factor(facts['width'])} times its low end"
     )
     console.print(_told_sizes(facts))
-    if found.refused:
-        refused = show.plural(found.refused, "question")
+    if evaluation.refused:
+        refused = show.plural(evaluation.refused, "question")
         console.print(f"{refused} refused, which counts as an answer of 0 rows; countless explain says why")
     console.print("worst:")
-    for error, query, estimate in found.worst():
+    for error, query, estimate in evaluation.worst():
         answer = "refused" if estimate.method == REFUSED else f"estimate {show.rows(estimate.rows)}"
         console.print(f"  {show.factor(error)}  {answer}, truth {query.rows:,}  {query.where}", soft_wrap=True)
 
 
 def _errors(facts: dict[str, Any]) -> TextTable:
     """The q-errors of all queries, and of those that keep some rows."""
-    table = TextTable("", "queries", *facts["q_error"], box=None, pad_edge=False, header_style="bold")
+    table = show.plain_table("", "queries", *facts["q_error"])
     for label, ending in (("all", ""), ("10 true rows or more", "_10_rows")):
         if facts[f"queries{ending}"]:
             errors = facts[f"q_error{ending}"].values()
@@ -287,17 +288,7 @@ def _errors(facts: dict[str, Any]) -> TextTable:
 
 def _groups(groups: Iterable[tuple[dict[str, Any], str]]) -> TextTable:
     """A line for every group that has queries: q-errors, how often the error bar holds, and its median width."""
-    table = TextTable(
-        "group",
-        "queries",
-        "refused",
-        *QUANTILES,
-        "in the bar",
-        "high/low",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+    table = show.plain_table("group", "queries", "refused", *QUANTILES, "in the bar", "high/low")
     for group, ending in groups:
         for label, told in group.items():
             if told["queries"]:

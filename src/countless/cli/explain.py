@@ -27,12 +27,12 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
     which values do not occur in the table, and how long each stage took.
     """
     with leaving_at_once():
-        found = Estimator.load(model).explain(where, method=method, particles=particles)
+        explanation = Estimator.load(model).explain(where, method=method, particles=particles)
     if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        click.echo(json.dumps(explanation.to_json(), ensure_ascii=False))
         return
-    click.echo(str(found))
-    if advice := _advice(model, found.estimate):
+    click.echo(str(explanation))
+    if advice := _advice(model, explanation.estimate):
         click.echo(f"advice    {advice}")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from countless.cli.calibrate import require_whole
 from countless.cli.model_files.files_beside import checkpoint_of, codes_of
 from countless.cli.model_files.fit_record import REPORTED, Run
 from countless.cli.model_files.locking import hold
 from countless.cli.model_files.longer_training import longer_training, table_words
+from countless.cli.model_files.rewriting import require_whole
 from countless.cli.parameters.config_file import config_option
 from countless.cli.parameters.settings import GroupedCommand, GroupedOption, made_from, options_from
 from countless.cli.terminal import display as show
@@ -189,14 +189,14 @@ def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | N
     names = " and ".join(map(str, left))
     if left and resume:
         run.require_same_options(longer if is_model(output) else "")
-        return f"going on from {names}"
+        return f"continuing from {names}"
     if left:
         return f"starting again and replacing {names} of an earlier run (--resume continues it)"
     if not resume:
         return ""
     if run.was_killed():
-        told = f"the last fit of {output} was killed before its first checkpoint"
-        return f"nothing to resume: {told}; starting again"
+        message = f"the last fit of {output} was killed before its first checkpoint"
+        return f"nothing to resume: {message}; starting again"
     if is_model(output):
         difference = run.differs_from(output)
         return None if difference is None else f"nothing to resume: {difference}; starting again"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from countless.cli.parameters.options import json_option, model_argument
 from countless.cli.terminal import display as show
@@ -32,19 +31,7 @@ def info(model: Path, as_json: bool) -> None:
     console = show.results()
     count = len(facts["columns"]) + len(facts["texts"])
     console.print(f"{model}: {facts['rows']:,} rows, {show.plural(count, 'column')}, {show.size(model.stat().st_size)}")
-    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
-    for column in facts["columns"]:
-        table.add_row(
-            column["name"],
-            column["type"],
-            f"{column['distinct']:,}",
-            "yes" if column["has_null"] else "",
-            show.storage(facts["rows"], column["codes"], column["digits"], column["grid_cells"]),
-        )
-    for text in estimator.schema.texts:
-        nulls = "yes" if text.has_null else ""
-        table.add_row(text.name, text.type, show.distinct(text), nulls, f"text, {show.characters(text)}")
-    console.print(table)
+    console.print(show.columns_table(estimator.schema))
     for column in facts["derived"]:
         console.print(f"derived   {column['name']}: {column['sql']}", soft_wrap=True)
     for column in facts["left_out"]:

@@ -34,7 +34,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise click.Abort from None  # before click makes an empty line of it
-        except BrokenPipeError:  # who reads has seen enough: no error, which click would make of it
+        except BrokenPipeError:  # the reader has closed the pipe: not an error, as click would have it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # let the interpreter flush into nothing
             raise click.exceptions.Exit(0) from None
 

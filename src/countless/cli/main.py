@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError:
         tell("error: not enough memory: fit with a limit (--memory 2GB), or fewer columns (--exclude)")
         code = 1
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         discard_output(sys.stdout)
         code = 0
     except OSError as error:

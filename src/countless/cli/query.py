@@ -40,34 +40,34 @@ def query(model: Path, sql: str, intervals: bool, as_json: bool, as_csv: bool) -
     if as_json and as_csv:
         raise click.UsageError("give either --json or --csv")
     with leaving_at_once():
-        found = Estimator.load(model).query(sql, intervals=intervals)
+        result = Estimator.load(model).query(sql, intervals=intervals)
     if as_json:
-        click.echo(json.dumps(_plain(found), ensure_ascii=False, default=str))
+        click.echo(json.dumps(_plain(result), ensure_ascii=False, default=str))
         return
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(found.names)
-        writer.writerows(found.rows)
+        writer.writerow(result.names)
+        writer.writerows(result.rows)
     else:
-        click.echo(str(found))
-    click.echo(_summary(found), err=True)
+        click.echo(str(result))
+    click.echo(_summary(result), err=True)
 
 
-def _plain(found: QueryResult) -> dict[str, Any]:
+def _plain(result: QueryResult) -> dict[str, Any]:
     return {
-        "columns": [{"name": name, "type": kind} for name, kind in zip(found.names, found.types, strict=True)],
-        "rows": [list(row) for row in found.rows],
-        "count": found.count.to_json(),
-        "left_out_rows": found.left_out_rows,
-        "disagreement": found.disagreement,
-        "ms": found.ms,
+        "columns": [{"name": name, "type": kind} for name, kind in zip(result.names, result.types, strict=True)],
+        "rows": [list(row) for row in result.rows],
+        "count": result.count.to_json(),
+        "left_out_rows": result.left_out_rows,
+        "disagreement": result.disagreement,
+        "ms": result.ms,
     }
 
 
-def _summary(found: QueryResult) -> str:
-    parts = [f"of about {show.rows(found.count.rows)} rows"]
-    if found.left_out_rows >= 1:
-        parts.append(f"{show.rows(found.left_out_rows)} of them in groups too small to tell")
-    if found.disagreement > WORTH_TELLING:
-        parts.append(f"parts of the answer differed by up to {found.disagreement:.1%}")
-    return "; ".join([*parts, f"{found.ms:.1f} ms"])
+def _summary(result: QueryResult) -> str:
+    parts = [f"of about {show.rows(result.count.rows)} rows"]
+    if result.left_out_rows >= 1:
+        parts.append(f"{show.rows(result.left_out_rows)} of them in groups too small to tell")
+    if result.disagreement > WORTH_TELLING:
+        parts.append(f"parts of the answer differed by up to {result.disagreement:.1%}")
+    return "; ".join([*parts, f"{result.ms:.1f} ms"])

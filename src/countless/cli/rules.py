@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from rich.progress import Progress
-from rich.table import Table as TextTable
 
 from countless.cli.terminal import display as show
 from countless.estimator.answers.estimate import Estimate
@@ -46,19 +45,17 @@ def measure_rules(
         def tell(rule: str, done: int, total: int) -> None:
             bar.update(task, description=rule, completed=done, total=total)
 
-        found = measure(asked, fresh, estimator.schema, table, queries, seed, tell)
+        violations = measure(asked, fresh, estimator.schema, table, queries, seed, tell)
     if as_json:
-        click.echo(json.dumps({"method": method, "rules": [finding.to_json() for finding in found]}))
+        click.echo(json.dumps({"method": method, "rules": [finding.to_json() for finding in violations]}))
     else:
-        _show(found, method)
+        _show(violations, method)
 
 
-def _show(found: Sequence[RuleViolations], method: str) -> None:
+def _show(violations: Sequence[RuleViolations], method: str) -> None:
     console = show.results()
-    table = TextTable("rule", box=None, pad_edge=False, header_style="bold")
-    for name in ("cases", "broken", "share", "median by", "worst by"):
-        table.add_column(name, justify="right")
-    for item in found:
+    table = show.plain_table("rule", right=("cases", "broken", "share", "median by", "worst by"))
+    for item in violations:
         by = [f"{item.median:.2%}", f"{item.worst:.2%}"] if item.broken else ["-", "-"]
         table.add_row(item.rule, f"{item.cases:,}", f"{item.broken:,}", f"{item.share:.1%}", *by)
     console.print(f"rules, method {method}; by how much: relative to the count, or to one row if it is less:")
@@ -66,7 +63,7 @@ def _show(found: Sequence[RuleViolations], method: str) -> None:
     console.print(
         f"not broken: {NO_MORE:g} rows more, or parts within {SPLIT:.0%} or {HALF_A_ROW:g} rows of their whole",
     )
-    for item in found:
+    for item in violations:
         for broken in item.examples[:1]:
             rows = ", ".join(f"{count:,.2f}" for count in broken.rows)
             console.print(f"worst case of {item.rule!r}: {rows} rows where", soft_wrap=True)

@@ -15,7 +15,7 @@ from countless.data.atomic_files import require_writable
 from countless.estimator.estimator import Estimator
 from countless_command import leaving_at_once
 
-WORTH = 0.9  # of the rows: if they are worth fewer independent ones, that is told
+WORTH = 0.9  # of the rows: if they are worth fewer independent ones, a note says so
 
 
 @click.command(
@@ -43,25 +43,25 @@ def sample(
     if out is not None:
         require_writable(out)
     with leaving_at_once():
-        found = Estimator.load(model).sample(count, where=where, seed=seed, stored=not no_stored)
-    if len(found) < count:
-        few = f"only {len(found):,} of {show.plural(count, 'row')} could be drawn"
-        all_stored = found.stored == len(found)
+        drawn = Estimator.load(model).sample(count, where=where, seed=seed, stored=not no_stored)
+    if len(drawn) < count:
+        few = f"only {len(drawn):,} of {show.plural(count, 'row')} could be drawn"
+        all_stored = drawn.stored == len(drawn)
         why = "no more evidence rows match" if all_stored else "the others failed the condition, again and again"
         click.echo(f"note: {few}: {why}", err=True)
-    if found.stored:
-        click.echo(f"note: {found.stored:,} of them are stored rows of the table (--no-stored: none)", err=True)
-    if found.effective_size < WORTH * len(found):
-        worth = f"{show.plural(len(found), 'row')} are worth about {found.effective_size:,.0f} independent ones"
+    if drawn.stored:
+        click.echo(f"note: {drawn.stored:,} of them are stored rows of the table (--no-stored: none)", err=True)
+    if drawn.effective_size < WORTH * len(drawn):
+        worth = f"{show.plural(len(drawn), 'row')} are worth about {drawn.effective_size:,.0f} independent ones"
         click.echo(f"note: {worth}", err=True)
     if out is not None:
-        found.write(out)
-        show.wrote(len(found), "row", out)
+        drawn.write(out)
+        show.wrote(len(drawn), "row", out)
         return
-    if len(found.names) > 1 and not as_json:
-        click.echo("\t".join(map(_shown, found.names)))
-    for row, cut, log_prob in zip(found.rows, found.cut, found.log_probs.tolist(), strict=True):
-        named = dict(zip(found.names, row, strict=True))
+    if len(drawn.names) > 1 and not as_json:
+        click.echo("\t".join(map(_shown, drawn.names)))
+    for row, cut, log_prob in zip(drawn.rows, drawn.cut, drawn.log_probs.tolist(), strict=True):
+        named = dict(zip(drawn.names, row, strict=True))
         plain = {"row": named, "log_prob": None if math.isnan(log_prob) else log_prob, "cut": list(cut)}
         click.echo(json.dumps(plain, ensure_ascii=False, default=str) if as_json else line(named, cut))
 

@@ -10,18 +10,13 @@ from typing import Any
 
 import click
 
-from countless.cli.calibrate import require_whole
 from countless.cli.model_files.files_beside import checkpoint_of, kept_training, remove_checkpoints, training_of
-from countless.cli.model_files.locking import hold
 from countless.cli.model_files.longer_training import table_words
+from countless.cli.model_files.rewriting import output_option, require_whole, rewritten, summarize_written
 from countless.cli.parameters.options import model_argument, table_argument
 from countless.cli.parameters.settings import GroupedCommand, options_from
 from countless.cli.terminal import display as show
-from countless.cli.terminal.fit_progress import FitView, require_writable
 from countless.data.sources.csv_files import CsvFile
-from countless.data.sources.file_formats import with_default_options
-from countless.data.sources.source import require_file
-from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
 from countless.options import MoreTrainingOptions
 from countless.store import COLUMNS, TEXT
@@ -35,9 +30,7 @@ from countless.store import COLUMNS, TEXT
 )
 @model_argument
 @table_argument()
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
-)
+@output_option
 @options_from(MoreTrainingOptions)
 def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) -> int:
     """Train a finished MODEL further, on the table that it was fitted on.
@@ -51,37 +44,32 @@ def train(model: Path, table: str | CsvFile, output: Path | None, **given: Any) 
     stops training after the current step and keeps the best weights so far; at any other time it leaves the old file
     unchanged.
     """
-    output = output or model
-    require_writable(output)
-    hold("train", output)
-    console = show.progress()
-    estimator = Estimator.load(model)
-    require_file(with_default_options(table, estimator.schema.csv))
-    try:
-        with FitView(console) as view, _training_beside(model, output):
-            trained = estimator.train(table, checkpoint=training_of(output), listener=view, **given)
-            trained.save(output)
-    except KeyboardInterrupt:
-        told = f"\nstopped, and nothing was written: {model} is unchanged"
-        console.print(told, style="yellow", soft_wrap=True)
-        return 130
-    remove_checkpoints(output)
+    target = output or model
+    beside = _training_beside(model, target)
+    trained = rewritten(
+        "train",
+        model,
+        target,
+        table,
+        lambda old, view: old.train(table, checkpoint=training_of(target), listener=view, **given),
+        beside,
+    )
+    remove_checkpoints(target)
     entry = trained.report["more_training"][-1]
-    for name, part in (("rows", entry), ("text", entry.get("text", {}))):
-        if "after" in part:
-            console.print(f"{name}: {_told(part)}", soft_wrap=True)
-    console.print(f"error bars: {show.error_bars(trained.info()['interval'])}", soft_wrap=True)
-    console.print(f"wrote {output} ({show.size(output.stat().st_size)}){kept_training(output)}", soft_wrap=True)
+    parts = (("rows", entry), ("text", entry.get("text", {})))
+    lines = [f"{name}: {_summary(part)}" for name, part in parts if "after" in part]
+    summarize_written(trained, target, lines, kept_training(target))
     if entry["interrupted"]:
-        console.print("stopped early: the file holds the best model so far; the same command trains on", style="yellow")
+        early = "stopped early: the file holds the best model so far; the same command trains on"
+        show.progress().print(early, style="yellow")
         return 130
-    require_whole(trained.report, output, table_words(table))
+    require_whole(trained.report, target, table_words(table))
     return 0
 
 
 @contextmanager
 def _training_beside(model: Path, output: Path) -> Iterator[None]:
-    """Put what training of ``model`` goes on from beside ``output``, and take it away if nothing comes of it.
+    """Copy the checkpoints of ``model`` beside ``output``, and remove the copies if the block fails.
 
     That is what the fit has kept, or the checkpoint of a fit that was stopped.
     """
@@ -102,8 +90,8 @@ def _training_beside(model: Path, output: Path) -> Iterator[None]:
         raise
 
 
-def _told(part: dict[str, Any]) -> str:
-    """How long a network was trained, and what came of it."""
+def _summary(part: dict[str, Any]) -> str:
+    """How long a network was trained, and its bits before and after."""
     before, after = part["before"], part["after"]
     bits = "masked_bits" if after["masked_bits"] is not None else "train_bits"
     which = "validation" if bits == "masked_bits" else "training rows"

@@ -7,16 +7,11 @@ from typing import Any
 
 import click
 
-from countless.cli.calibrate import require_whole
-from countless.cli.model_files.locking import hold
+from countless.cli.model_files.rewriting import output_option, require_whole, rewritten, summarize_written
 from countless.cli.parameters.options import model_argument, table_argument
 from countless.cli.parameters.settings import GroupedCommand, options_from
 from countless.cli.terminal import display as show
-from countless.cli.terminal.fit_progress import FitView, require_writable
 from countless.data.sources.csv_files import CsvFile
-from countless.data.sources.file_formats import with_default_options
-from countless.data.sources.source import require_file
-from countless.estimator.estimator import Estimator
 from countless.options import UpdateOptions
 
 
@@ -29,9 +24,7 @@ from countless.options import UpdateOptions
 )
 @model_argument
 @table_argument("rows")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The model file to write  [default: MODEL is replaced]"
-)
+@output_option
 @click.option(
     "--replay",
     default=None,
@@ -48,34 +41,19 @@ def update(model: Path, rows: str | CsvFile, output: Path | None, replay: str | 
     keeps the best weights so far; at any other time it leaves the old file unchanged.
     """
     output = output or model
-    require_writable(output)
-    hold("update", output)
-    console = show.progress()
-    estimator = Estimator.load(model)
-    require_file(with_default_options(rows, estimator.schema.csv))
-    try:
-        with FitView(console) as view:
-            updated = estimator.update(rows, replay=replay, listener=view, **given)
-    except KeyboardInterrupt:
-        told = f"\nstopped, and nothing was written: {model} is unchanged"
-        console.print(told, style="yellow", soft_wrap=True)
-        return 130
-    updated.save(output)
-    entry = updated.report["updates"][-1]
-    for line in _told(entry):
-        console.print(line, soft_wrap=True)
-    console.print(f"error bars: {show.error_bars(updated.info()['interval'])}", soft_wrap=True)
-    console.print(
-        f"wrote {output} ({show.size(output.stat().st_size)}), of {show.plural(updated.rows, 'row')}", soft_wrap=True
+    updated = rewritten(
+        "update", model, output, rows, lambda old, view: old.update(rows, replay=replay, listener=view, **given)
     )
+    lines = _summary(updated.report["updates"][-1])
+    summarize_written(updated, output, lines, f", of {show.plural(updated.rows, 'row')}")
     if updated.report["interrupted"]:
-        console.print("stopped early: the file holds the best model so far", style="yellow")
+        show.progress().print("stopped early: the file holds the best model so far", style="yellow")
         return 130
     require_whole(updated.report, output, ["TABLE"])
     return 0
 
 
-def _told(entry: dict[str, Any]) -> list[str]:
+def _summary(entry: dict[str, Any]) -> list[str]:
     """What an update did."""
     lines = [f"{show.plural(entry['rows'], 'new row')} beside {entry['rows_before']:,} old ones"]
     if entry["new_codes"]:

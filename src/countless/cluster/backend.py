@@ -73,8 +73,7 @@ class RayBackend:
             memory,
             seed=seed,
             resume=self._resources.resume,
-            on_stage=events.stage,
-            on_reading=events.reading,
+            events=events,
         )
         self.train = ClusterTrainer(self._cluster, self._folder, self._workers, codes, memory)
         return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)

@@ -2,20 +2,20 @@
 
 A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
 follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them
-instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses next to nothing.
+instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses hardly anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from countless.cluster.rows import ParquetRows, reader
-from countless.data.columns.discovery import Few
+from countless.data.columns.discovery import Few, Scans
 from countless.data.columns.grids.grid_knots import grid_of
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Column
@@ -50,18 +50,6 @@ SELECT {column}, 'length', CAST(length(value) AS VARCHAR), CAST(sum(n) AS BIGINT
 WHERE value IS NOT NULL GROUP BY length(value)
 """
 TOLD = 'told (c INTEGER, what VARCHAR, "value" VARCHAR, n BIGINT)'
-
-
-class Passes(Protocol):
-    """Goes over all pieces of a table, in whatever order."""
-
-    def summaries(self, types: dict[str, str], most: int) -> Iterator[Any]:
-        """What :func:`summarize` returns for each."""
-        ...
-
-    def tallies(self, name: str, length: int) -> Iterator[Any]:
-        """What :func:`tally` returns for each."""
-        ...
 
 
 def pieces(rows: ParquetRows) -> int:
@@ -104,52 +92,46 @@ def tally(rows: ParquetRows, name: str, length: int, index: int) -> Any:
     )
 
 
-class Merged:
-    """A :class:`~countless.data.columns.discovery.Finder` that knows what all pieces have told of ``columns``.
+class Merged(Scans):
+    """Knows what all pieces of the ``rows`` of ``source`` have told; ``on_all`` calls a function for each of them.
 
     A piece tells at most about ``most`` values of a column: more than are few.
     """
 
     def __init__(
         self,
-        columns: list[tuple[str, str]],
-        passes: Passes,
+        source: Source,
+        rows: ParquetRows,
+        on_all: Callable[[Callable[[int], Any], list[int]], Iterator[Any]],
         most: int,
-        left_structs: Mapping[str, str] | None = None,
-        uuids: frozenset[str] = frozenset(),
     ) -> None:
-        self._columns, self._passes, self._left_structs = columns, passes, left_structs or {}
-        self._uuids = uuids
-        kinds = ((name, stored_type(kind)) for name, kind in columns)
+        super().__init__(source)
+        self._rows, self._on_all = rows, on_all
+        kinds = ((name, stored_type(kind)) for name, kind in source.columns())
         self._types = {name: kind for name, kind in kinds if kind is not None}
         self._numbers = {name: at for at, name in enumerate(self._types)}
         connection = connect()
-        self._source = Source(new_name(), connection, None)
-        self._source.run(f"CREATE TEMP TABLE {TOLD}")
-        for table in passes.summaries(self._types, most):
+        self._told = Source(new_name(), connection, None)
+        self._told.run(f"CREATE TEMP TABLE {TOLD}")
+        for table in self._passed(partial(summarize, rows, self._types, most)):
             connection.register("news", table)
-            self._source.run("INSERT INTO told SELECT * FROM news")
+            self._told.run("INSERT INTO told SELECT * FROM news")
             connection.unregister("news")
-        self._some = {at for (at,) in self._source.rows("SELECT DISTINCT c FROM told WHERE what = 'some'")}
+        self._some = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'some'")}
 
-    def columns(self) -> list[tuple[str, str]]:
-        return self._columns
-
-    def left_structs(self) -> Mapping[str, str]:
-        return self._left_structs
-
-    def uuids(self) -> frozenset[str]:
-        return self._uuids
+    def _passed(self, function: Callable[[int], Any]) -> Iterator[Any]:
+        """What a function returns for every piece, in any order."""
+        return self._on_all(function, list(range(pieces(self._rows))))
 
     def signed(self) -> frozenset[str]:
-        signed = {at for (at,) in self._source.rows("SELECT DISTINCT c FROM told WHERE what = 'signed'")}
+        signed = {at for (at,) in self._told.rows("SELECT DISTINCT c FROM told WHERE what = 'signed'")}
         return frozenset(name for name, at in self._numbers.items() if at in signed)
 
     def facts(self, wanted: Collection[str]) -> tuple[int, list[tuple[int, float | None]]]:
-        ((rows,),) = self._source.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
+        ((rows,),) = self._told.rows("SELECT coalesce(sum(n), 0) FROM told WHERE c = 0 AND what IN ('value', 'some')")
         found: list[tuple[int, float | None]] = []
         known = self._types.keys() & set(wanted)
-        for name, _ in self._columns:
+        for name, _ in self.source.columns():
             lengths = self._lengths(name) if name in known else {}
             strings = sum(lengths.values())
             mean = sum(length * count for length, count in lengths.items()) / strings if strings else None
@@ -161,13 +143,13 @@ class Merged:
         for name, kind in types.items():
             if few(name, self._distinct(name)):
                 values = self._values(name)
-                texts = self._source.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
+                texts = self._told.rows(f"SELECT CAST(value AS VARCHAR) FROM {values} ORDER BY value ASC NULLS LAST")
                 known = tuple(unsigned(str(text), kind) for (text,) in texts if text is not None)
                 found[name] = Column(name, kind, known, has_null=len(known) < len(texts))
         return found
 
     def grid(self, name: str, kind: str, most_cells: int) -> Column:
-        column = grid_of(self._source, self._values(name), name, kind, most_cells)
+        column = grid_of(self._told, self._values(name), name, kind, most_cells)
         return _with_distinct(column, self._distinct(name)) if self._numbers[name] in self._some else column
 
     def text(self, name: str, kind: str, rows: int, length: int | None) -> TextColumn:
@@ -175,7 +157,7 @@ class Merged:
         if not lengths:
             raise DataError(f'the text column "{name}" holds only NULLs: leave it out with {exclude_option(name)}')
         found = Tally(length_of(lengths, length))
-        for table in self._passes.tallies(name, found.length):
+        for table in self._passed(partial(tally, self._rows, name, found.length)):
             points, counts = table["point"].to_numpy(), table["n"].to_numpy()
             found.counts[points[:-2]] += counts[:-2]
             found.cut, found.beyond = found.cut + int(counts[-2]), found.beyond + int(counts[-1])
@@ -186,7 +168,7 @@ class Merged:
         """How many strings there are of each length."""
         at = self._numbers[name]
         sql = f"SELECT CAST(value AS BIGINT), sum(n) FROM told WHERE c = {at} AND what = 'length' GROUP BY 1"
-        return {int(length): int(count) for length, count in self._source.rows(sql)}
+        return {int(length): int(count) for length, count in self._told.rows(sql)}
 
     def _distinct(self, name: str) -> int:
         """How many values the column has, NULL not counted: an estimate if not all were told."""
@@ -194,34 +176,21 @@ class Merged:
         value = f"CAST(value AS {self._types[name]})"
         if at not in self._some:
             sql = f"SELECT count(DISTINCT {value}) FROM told WHERE c = {at} AND what = 'value'"
-            return int(self._source.rows(sql)[0][0])
+            return int(self._told.rows(sql)[0][0])
         # The hash only draws a sample of the values, and values with the same one still count as several.
         known = f"SELECT DISTINCT {value} AS value FROM told WHERE c = {at} AND what IN ('value', 'least')"
         hashes = f"SELECT hash(value) AS hash FROM ({known}) WHERE value IS NOT NULL ORDER BY 1 LIMIT {LEAST}"
-        ((count, greatest),) = self._source.rows(f"SELECT count(*), max(hash) FROM ({hashes})")
+        ((count, greatest),) = self._told.rows(f"SELECT count(*), max(hash) FROM ({hashes})")
         return round((int(count) - 1) * HASH_RANGE / max(1, int(greatest)))
 
     def _values(self, name: str) -> str:
         """A table of the column's values and how many rows have each."""
-        self._source.run(
+        self._told.run(
             f"CREATE OR REPLACE TEMP TABLE merged AS SELECT CAST(value AS {self._types[name]}) AS value, "
             f"CAST(sum(n) AS BIGINT) AS n FROM told WHERE c = {self._numbers[name]} AND what IN ('value', 'some') "
             "GROUP BY 1"
         )
         return "merged"
-
-
-class OnCluster:
-    """Passes of a cluster over the pieces of ``rows``."""
-
-    def __init__(self, rows: ParquetRows, on_all: Callable[[Callable[[int], Any], list[int]], Iterator[Any]]) -> None:
-        self._rows, self._on_all = rows, on_all
-
-    def summaries(self, types: dict[str, str], most: int) -> Iterator[Any]:
-        return self._on_all(partial(summarize, self._rows, types, most), list(range(pieces(self._rows))))
-
-    def tallies(self, name: str, length: int) -> Iterator[Any]:
-        return self._on_all(partial(tally, self._rows, name, length), list(range(pieces(self._rows))))
 
 
 def _numbered(types: dict[str, str]) -> list[tuple[int, tuple[str, str]]]:

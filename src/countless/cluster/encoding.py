@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from countless.cluster.domains import Merged, OnCluster
+from countless.cluster.domains import Merged
 from countless.cluster.rows import ParquetRows, reader, rows_of
 from countless.cluster.session import Cluster
-from countless.data.encoding.code_files import CodesFolder, is_empty, require_replaceable
+from countless.data.columns.schema import Schema
+from countless.data.encoding.code_files import CodesFolder
 from countless.data.encoding.encoder import CHANGED, Encoder
 from countless.data.encoding.memory_limit import Memory
-from countless.data.encoding.out_of_core import codes_fingerprint, fill_records, mapped_table
+from countless.data.encoding.out_of_core import codes_folder, fill_records, mapped_table
 from countless.data.encoding.table import Table, find_schema, with_advice
-from countless.data.progress import Meter, ScanProgress
+from countless.data.progress import QUIET, Events, Meter
 from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
@@ -40,40 +41,36 @@ def encode_on(
     *,
     seed: int = 0,
     resume: bool = False,
-    on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
+    events: Events = QUIET,
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``, which all machines see.
 
     With ``resume``, what an earlier pass has left there is used, as in :func:`.encode_mapped`.
     """
-    require_replaceable(path)  # before the table is read, which may take long
     options = with_advice(options, source.advice)
-    fingerprint = codes_fingerprint(source, options, seed)
     copy = path.with_name(path.name + "-rows.parquet")
     if not resume:
         copy.unlink(missing_ok=True)
-    if resume and not is_empty(path):
-        folder = CodesFolder.open(path, fingerprint)
-    else:
-        rows = rows_of(cluster, source, copy, on_stage)
+
+    def find() -> Schema:
+        rows = rows_of(cluster, source, copy, events.stage)
         most = max(LEAST_TOLD, 2 * options.max_distinct)
-        on_stage("reading all columns")
-        pieces = OnCluster(rows, _Pass(cluster, rows.total, on_reading).over)
-        finder = Merged(source.columns(), pieces, most, source.left_structs, source.uuids)
-        schema = find_schema(finder, options, lambda stage, rows=None: on_stage(stage))
-        folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
-    passes = _Pass(cluster, folder.schema.rows, on_reading)
+        events.stage("reading all columns")
+        finder = Merged(source, rows, _Pass(cluster, rows.total, events).over, most)
+        return find_schema(finder, options, lambda stage, rows=None: events.stage(stage))
+
+    folder = codes_folder(source, options, path, memory, find, seed=seed, resume=resume)
+    passes = _Pass(cluster, folder.schema.rows, events)
     chunks = folder.missing_chunks()
     if chunks:
-        rows = rows_of(cluster, source, copy, on_stage)
-        on_stage("encoding rows")
+        rows = rows_of(cluster, source, copy, events.stage)
+        events.stage("encoding rows")
         if rows.total != folder.schema.rows:
             raise DataError(CHANGED)
         passes.run(partial(write_chunk, str(path), rows), chunks, folder.chunks)
     parts = [index for index in range(folder.parts) if not folder.has_part(index)]
     if parts:
-        on_stage("shuffling rows")
+        events.stage("shuffling rows")
         passes.run(partial(write_part, str(path)), parts, folder.parts)
     folder.tidy()
     copy.unlink(missing_ok=True)
@@ -106,7 +103,7 @@ class _Pass:
 
     cluster: Cluster
     rows: int
-    on_reading: Callable[[ScanProgress], None]
+    events: Events
 
     def run(self, function: Callable[[int], None], indexes: list[int], total: int) -> None:
         """Call the function for some of ``total`` indexes, the last that are missing."""
@@ -116,14 +113,14 @@ class _Pass:
     def over(self, function: Callable[[int], Any], indexes: list[int], done: int = 0) -> Iterator[Any]:
         """What the function returns for every index, when this many others were done before."""
         total = done + len(indexes)
-        meter = Meter(self.on_reading, self.rows, done / total)
+        meter = Meter(self.events.reading, self.rows, done / total)
         for answered, table in enumerate(on_all(self.cluster, function, indexes), done + 1):
             meter.at(answered / total)
             yield table
 
 
 def on_all(cluster: Cluster, function: Callable[[int], Any], indexes: list[int]) -> Iterator[Any]:
-    """What a function returns for every index, an Arrow table or nothing, in whatever order; its errors are raised."""
+    """What a function returns for every index, an Arrow table or nothing, in any order; its errors are raised."""
     from ray.data import DataContext, from_items
 
     DataContext.get_current().enable_progress_bars = False

@@ -21,7 +21,7 @@ TOLD_EVERY = 1.0  # seconds between two reports of progress
 
 @dataclass(frozen=True)
 class WorkerInstructions:
-    """What every worker of a run is told."""
+    """The instructions for every worker of a run."""
 
     recipe: Recipe
     codes: Path
@@ -61,7 +61,7 @@ def work(config: dict[str, WorkerInstructions]) -> None:
 
 
 class _Teller:
-    """Tells how training goes on, now and then, and hears whether to end it."""
+    """Reports the progress of training about once a second, and checks whether to stop."""
 
     def __init__(self, letters: RunFolder, interrupt: Interrupt) -> None:
         self._letters, self._interrupt = letters, interrupt

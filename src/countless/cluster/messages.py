@@ -19,7 +19,7 @@ REPORT = "countless_report"
 
 
 class RunFolder:
-    """The folder of one training run. Every file is written whole, so nobody reads half of one."""
+    """The folder of one training run. Every file is written whole, so a reader never sees half of one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class RunFolder:
         self._write("progress.json", asdict(progress))
 
     def progress(self) -> Progress | None:
-        """Where training stands, if that was told."""
+        """Where training stands, if that was reported."""
         told = self._read("progress.json")
         return None if told is None else Progress(**told)
 
@@ -55,7 +55,7 @@ class RunFolder:
         )
 
     def result(self) -> Trained:
-        """What was learned, or the error that was told."""
+        """What was learned, or the error that was reported."""
         error = self._read("error.json")
         if error is not None:
             raise TrainingError(error["message"])
@@ -68,10 +68,7 @@ class RunFolder:
         return Trained(arrays, facts["report"], facts["interrupted"])
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        def write(path: str) -> None:
-            Path(path).write_text(json.dumps(content), encoding="utf-8")
-
-        write_whole(self.folder / name, write)
+        write_whole(self.folder / name, lambda path: Path(path).write_text(json.dumps(content), encoding="utf-8"))
 
     def _read(self, name: str) -> dict[str, Any] | None:
         with contextlib.suppress(FileNotFoundError):

@@ -43,7 +43,7 @@ class ClusterNode:
 
 
 class Cluster:
-    """A Ray cluster, while entered. A process that was connected already stays so, to whatever it was.
+    """A Ray cluster, while entered. A process that is connected already stays connected.
 
     ``address`` is ``auto``, for the one that runs on this machine, or ``HOST:PORT``.
     """
@@ -109,7 +109,7 @@ class Cluster:
 
 
 def _require_answer(address: str) -> None:
-    """Say at once that nobody answers: Ray itself would wait for minutes."""
+    """Raise an error at once if nothing answers: Ray itself would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise ClusterError(f"{address!r} is no address of a cluster: give HOST:PORT, such as 10.0.0.1:6379, or {AUTO}")

@@ -30,7 +30,7 @@ def require_shared(cluster: Cluster, folder: Path) -> None:
 
 
 def sees(mark: str, token: str) -> str | None:
-    """What this machine has to complain of: the file ``mark`` is not there, or no other can be written beside it."""
+    """What is wrong on this machine: the file ``mark`` is not there, or no other can be written beside it."""
     path = Path(mark)
     try:
         if path.read_text(encoding="utf-8") != token:

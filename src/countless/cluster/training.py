@@ -18,7 +18,7 @@ from countless.train.interrupt import Interrupt
 from countless.train.loop import CHECKPOINT_SECONDS, Progress, Trained
 from countless.train.tasks.recipe import Recipe, TrainingTable, train_here
 
-MOST_FAILURES = 20  # of a run, until it is given up
+MOST_FAILURES = 20  # of a run, before it ends with an error
 TURN = 0.25  # seconds after which news and a Ctrl-C are noticed
 BACKENDS = "cpu:gloo,cuda:nccl"
 
@@ -33,7 +33,7 @@ class Workers:
 
     @classmethod
     def on(cls, machines: list[ClusterNode], count: int | None, threads: int) -> Workers:
-        """So many on these machines; by default one for each GPU, or for each machine."""
+        """``count`` workers on these machines; by default one for each GPU, or for each machine."""
         cpus, gpus = (sum(number) for number in zip(*((each.cpus, each.gpus) for each in machines), strict=True))
         count = count or gpus or len(machines)
         room = sum(machine.cpus // threads for machine in machines)
@@ -94,7 +94,7 @@ class ClusterTrainer:
     def _run(
         self, order: WorkerInstructions, letters: RunFolder, on_progress: Callable[[Progress], None], place: Path
     ) -> None:
-        """Let Ray train, in a thread of its own, and hear how it goes; Ctrl-C is passed on."""
+        """Let Ray train, in a thread of its own, and report its progress; Ctrl-C is passed on."""
         failures: list[BaseException] = []
 
         def fit() -> None:

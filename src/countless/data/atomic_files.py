@@ -36,7 +36,7 @@ def require_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_whole(
-    path: str | os.PathLike[str], write: Callable[[str], None], kind: type[CountlessError] = DataError
+    path: str | os.PathLike[str], write: Callable[[str], object], kind: type[CountlessError] = DataError
 ) -> None:
     """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left.
 
@@ -50,7 +50,7 @@ def write_whole(
     except OSError as error:
         raise kind(f"cannot write {target}: {error.strerror}; choose another place") from None
     try:
-        _try_lock(handle)  # says that somebody writes it, until this process ends, however that happens
+        _try_lock(handle)  # marks it as in use until this process ends
         write(partial)
         os.chmod(partial, 0o666 & ~umask())
         os.replace(partial, target)
@@ -68,13 +68,8 @@ def write_whole(
 
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write ``content`` to a file that is whole or absent; the path is returned."""
-    write_whole(path, lambda partial: _write(partial, content))
+    write_whole(path, lambda partial: Path(partial).write_bytes(content))
     return path
-
-
-def _write(path: str, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
 
 
 def json_bytes(data: Any) -> bytes:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from countless.data.sources.source import Source
 
 DEFAULT_ROWS = 100_000  # as many as the sample that one would keep instead of a model; a smaller table is kept whole
+MOST_DEFAULT_ROWS = 500_000  # of a large table; between them one
+DEFAULT_ONE_IN = 100  # rows
 DEVIATIONS = 5.0  # by which the number of old rows in a larger sample may be above its mean, and all be there
 WORTH_SORTING = 0.95  # of the bytes of rows in one order: another one must save the rest
 MOST_HYPERGEOMETRIC = 10**9  # rows of which NumPy can draw so
@@ -195,12 +197,12 @@ def evidence_rows(wanted: str, rows: int) -> int:
     """How many rows to keep of a table of this many: a number, a percentage, ``all``, ``none`` or ``auto``.
 
     >>> [evidence_rows("auto", rows) for rows in (500, 48_842, 300_000, 60_000_000)]
-    [500, 48842, 100000, 100000]
+    [500, 48842, 100000, 500000]
     >>> [evidence_rows(wanted, 200_000) for wanted in ("50000", "5%", "all", "none")]
     [50000, 10000, 200000, 0]
     """
     if wanted == "auto":
-        return min(rows, DEFAULT_ROWS)
+        return min(rows, max(DEFAULT_ROWS, min(MOST_DEFAULT_ROWS, rows // DEFAULT_ONE_IN)))
     if wanted in ("all", "none"):
         return rows if wanted == "all" else 0
     if wanted.endswith("%"):

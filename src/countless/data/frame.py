@@ -141,9 +141,9 @@ class Frame:
     def _relation(self, instants: str = ZONED) -> duckdb.DuckDBPyRelation:
         """The table as a relation of a DuckDB of its own, with times that have a zone as ``instants``."""
         selected = []
-        for place, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1):
+        for index, (name, kind) in enumerate(zip(self.names, self.types, strict=True), 1):
             wanted = instants if kind == ZONED else kind
-            selected.append(f"CAST(unnest(CAST(${place} AS {kind}[])) AS {wanted}) AS {quote_identifier(name)}")
+            selected.append(f"CAST(unnest(CAST(${index} AS {kind}[])) AS {wanted}) AS {quote_identifier(name)}")
         connection = connect()
         return connection.query(f"SELECT {', '.join(selected)}", params=[list(values) for values in self.columns])
 

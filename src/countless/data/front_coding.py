@@ -32,7 +32,7 @@ def front_coded(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.uin
 def _shared(one: bytes, other: bytes) -> int:
     """How many bytes two strings have in common at their beginnings."""
     return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
 
 

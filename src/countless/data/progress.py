@@ -6,10 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 EVERY = 0.25  # seconds between two looks
-LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is told
+LEAST_SECONDS, LEAST_DONE = 1.0, 0.01  # of a pass, before its speed is shown
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,32 @@ class ScanProgress:
     seconds_left: float | None
 
 
-class Events(Protocol):
-    """Hears how reading a table goes on."""
+class Events:
+    """Receives the progress of reading a table. Each method does nothing by default."""
 
     def stage(self, name: str) -> None:
-        """A stage begins."""
-        ...
+        """A stage begins.
+
+        Args:
+            name: What begins, such as ``reading``.
+        """
 
     def reading(self, reading: ScanProgress) -> None:
-        """A pass over the table has gone on."""
-        ...
+        """A pass over the table has progressed.
+
+        Args:
+            reading: How far it is.
+        """
 
     def notice(self, message: str) -> None:
-        """Something was decided that the user should know of."""
-        ...
+        """Something happened that the user should know.
+
+        Args:
+            message: One or two sentences.
+        """
+
+
+QUIET = Events()
 
 
 class Meter:

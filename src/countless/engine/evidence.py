@@ -15,6 +15,8 @@ from countless.region import Box, Filter, Region
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
 ROWS_PER_CODE = 4  # with fewer, counting the rows is as fast as summing the counts of codes
 
+FEW_ROWS = 200  # times so many are all: fewer rows are looked up one by one
+
 
 class CodedRows:
     """Rows as one array of codes for each column; ``sizes`` has how many codes each column has.
@@ -50,6 +52,16 @@ class CodedRows:
         for box in region.boxes:
             marks |= self.marks(self._sets(box))
         return marks if among is None else marks & among
+
+    def mark_some(self, box: Box, rows: IntArray) -> BoolArray:
+        """Which of some ``rows`` are in ``box``."""
+        if len(rows) * FEW_ROWS > self.rows:
+            marks: BoolArray = self.marks(self._sets(box))[rows]
+            return marks
+        marks = np.ones(len(rows), dtype=np.bool_)
+        for column, allowed in self._sets(box):
+            marks &= allowed[self._codes[column][rows]]
+        return marks
 
     def count(self, sets: Sequence[CodeSet]) -> int:
         """How many rows are in every one of ``sets``."""
@@ -99,5 +111,4 @@ class CodedRows:
         for column, allowed in sets:
             if len(allowed) != self._sizes[column]:
                 raise ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")
-        by_share = sorted(sets, key=lambda one: np.count_nonzero(one[1]) / len(one[1]))  # most rows drop out early
-        return [(self._codes[column], allowed) for column, allowed in by_share]
+        return [(self._codes[column], allowed) for column, allowed in sets]

@@ -365,9 +365,10 @@ class Estimator(QuestionMethods):
         >>> est.calibrate("adult", seed=1)  # doctest: +SKIP
         <Estimator of 48,842 rows, 5 columns>
         """
-        from countless.estimator.calibration.recalibration import recalibrated
+        from countless.estimator.fitting.calibrating import recalibrated
+        from countless.estimator.fitting.fit import LoggingListener
 
-        return recalibrated(self, table, whole(seed, "the seed", 0), listener)
+        return recalibrated(self, table, whole(seed, "the seed", 0), listener or LoggingListener())
 
     def check(
         self, table: Any, *, sample: int | None = 100_000, queries: int = 200, threshold: float = 0.05, seed: int = 0

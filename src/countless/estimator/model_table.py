@@ -23,7 +23,7 @@ def open_table(table: Any, schema: Schema, loading: Loading | None = None) -> So
     """
     source = derive(Source.open(with_default_options(table, schema.csv), loading=loading), schema.derived)
     present = matched([name for name, _ in source.columns()], schema.names)
-    if missing := [name for place, name in enumerate(schema.names) if place not in present]:
+    if missing := [name for index, name in enumerate(schema.names) if index not in present]:
         hint = None if source.csv is None else wrong_separator(source)
         remedy = hint or "take the table it was fitted on"
         raise DataError(f"the table lacks the model's columns {', '.join(missing[:5])}: {remedy}")

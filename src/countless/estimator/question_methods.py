@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from countless.data.columns.schema import Schema
+from countless.data.columns.types import TEXT
 from countless.engine.memo import Memo
 from countless.engine.methods import DEFAULT_METHOD
-from countless.errors import CountlessError
+from countless.errors import CountlessError, QueryTypeError
 from countless.estimator.answering_model import AnsweringModel
 from countless.estimator.answers.counts import today
 from countless.estimator.answers.estimate import Estimate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution
     from countless.estimator.answers.distributions.joint import Joint
     from countless.estimator.answers.explain import Explanation
+    from countless.estimator.answers.string_pieces import StringPieces
     from countless.estimator.rows.sampling import Sample
     from countless.query.predicate import Where
 
@@ -283,6 +285,38 @@ class QuestionMethods:
         [2, 2]
         """
         return self._asked(where).distributions(columns, bins=bins)
+
+    def pieces(self, column: str, where: Where | None = None, *, top: int = 10, least_hits: int = 1) -> StringPieces:
+        """Find the most frequent beginnings and endings of a column's strings, such as directories and file types.
+
+        They are counted in evidence rows. Strings are cut at the first of ``/ \\ @ space . - _`` that at least half of
+        them contain. Of paths and URLs, an ending is a file type such as ``.html``. A beginning that more than half of
+        the rows have is replaced by its continuations.
+
+        Args:
+            column: The name of a column of strings.
+            where: A condition as in :meth:`estimate`; None is every row.
+            top: Number of beginnings, and of endings, at most.
+            least_hits: Show only those with this many evidence rows.
+
+        Returns:
+            Beginnings and endings, the most frequent first, each with its rows and their error bar. There are none
+            if the strings have no separator, or if the model has no evidence rows.
+
+        Raises:
+            QueryError: The condition cannot be answered, or the column is unknown or does not hold strings.
+
+        >>> [piece.text for piece in est.pieces("education", top=2).ends]
+        ['-grad', '-college']
+        """
+        from countless.estimator.answers.string_pieces import string_pieces
+        from countless.query.parsing.names import index_of_name
+
+        index = index_of_name(self.schema, column)
+        if self.schema.columns[index].type != TEXT:
+            raise QueryTypeError(f'"{column}" holds no strings: beginnings and endings are of strings')
+        asked = self._asked(where)
+        return string_pieces(asked.evidence, index, asked.total, whole(top, "top", 1), least_hits)
 
     def sample(
         self, count: int = 10, *, where: Where | None = None, seed: int | None = None, stored: bool = True

@@ -92,7 +92,7 @@ class Evaluation:
         """A short summary of each group of queries; that of an empty one has nothing but nulls."""
         found = {}
         for label in labels:
-            places = [place for place, own in enumerate(label_of) if own == label]
+            places = [index for index, own in enumerate(label_of) if own == label]
             part = Evaluation(
                 self.method, tuple(self.queries[i] for i in places), tuple(self.estimates[i] for i in places)
             )

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Stopped(threading.local):
+class _StoppedClock(threading.local):
     """For how many seconds the clock of a thread has stood still."""
 
     seconds = 0.0
 
 
-_stopped = _Stopped()
+_stopped = _StoppedClock()
 
 
 def answer_clock() -> float:

@@ -24,7 +24,7 @@ from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, an
 from countless.query.grids.survey import CellParts, Lines, Survey
 from countless.query.parameters import Clause
 from countless.query.parsing.conjuncts import conjuncts, leaves_of
-from countless.query.parsing.names import resolve
+from countless.query.parsing.names import index_of_name, resolve
 from countless.query.parsing.parse import span_of
 from countless.query.parsing.sql import NESTED, written
 from countless.query.predicate import Where
@@ -159,7 +159,7 @@ class Compiler:
 
     def column(self, name: str) -> int:
         """The place of the column called ``name``, which must not be text."""
-        index = resolve(self.schema, exp.column(name, quoted=True), None)
+        index = index_of_name(self.schema, name)
         if self.schema.columns[index].is_text:
             raise UnsupportedQueryError(
                 f'"{name}" is text, which has no list of values: ask with LIKE or a regular expression in the condition'
@@ -304,7 +304,7 @@ class _Descent:
         truth, how = self._truth(index, node)
         satisfied = want.codes(truth)
         observed = self._observed(index, node, want, satisfied)
-        # Beyond the cut there may be letters that nobody knows, and the rarest ones have no names.
+        # Beyond the cut there may be unknown letters, and the rarest ones have no names.
         if (column.cut or NAMELESS in column.letters.characters) and not isinstance(node, exp.Is):
             self.certain &= observed.any() and not observed.all()
 

@@ -1,6 +1,6 @@
 """What a clause says of the evidence rows: which of their values, or which rows, satisfy a predicate.
 
-A column of the sample has all its values at hand, also if the model has only a grid or characters. So a predicate on
+All values of a column are known in the sample, also if the model has only a grid or characters. So a predicate on
 one column is judged value by value. One about several columns is judged row by row, in DuckDB unless it
 compares two numbers or two times.
 """
@@ -154,10 +154,9 @@ class EvidenceTables:
         schema = self._sample.schema
         signed = [index for index in names if schema.names[index] in schema.signed]
         if len(signed) > MOST_SIGNED:
-            told = " and ".join(map(quote_identifier, self._signed(signed)))
-            raise UnsupportedQueryError(
-                f"the table has -0.0 or -NaN in {told}: compare at most {MOST_SIGNED} of these columns in one condition"
-            )
+            columns = " and ".join(map(quote_identifier, self._signed(signed)))
+            remedy = f"compare at most {MOST_SIGNED} of these columns in one condition"
+            raise UnsupportedQueryError(f"the table has -0.0 or -NaN in {columns}: {remedy}")
         for turned in itertools.product((False, True), repeat=len(signed)):
             values = {index: f"c{index}" for index in names}
             for index in itertools.compress(signed, turned):

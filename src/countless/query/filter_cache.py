@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from countless.arrays import BoolArray
 from countless.errors import QueryError, is_final
 from countless.query.answer_clock import one_time_work
@@ -216,15 +218,15 @@ class CachedCompiler:
             return _Piece(Region((Box(() if item is None else (item,)),) if some else ()))
         allowed: BoolArray | None = None
         for each in items:
-            truth = self.search.known.truth(index, each.comparison)
-            if truth is None:
+            own = self.search.known.satisfied(index, each.comparison, each.negated)
+            if own is None:
                 return None
-            own = truth.false if each.negated else truth.true
             allowed = own if allowed is None else allowed & own
         assert allowed is not None
-        if allowed.all():
+        count = int(np.count_nonzero(allowed))
+        if count == len(allowed):
             return _Piece(Region((Box(),)))
-        return _Piece(Region((Box((filter_of(schema, index, allowed),)),) if allowed.any() else ()))
+        return _Piece(Region((Box((filter_of(schema, index, allowed),)),) if count else ()))
 
     def _others(self, where: str) -> list[_Piece | None] | None:
         """The pieces of any other clause: its simple filters, and others that may be about several columns."""
@@ -292,6 +294,9 @@ def _bytes_of(text: str, piece: _Piece | None) -> int:
         known += len(piece.among)
     if piece is None:
         return known
-    boxes = (*piece.region.boxes, *piece.region.cover)
-    codes = sum(len(item.constraint.weights) for box in boxes for item in box.filters)
-    return known + BYTES_OF_CODE * codes + BYTES_OF_TEXT * sum(len(box.texts) for box in boxes)
+    for boxes in (piece.region.boxes, piece.region.cover):
+        for box in boxes:
+            known += BYTES_OF_TEXT * len(box.texts)
+            for item in box.filters:
+                known += BYTES_OF_CODE * len(item.constraint.weights)
+    return known

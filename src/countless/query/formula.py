@@ -17,28 +17,21 @@ from countless.query.domains.truth import Codes, Truth
 class Want(Enum):
     """What is asked of a predicate's three-valued result."""
 
-    TRUE = "true"
-    FALSE = "false"
-    NOT_TRUE = "not true"
-    NOT_FALSE = "not false"
+    # A truth value, and whether the rows with any other value are wanted instead.
+    TRUE = True, False
+    FALSE = False, False
+    NOT_TRUE = True, True
+    NOT_FALSE = False, True
 
     def negated(self) -> Want:
         """What is asked of ``p`` when this is asked of ``NOT p``."""
-        return {
-            Want.TRUE: Want.FALSE,
-            Want.FALSE: Want.TRUE,
-            Want.NOT_TRUE: Want.NOT_FALSE,
-            Want.NOT_FALSE: Want.NOT_TRUE,
-        }[self]
+        value, others = self.value
+        return Want((not value, others))
 
     def opposite(self) -> Want:
         """The complement: holds for exactly the other rows."""
-        return {
-            Want.TRUE: Want.NOT_TRUE,
-            Want.NOT_TRUE: Want.TRUE,
-            Want.FALSE: Want.NOT_FALSE,
-            Want.NOT_FALSE: Want.FALSE,
-        }[self]
+        value, others = self.value
+        return Want((value, not others))
 
     @property
     def joins_as_written(self) -> bool:
@@ -47,15 +40,9 @@ class Want(Enum):
 
     def codes(self, truth: Truth) -> Codes:
         """The codes for which this holds."""
-        match self:
-            case Want.TRUE:
-                return truth.true
-            case Want.FALSE:
-                return truth.false
-            case Want.NOT_TRUE:
-                return ~truth.true
-            case Want.NOT_FALSE:
-                return ~truth.false
+        value, others = self.value
+        codes = truth.true if value else truth.false
+        return ~codes if others else codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,25 +98,25 @@ class Clause:
         ('age BETWEEN 30 AND 40', 'age BETWEEN 30 AND 40')
         """
         assert self.source is not None
-        literals = [self._literal(parameter, value) for parameter, value in self._assigned(values, named)]
+        assigned = self._assigned(values, named)
         text, end = "", 0
-        for parameter, value in zip(self.parameters, literals, strict=True):
+        for parameter, value in assigned:
             text += self.source[end : parameter.span[0]]
-            sql = _sql(value)
+            sql = _plain_sql(value) or _sql(self._literal(parameter, value))
             text += f" {sql}" if sql.startswith("-") and text.endswith("-") else sql  # else a comment would begin
             end = parameter.span[1]
-        return Clause((text + self.source[end:]).strip(), partial(self._filled, literals), self.source, checked=True)
+        return Clause((text + self.source[end:]).strip(), partial(self._filled, assigned), self.source, checked=True)
 
-    def _filled(self, literals: Sequence[exp.Expr]) -> exp.Expr:
-        """The expression with ``literals`` in the places of its parameters."""
+    def _filled(self, assigned: Sequence[tuple[Parameter, Any]]) -> exp.Expr:
+        """The expression with values in the places of its parameters."""
         condition = self.condition.copy()
-        for node, value in zip(_placeholders(condition), literals, strict=True):
-            node.replace(value.copy())
+        for node, (parameter, value) in zip(_placeholders(condition), assigned, strict=True):
+            node.replace(self._literal(parameter, value))
         return condition
 
     def _assigned(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Every parameter with its value."""
-        given = {str(place): value for place, value in enumerate(values, 1)} | dict(named)
+        given = {str(index): value for index, value in enumerate(values, 1)} | dict(named)
         names = {parameter.name for parameter in self.parameters}
         count = f"the clause has {len(names)} parameter{'' if len(names) == 1 else 's'}"
         for parameter in self.parameters:
@@ -161,6 +161,13 @@ def _misplaced(source: str, span: Span | None) -> UnsupportedQueryError:
     return UnsupportedQueryError(
         "a parameter cannot stand here: it is ? or $name, for one value that a column is compared with", source, span
     )
+
+
+def _plain_sql(value: Any) -> str | None:
+    """A string or a whole number as SQL, as :func:`_sql` writes it, without an expression; None of anything else."""
+    if type(value) is str:
+        return "'" + value.replace("'", "''") + "'"
+    return str(value) if type(value) is int else None
 
 
 def _sql(value: exp.Expr) -> str:

@@ -33,7 +33,7 @@ class Comparison:
 class Question:
     """A clause that has been understood: its text, its region, and what it was made from.
 
-    It is not ``certain`` if something was judged by a grid's knots, or letters nobody knows.
+    It is not ``certain`` if something was judged by a grid's knots, or by letters that are unknown.
     ``beyond`` are the filters that only evidence rows can answer, and ``among`` marks the rows that satisfy them; the
     region is that of all others. A question that was made without its ``condition`` is compiled ``whole`` for it.
     """

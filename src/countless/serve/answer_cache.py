@@ -45,6 +45,12 @@ class Kept:
             while len(self._answers) > self._most or self.bytes > self._most_bytes:
                 self._drop(next(iter(self._answers)))
 
+    def forget(self, beginning: str) -> None:
+        """Drop the answers to all questions that begin like this."""
+        with self._lock:
+            for asked in [asked for asked in self._answers if asked.startswith(beginning)]:
+                self._drop(asked)
+
     def _drop(self, asked: str) -> None:
         answer = self._answers.pop(asked, None)
         if answer is not None:

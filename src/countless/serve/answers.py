@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,10 +24,10 @@ from countless.serve.api.requests import (
 from countless.serve.cards import card, searched
 from countless.serve.float_noise import snap_to_zero
 from countless.serve.models import Served, kind_of
+from countless.serve.plain_json import cell, to_json
 from countless.serve.worker_threads import note_progress
 
 ESTIMATE = ("where", "rows", "low", "high", "level", "selectivity", "exact", "sampled")
-SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
 FIRST, TOGETHER = 8, 64  # clauses that are answered before it is seen whether someone still waits: few, then more
 Answer = Callable[[Served, Any], dict[str, Any]]
 
@@ -99,37 +97,12 @@ def answered(answer: Answer, served: Served, asked: RequestBody) -> bytes:
     return to_json(found)
 
 
-def to_json(data: Any) -> bytes:
-    """JSON in UTF-8."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode()
-
-
 def plain(found: Estimate) -> dict[str, Any]:
     """An estimate as plain data."""
     cleared = {name: snap_to_zero(getattr(found, name)) for name in ("rows", "low", "high")}
     share = found.selectivity if cleared["rows"] else 0.0
     told = {name: getattr(found, name) for name in ESTIMATE}
     return told | cleared | {"selectivity": share, "ms": round(found.ms, 2)}
-
-
-def cell(value: Any) -> Any:
-    """A value of a table as JSON has it: what it cannot hold, or others would misread, becomes text.
-
-    >>> cell(float("inf")), cell(2**60), cell(True), cell(None), cell(1.5)
-    ('inf', '1152921504606846976', True, None, 1.5)
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
-        return str(value)
-    return value
-
-
-def finite(data: Any) -> Any:
-    """Plain data in which every number is one that JSON has."""
-    if isinstance(data, dict):
-        return {name: finite(value) for name, value in data.items()}
-    return list(map(finite, data)) if isinstance(data, list | tuple) else cell(data)
 
 
 def _estimates(served: Served, clauses: list[str]) -> list[dict[str, Any]]:

@@ -1,25 +1,30 @@
-"""The served models, loaded once, and their tables."""
+"""The served models, as they were loaded, and their tables."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from countless.cached_property import cached_property
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import TEXT, TIMES
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.file_formats import with_default_options
 from countless.data.sources.location import is_postgres, shown
-from countless.errors import CountlessError, ModelFileError
+from countless.errors import CountlessError
 from countless.estimator.estimator import Estimator
 from countless.query.grids.scale import is_number
-from countless.serve.api import limits
+from countless.serve.model_file import FileStamp, ModelFile
+from countless.serve.plain_json import finite, to_json
 from countless.serve.tables import CheckedTable
 
 FEW = 12  # values of numbers and times that are told one by one, as categories are
+_serials = itertools.count()
 
 
 class NamingError(CountlessError):
@@ -28,11 +33,30 @@ class NamingError(CountlessError):
 
 @dataclass(frozen=True)
 class Served:
-    """A model by its name, and its table if rows can be counted in it."""
+    """A model by its name, and its table if rows can be counted in it.
+
+    ``version`` tells one file from another. ``serial`` tells each load in this process from all others.
+    """
 
     name: str
     estimator: Estimator
     table: CheckedTable | None
+    file: ModelFile | None = None
+    stamp: FileStamp | None = None
+    version: str = "unknown"
+    load_seconds: float = 0.0
+    loaded_at: float = field(default_factory=time.time)
+    serial: int = field(default_factory=lambda: next(_serials))
+
+    @classmethod
+    def load(cls, file: ModelFile) -> Served:
+        """The model of a file, checked and ready to answer."""
+        loaded = file.load()
+        served = cls(
+            file.name, loaded.estimator, loaded.table, file, loaded.stamp, loaded.version, load_seconds=loaded.seconds
+        )
+        _ = served.facts_json  # before anyone asks
+        return served
 
     @property
     def line(self) -> dict[str, Any]:
@@ -44,7 +68,13 @@ class Served:
             "columns": len(schema.names),
             "texts": len(schema.texts),
             "checkable": self.table is not None,
+            "version": self.version,
         }
+
+    @cached_property
+    def facts_json(self) -> bytes:
+        """The model in full, as JSON."""
+        return to_json(finite(self.facts()))
 
     def facts(self) -> dict[str, Any]:
         """The model in full, as plain data."""
@@ -53,6 +83,7 @@ class Served:
             "name": self.name,
             "rows": held["rows"],
             "checkable": self.table is not None,
+            "version": self.version,
             "columns": _columns(self.estimator.schema),
             "left_out": held["left_out"],
             "training": held["training"],
@@ -83,13 +114,7 @@ def load_models(
     sources = {name: with_default_options(path, csv) for name, path in _tables(tables, paths).items()}
     if csv and not any(isinstance(source, CsvFile) for source in sources.values()):
         raise NamingError("--csv says how to read a CSV file, and no --table is one")
-    served = {}
-    for name, path in paths.items():
-        estimator = _loaded(path)
-        estimator.keep_questions(limits.KEPT_QUESTIONS)
-        table = CheckedTable(sources[name], estimator.schema) if name in sources else None
-        served[name] = Served(name, estimator, table)
-    return served
+    return {name: Served.load(ModelFile(name, path, sources.get(name))) for name, path in paths.items()}
 
 
 def kind_of(column: Column | TextColumn) -> str:
@@ -136,12 +161,3 @@ def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
             raise NamingError(f'no model is called "{name}": there are {", ".join(models)}')
         found[name] = path
     return found
-
-
-def _loaded(path: Path) -> Estimator:
-    try:
-        return Estimator.load(path)
-    except ModelFileError as error:
-        if str(path) in str(error):
-            raise
-        raise ModelFileError(f"{path}: {error}") from None

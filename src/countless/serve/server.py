@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -17,10 +18,13 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
-from countless.serve.api.app import Service, ServiceOptions, make_app
+from countless.serve.api.app import make_app
 from countless.serve.models import Served
+from countless.serve.service import Service, ServiceOptions
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+RELOAD = getattr(signal, "SIGHUP", None)  # Windows has none
+STANDARD_STREAMS = (0, 1, 2)
 INTERRUPTED = 130
 BACKLOG = 1024  # connections that wait to be taken
 
@@ -69,7 +73,7 @@ class Ended(NamedTuple):
 def run(
     models: Mapping[str, Served], listening: socket.socket, options: ServiceOptions, ready: Callable[[], None]
 ) -> Ended:
-    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before.
+    """Serve until SIGTERM or Ctrl-C, and then finish what was asked before. SIGHUP loads the model files again.
 
     ``ready`` is called when requests are answered.
     """
@@ -82,7 +86,17 @@ def run(
         heard.append(number)
         server.should_exit = True  # it may come before the server listens to signals itself
 
+    terminals = _terminals()
+
+    def hang_up(number: int, frame: object) -> None:
+        if terminals == _terminals():
+            service.reloader.reload()
+        else:  # it was closed: nobody is there who could end the service
+            server.should_exit = True
+
     before = {number: signal.signal(number, hear) for number in SIGNALS}
+    if RELOAD is not None and signal.getsignal(RELOAD) != signal.SIG_IGN:  # nohup wants it to be ignored
+        before[RELOAD] = signal.signal(RELOAD, hang_up)
 
     def told(record: logging.LogRecord) -> bool:
         return not server.force_exit  # who presses Ctrl-C again knows that requests are cut off
@@ -142,16 +156,34 @@ class Impatient(H11Protocol):
             self._alarm = None
 
 
+def _terminals() -> list[int]:
+    """The standard streams that are a terminal; one that was closed is none any more."""
+    return [stream for stream in STANDARD_STREAMS if os.isatty(stream)]
+
+
 class HttpServer(uvicorn.Server):
-    """Tells when it is ready."""
+    """Tells when it is ready; and before it stops, answers for a while, so that load balancers hear that it will."""
 
     ready: Callable[[], None] = staticmethod(lambda: None)
+    service: Service
+    drain = 0.0
+    _ends: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""
         await super().startup(sockets)
         if self.started:
             self.ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether it is time to take no more connections."""
+        if not await super().on_tick(counter):
+            return False
+        self.service.is_stopping = True
+        if self._ends is None:
+            interrupted = signal.SIGINT in self._captured_signals
+            self._ends = time.monotonic() + (0.0 if interrupted else self.drain)
+        return self.force_exit or time.monotonic() >= self._ends
 
 
 def make_server(service: Service, options: ServiceOptions) -> HttpServer:
@@ -168,4 +200,6 @@ def make_server(service: Service, options: ServiceOptions) -> HttpServer:
         proxy_headers=False,
         timeout_graceful_shutdown=math.ceil(options.seconds) + 1,
     )
-    return HttpServer(config)
+    server = HttpServer(config)
+    server.service, server.drain = service, options.drain
+    return server

@@ -71,6 +71,11 @@ class Work:
         return sum(job.stuck() for job in list(self._jobs.values()))
 
     @property
+    def questions(self) -> int:
+        """How many different questions are worked on or wait."""
+        return len(self._jobs)
+
+    @property
     def all_stuck(self) -> bool:
         """Whether no thread is left that could answer."""
         return self.stuck >= self.threads
@@ -114,7 +119,9 @@ class Work:
 
     def _start(self, asked: str, compute: Compute) -> _Job:
         if len(self._jobs) >= self._most:
-            raise RefusalError(429, "TooManyRequestsError", "too many requests are waiting: try again later")
+            raise RefusalError(
+                429, "TooManyRequestsError", "too many requests are waiting: try again later", retry_after=1
+            )
         loop = asyncio.get_running_loop()
         job = self._jobs[asked] = _Job(waiting=1)
         job.future = self._pool.submit(self._computed, asked, compute, job)
@@ -129,6 +136,8 @@ class Work:
         except ComputationCancelledError:
             self._jobs.pop(asked, None)  # who asks from now on begins anew
             raise
+        finally:
+            _own.job = None  # its error would keep the model alive that it came from
         if self._kept is not None:
             self._kept.put(asked, answer)
         return answer

@@ -322,7 +322,8 @@ class _Run:
         """Learn from a batch. Its bits are those of our share of it."""
         batch = self.order.batch(self.step)
         share = self.team.share(batch)
-        learning_rate = self.options.learning_rate_at(self.fraction)
+        steps = self.updates / self.fraction if self.fraction else 0.0  # of the whole run, at its speed so far
+        learning_rate = self.options.learning_rate_at(self.fraction, steps)
         update = self._epochs_before * self.steps + self.updates
         bits = self.workers.backward(share, self.generator, self.fraction, update, len(batch))
         self.team.add_gradients(self.model.parameters())

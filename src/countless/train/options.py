@@ -15,6 +15,8 @@ from countless.settings import names, setting
 DEFAULT_ROWS_SEEN = 20_000_000
 DEFAULT_EPOCHS = (20, 100)
 LEARNING_RATE, TEXT_LEARNING_RATE = 8e-3, 6e-3  # unless one is given
+HOT_STEPS = 2_000  # most steps of a run of columns that bears its full learning rate; a longer one has less
+LEAST_HEAT = 0.25  # of the learning rate, however long the run is
 DECAY = 0.6  # the last part of a run, over which a stable learning rate falls
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
@@ -25,18 +27,27 @@ class TrainOptions(TrainingOptions):
 
     The budget may be that of a whole fit: then ``share`` is how many seconds this run has of it. The share follows from
     how long other work took, so a run that goes on keeps the share that it began with. The learning rate climbs over
-    the first ``warmup`` of the run and falls to zero at its end, as ``schedule`` says.
+    the first ``warmup`` of the run and falls to zero at its end, as ``schedule`` says. In a run of more than
+    ``hot_steps`` steps all of it is lower, by the root of how many times more.
     """
 
     learning_rate: float = setting(LEARNING_RATE, "number", above=0)
     share: float | None = setting(None, "seconds", above=0)
+    hot_steps: int | None = setting(None, "whole", least=1)
 
     @classmethod
-    def of(cls, training: TrainingOptions, usual_rate: float, share: float | None) -> TrainOptions:
-        """The options of one network, with a learning rate of ``usual_rate`` unless one is given."""
+    def of(
+        cls, training: TrainingOptions, usual_rate: float, share: float | None, hot_steps: int | None = None
+    ) -> TrainOptions:
+        """The options of one network, with a learning rate of ``usual_rate`` unless one is given.
+
+        One that is given holds for runs of any length.
+        """
         fitted = {name: getattr(training, name) for name in names(TrainingOptions) if name != "workload"}
-        rate = usual_rate if training.learning_rate is None else training.learning_rate
-        return cls(**fitted | {"learning_rate": rate, "share": share})
+        rate = {"learning_rate": usual_rate, "hot_steps": hot_steps}
+        if training.learning_rate is not None:
+            rate = {"learning_rate": training.learning_rate, "hot_steps": None}
+        return cls(**fitted | rate | {"share": share})
 
     @property
     def seconds(self) -> float | None:
@@ -56,12 +67,18 @@ class TrainOptions(TrainingOptions):
             return self.batch
         return min(256, max(128, 1 << max(0, rows // 100).bit_length()))
 
-    def learning_rate_at(self, fraction: float) -> float:
-        """The learning rate after ``fraction`` of the run, be it of its epochs or of its time."""
+    def learning_rate_at(self, fraction: float, steps: float = 0.0) -> float:
+        """The learning rate after ``fraction`` of the run, be it of its epochs or of its time.
+
+        ``steps`` is how many the whole run seems to have; when time ends it, that changes with the machine's speed.
+        """
         climb = min(1.0, fraction / self.warmup) if self.warmup > 0 else 1.0
         left = max(0.0, 1.0 - fraction)
         fall = min(1.0, left / DECAY) if self.schedule == "stable" else 0.5 * (1.0 - math.cos(math.pi * left))
-        return self.learning_rate * max(climb, 1e-3) * fall
+        heat = 1.0
+        if self.hot_steps is not None and steps > self.hot_steps:
+            heat = max(LEAST_HEAT, math.sqrt(self.hot_steps / steps))
+        return self.learning_rate * heat * max(climb, 1e-3) * fall
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for reports and checkpoints; which queries are asked stands elsewhere."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import DIALECT, Where
 from countless.region import FREE, Region
+from countless.workload.queries import json_lines
 
 Workload = str | os.PathLike[str] | Sequence[Where]
 
@@ -67,7 +67,10 @@ def read_clauses(workload: Workload) -> list[WorkloadClause]:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}; give a text file of WHERE clauses") from None
-    found = [*(_objects(text, path) if text.lstrip().startswith("{") else _statements(text, path))]
+    if text.lstrip().startswith("{"):
+        found = [WorkloadClause(item["where"], number, path) for number, item in json_lines(text, path, where=str)]
+    else:
+        found = [*_statements(text, path)]
     if not found:
         raise DataError(f"the workload {path} holds no queries: write a WHERE clause on each line")
     return found
@@ -97,17 +100,6 @@ def _filtered(schema: Schema, region: Region) -> list[tuple[int, ...]]:
         for box in region.boxes
     )
     return [columns for columns in boxes if columns]
-
-
-def _objects(text: str, path: Path) -> Iterator[WorkloadClause]:
-    """The clauses of JSON lines."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            yield WorkloadClause(str(json.loads(line)["where"]), number, path)
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
 
 
 def _statements(text: str, path: Path) -> Iterator[WorkloadClause]:

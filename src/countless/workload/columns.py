@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,28 +16,12 @@ from countless.data.encoding.table import Table
 from countless.data.sources.source import Source
 from countless.query.grids.scale import scale_of
 from countless.region import FREE, Box, Constraint, Region
-from countless.workload.profile import draw_rows
+from countless.workload.profile import ColumnProfile, draw_rows
 from countless.workload.text import TELLING, pattern_clause, pattern_clauses
 
 FEW_VALUES = 10  # the paper's generator asks only for equality on columns with fewer values
 FILTERS = (5, 12)
 BOTH_KINDS = ("contains", "prefix", "contains", "suffix")  # of text, beside filters on columns, in turn
-
-
-class DescribedColumn(Protocol):
-    """A column of a schema, or of a table's profile."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def type(self) -> str:
-        """The type in which its values are written."""
-
-    @property
-    def distinct(self) -> int:
-        """How many values it has."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,11 @@ def paper_filters(
 
 
 def conjunctions(
-    columns: Sequence[DescribedColumn], source: Source, count: int, seed: int, filters: tuple[int, int] = FILTERS
+    columns: Sequence[Column] | Sequence[ColumnProfile],
+    source: Source,
+    count: int,
+    seed: int,
+    filters: tuple[int, int] = FILTERS,
 ) -> list[list[str]]:
     """The same for columns of which no more is known than a table tells."""
     rng = np.random.default_rng(seed)
@@ -182,7 +170,10 @@ def random_rows(schema: Schema, source: Source, rng: np.random.Generator, count:
 
 
 def _paper_filters(
-    columns: Sequence[DescribedColumn], chosen: Sequence[int], row: Sequence[str | None], rng: np.random.Generator
+    columns: Sequence[Column] | Sequence[ColumnProfile],
+    chosen: Sequence[int],
+    row: Sequence[str | None],
+    rng: np.random.Generator,
 ) -> list[str]:
     """A filter on each of the chosen columns, with the value that it has in ``row``."""
     filters = []
@@ -198,7 +189,7 @@ def _usual_filter(column: Column, text: str | None, rng: np.random.Generator) ->
     return _filter(column, "=" if plain else str(rng.choice(["=", "<=", ">="])), text)
 
 
-def _filter(column: DescribedColumn, operator: str, text: str | None) -> str:
+def _filter(column: Column | ColumnProfile, operator: str, text: str | None) -> str:
     name = quote_identifier(column.name)
     return f"{name} IS NULL" if text is None else f"{name} {operator} {sql_literal(text, column.type)}"
 

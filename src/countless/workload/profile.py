@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, quote_identifier, stored_type
+from countless.data.columns.types import INTEGERS, TEXT, TIMES, is_number, quote_identifier, stored_type
 from countless.data.sources.source import Source
 from countless.errors import DataError
 
@@ -32,7 +32,7 @@ class ColumnProfile:
     @property
     def is_number(self) -> bool:
         """Whether it holds numbers."""
-        return self.type in FLOATS or self.is_integer or DECIMAL.fullmatch(self.type) is not None
+        return is_number(self.type)
 
     @property
     def is_integer(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from countless.data.atomic_files import write_whole
 from countless.data.sources.regular_files import read_text
@@ -26,33 +27,37 @@ def save(path: Path, queries: Sequence[Query]) -> None:
     items = ({key: value for key, value in asdict(query).items() if value != ""} for query in queries)
     text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
     if not path.exists() or path.is_file():
-        write_whole(path, lambda partial: _write(Path(partial), text))
+        write_whole(path, lambda partial: Path(partial).write_text(text, encoding="utf-8"))
         return
     try:
-        _write(path, text)  # to a pipe, for one
+        path.write_text(text, encoding="utf-8")  # to a pipe, for one
     except OSError as error:
         raise DataError(f"cannot write the workload {path}: {error.strerror}; choose another place") from None
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def json_lines(text: str, path: Path, **needed: Callable[[Any], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file of JSON lines with their line numbers; each has the fields ``needed``, of these types."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+            found = {**item, **{name: kind(item[name]) for name, kind in needed.items()}}
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
+        yield number, found
 
 
 def load(path: Path) -> list[Query]:
     """The queries that :func:`save` wrote."""
     try:
-        lines = read_text(path).splitlines()
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the workload {path}: {error}") from None
-    queries = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-            queries.append(Query(str(item["where"]), int(item["rows"]), str(item.get("kind", ""))))
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f'{path}, line {number}: expected {{"where": "...", "rows": N}}') from None
+    queries = [
+        Query(item["where"], item["rows"], str(item.get("kind", "")))
+        for _, item in json_lines(text, path, where=str, rows=int)
+    ]
     if not queries:
         raise DataError(f"the workload {path} holds no queries")
     return queries

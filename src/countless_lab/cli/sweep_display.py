@@ -52,7 +52,7 @@ def run_sweep(
 def _backend(
     ray: str | None, alone: bool, out: Path, workers: int | None, threads: int | None
 ) -> AbstractContextManager[ClusterTasks | LocalProcesses | None]:
-    """Who runs the jobs: None if they share the cores of this machine."""
+    """The back end that runs the jobs: None if they share the cores of this machine."""
     if ray is None:
         return nullcontext(LocalProcesses(1, None) if alone else None)
     from countless_lab.runner.cluster import ClusterTasks

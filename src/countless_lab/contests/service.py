@@ -100,7 +100,7 @@ def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
 
 
 def random_clauses(schema: Schema, count: int, seed: int) -> list[str]:
-    """Conjunctions of a few filters on random columns with random values of theirs; no table is needed."""
+    """Conjunctions of a few filters on random columns with random values of these columns; no table is needed."""
     if not schema.coded:
         raise CountlessError("the model holds text only, of which no random questions are made: give another model")
     rng = np.random.default_rng(seed)

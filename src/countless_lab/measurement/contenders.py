@@ -51,7 +51,7 @@ class Measured:
 
 
 class ContestListener:
-    """Hears how the contenders go on; override what you want to show."""
+    """Receives the progress of the contenders; override what you want to show."""
 
     def counting(self, queries: int) -> None:
         """The true counts are being found."""

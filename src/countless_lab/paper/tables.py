@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from countless.data.encoding.table import columns_and_texts
+from countless.data.encoding.table import read_schema
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
@@ -23,12 +23,13 @@ def data_sets(tables: Sequence[str], exclude: Sequence[str], scale: PaperScale) 
 
 
 def _data(subject: Subject, scale: PaperScale) -> Data:
-    """The data set of one table. What is text is told by the very rows that are used."""
+    """The data set of one table. The rows that are used decide which columns are text."""
     table, exclude = subject.source, subject.exclude
     count = Source.open(table).count()
     data = Data(subject.name, table, min(count, scale.rows or count), exclude)
-    columns, texts = columns_and_texts(data.open(), EncodeOptions(exclude=exclude))
-    if columns:
+    schema = read_schema(data.open(), EncodeOptions(exclude=exclude))
+    texts = tuple(column.name for column in schema.texts)
+    if schema.coded:
         return replace(data, exclude=exclude + texts)
     if len(texts) > 1:
         raise DataError(

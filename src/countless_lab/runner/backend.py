@@ -1,4 +1,4 @@
-"""Who runs the jobs of a sweep: processes of this machine, or a cluster."""
+"""Back ends that run the jobs of a sweep: processes of this machine, or a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunningJob(Protocol):
         ...
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         ...
 
 

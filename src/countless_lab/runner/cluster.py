@@ -103,7 +103,7 @@ class ClusterJob:
         return ""
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         _said(self.log).unlink(missing_ok=True)
 
 

@@ -36,7 +36,7 @@ class Job(Protocol):
     def run(self, folder: Path, progress: Callable[[str], None]) -> dict[str, Any]:
         """The result, as plain JSON. Runs in a process of its own.
 
-        ``folder`` is the sweep's: other files may be written there, atomically. ``progress`` hears what is being done.
+        ``folder`` is the sweep's: other files may be written there, atomically. ``progress`` receives messages.
         """
 
 

@@ -47,7 +47,7 @@ class JobProcess:
         finally:
             os.close(output)
         self.closed = False
-        with contextlib.suppress(OSError):  # one that is dead already is told by its exit code
+        with contextlib.suppress(OSError):  # the exit code shows one that is dead already
             self._connection.send_bytes(json.dumps(sys.path).encode())
             self._connection.send_bytes(order)
 
@@ -99,7 +99,7 @@ class JobProcess:
             self.process.wait()
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         self._connection.close()
         self.closed = True
 

@@ -25,7 +25,7 @@ TURN = 0.2  # seconds after which a Ctrl-C is noticed
 
 
 class SweepListener:
-    """Hears how a sweep goes. Nothing need be done with it."""
+    """Receives the progress of a sweep. Each method does nothing by default."""
 
     def planned(self, done: int, jobs: int) -> None:
         """This many of the jobs have results already."""
@@ -134,7 +134,7 @@ class _State(Generic[Handle]):
                 self.watch.started(name)
 
     def listen(self, seconds: float) -> None:
-        """Hear what the processes say within this time, and see which have ended."""
+        """Read messages of the processes for this long, and see which have ended."""
         self.backend.wait(list(self.running.values()), seconds)
         for name, worker in list(self.running.items()):
             for message in worker.messages():

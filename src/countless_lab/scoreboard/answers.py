@@ -71,14 +71,18 @@ def ask(
     queries: Sequence[Query],
     seconds: float,
     is_refusal: type[Exception] = KeyError,
+    numbers: Sequence[int] | None = None,
 ) -> Answers:
-    """Ask every question once, in a random order, until the time is over. A refusal counts as an answer of no rows."""
+    """Ask every question once, in a random order, until the time is over. A refusal counts as an answer of no rows.
+
+    With ``numbers``, only these questions are asked.
+    """
     found = Answers(method)
     deadline = time.monotonic() + seconds
-    for number in np.random.default_rng(ORDER_SEED).permutation(len(queries)).tolist():
+    for number in np.random.default_rng(ORDER_SEED).permutation(range(len(queries)) if numbers is None else numbers):
         if time.monotonic() > deadline:
             break
-        where = queries[number].where
+        where = queries[int(number)].where
         refused = False
 
         def attempt(where: str = where) -> Estimate:
@@ -90,7 +94,7 @@ def ask(
                 return Estimate(where, 0.0, 0.0, 0.0, 0.0, LEVEL, method, False, 0.0)
 
         estimate, ms = timed(attempt)
-        found.add(number, estimate, ms, refused)
+        found.add(int(number), estimate, ms, refused)
     return found
 
 

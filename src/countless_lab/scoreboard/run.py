@@ -39,7 +39,7 @@ NO_MODEL = "there is no model"
 
 
 class StepListener:
-    """Is told how a run goes on; override what you want to show."""
+    """Receives the progress of a run; override what you want to show."""
 
     def begins(self, step: ScoreboardStep, done: int, total: int, seconds_left: float) -> None:
         """A step begins, or is found to be done."""

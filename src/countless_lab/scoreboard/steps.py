@@ -22,7 +22,6 @@ from countless_lab.scoreboard.scale import ScoreboardScale
 from countless_lab.scoreboard.tables import BenchmarkTable
 
 ASKED_BEFORE_MEMORY = 1_000  # questions after which the memory of a process that answers is read
-OFTEN = 7  # scans of one question; the quickest counts, since one is too short to be timed
 WORKLOADS = ("people", "paper")
 STAGES = (  # by how the names of a fit's stages begin
     ("read", ("opening", "reading", "copying")),
@@ -229,26 +228,9 @@ class FitTable(ScoreboardStep):
         return (folder / "models" / f"{self.given.label}-{self.seed}-{self.given.run}.countless",)
 
     def run(self, folder: Path, say: Say) -> Facts:
-        from countless import load
-
         model = _first_output(self, folder)
         (table,) = PrepareTable(self.given).outputs(folder)
-        command = [sys.executable, "-P", "-m", "countless.cli.main", "fit", str(table), "-o", str(model)]
-        command += ["--budget", f"{self.given.scale.budget:g}s", "--seed", str(self.seed)]
-        started = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-        if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"ended with exit code {done.returncode}"]
-            raise CountlessError(lines[-1][-500:])
-        report = load(model).report
-        return {
-            "seconds": round(seconds, 1),
-            "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
-            "fit_peak_bytes": used.ru_maxrss * 1024,
-            "stages": _grouped(report.get("stages", [])),
-            "training": _trained(report),
-        }
+        return fit_by_command(table, model, "--budget", f"{self.given.scale.budget:g}s", "--seed", str(self.seed))
 
 
 @dataclass(frozen=True)
@@ -379,26 +361,47 @@ class AskOpponents(ScoreboardStep):
         from countless.workload import load as load_queries
         from countless_lab.scoreboard.answers import ask as ask_all
         from countless_lab.scoreboard.answers import write_answers
-        from countless_lab.scoreboard.opponents import SAMPLE_ROWS, TableInMemory
+        from countless_lab.scoreboard.opponents import SAMPLE_ROWS, DuckDBTable, scan_answers
 
         answers = _first_output(self, folder)
         (table,), (model,) = PrepareTable(self.given).outputs(folder), FitTable(self.given, 0).outputs(folder)
-        memory = TableInMemory(table)
+        memory = DuckDBTable(table)
         methods = {"duckdb": memory.exact, "sample": memory.sample(SAMPLE_ROWS)}
         facts: Facts = {"sample_rows": min(SAMPLE_ROWS, memory.rows)}
         if model.is_file():
-            rows = int(memory.rows * model.stat().st_size / table.stat().st_size)
-            facts["same_bytes_rows"] = min(rows, memory.rows)
+            rows = facts["same_bytes_rows"] = memory.rows_of_bytes(model.stat().st_size)
             methods["same bytes"] = memory.sample(rows)
         found, seconds = {}, self.given.scale.opponent_seconds
         for workload in WORKLOADS:
             queries = load_queries(DrawQuestions(self.given).file(folder, workload))
             found[workload] = {method: ask_all(method, answer, queries, seconds) for method, answer in methods.items()}
-            scanned = _scanned(memory, queries, seconds) if workload == "paper" else None
-            if scanned is not None:
-                found[workload]["scan"] = scanned
+            if workload == "paper" and not any("LIKE" in query.where for query in queries):
+                scanned = scan_answers(memory, queries, seconds)
+                if scanned is not None:
+                    found[workload]["scan"], _ = scanned
         write_answers(answers, found)
         return facts
+
+
+def fit_by_command(table: Path, model: Path, *options: str) -> Facts:
+    """Fit a table by the command line; its time, its memory and its stages."""
+    from countless import load
+
+    command = [sys.executable, "-P", "-m", "countless.cli.main", "fit", str(table), "-o", str(model), *options]
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"ended with exit code {done.returncode}"]
+        raise CountlessError(lines[-1][-500:])
+    report = load(model).report
+    return {
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "fit_peak_bytes": used.ru_maxrss * 1024,
+        "stages": _grouped(report.get("stages", [])),
+        "training": _trained(report),
+    }
 
 
 def steps_of(given: TableRun) -> list[ScoreboardStep]:
@@ -439,34 +442,3 @@ def _trained(report: dict[str, Any]) -> dict[str, Any]:
         name: {"rows_per_second": round(found["rows_per_second"]), "epochs": round(found["epochs"], 3)}
         for name, found in networks.items()
     }
-
-
-def _scanned(memory: Any, queries: Any, seconds: float) -> Any:
-    """The paper's questions by a scan of codes; None where it is not compiled, or the questions are about text."""
-    from countless.estimator.answers.estimate import Estimate
-    from countless.query.parsing.parse import parse
-    from countless_lab.codes import PackedCodes, has_scan
-    from countless_lab.measurement.timer import timed
-    from countless_lab.scoreboard.answers import Answers
-
-    names = sorted({column.name for query in queries for column in parse(query.where).find_all(_column())})
-    if not has_scan() or any("LIKE" in query.where for query in queries):
-        return None
-    codes = PackedCodes(memory.arrow(names))
-    found = Answers("scan")
-    deadline = time.monotonic() + seconds
-    for number, query in enumerate(queries):
-        scan = codes.prepare(query.where)
-        if scan is None or time.monotonic() > deadline:
-            continue
-        rows, ms = min((timed(scan) for _ in range(OFTEN)), key=lambda measured: measured[1])
-        if rows != query.rows:
-            raise AssertionError(f"the scan found {rows} rows instead of {query.rows}")
-        found.add(number, Estimate("", rows, 0.0, rows, rows, 1.0, "scan", True, ms), ms, refused=False)
-    return found
-
-
-def _column() -> Any:
-    from sqlglot import exp
-
-    return exp.Column

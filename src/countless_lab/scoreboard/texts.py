@@ -21,9 +21,9 @@ HOW_TO_READ = """## How to read it
   they ask whether a string contains a piece of 3 to 5 characters. **Questions as people ask** have 1 to 5 filters, as
   many of each kind. A question that is refused counts as an answer of 0 rows. Both are drawn from the table alone,
   with a fixed seed; the truth is DuckDB's.
-- **sample**: a uniform sample of 100,000 rows in DuckDB's memory; the other has as many bytes as the model file, by
-  the bytes of a row in Parquet. **nearer**: how often Countless, and how often the sample of 100,000 rows, is nearer
-  to the truth.
+- **sample**: a uniform sample of 100,000 rows in DuckDB's memory; the other takes as many bytes as the model file when
+  it is stored as Parquet (zstd, sorted by the columns that pack best). **nearer**: how often Countless, and how often
+  the sample of 100,000 rows, is nearer to the truth.
 - **ms** is processor time of one thread for a whole question, each asked once. DuckDB counts on the table in its
   memory. The scan is a loop in C over byte-packed codes of all rows, without reading SQL: the least that a count can
   cost. Methods are asked in a random order until their time is over, so slow ones answer fewer questions; ratios

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from countless.data.columns.printed_values import are_printed
@@ -51,6 +51,9 @@ def test_many_texts_pass_if_each_does(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(alphabet="0123456789-+.:e infaty()BCtrueUTZ/", max_size=20))
+@example(text="300000-01-01")
+@example(text="2300-01-01 00:00:00")
+@example(text="300000-01-01 (BC) 00:00:00")
 @settings(deadline=None, max_examples=30)
 def test_what_passes_can_be_read_again(kind: str, text: str) -> None:
     if not are_printed(kind, [text]):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from countless.data.encoding.code_files import CodesFolder, remove
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.out_of_core import encode_mapped, mapped_table
 from countless.data.encoding.table import Table
+from countless.data.progress import Events, ScanProgress
 from countless.data.sources.connection import Limit
 from countless.data.sources.source import Source, connect
 from countless.data.summaries.counting import count_pairs
@@ -47,6 +49,21 @@ class Small(Memory):
 
 
 MEMORY = Small(10**9)
+
+
+class Heard(Events):
+    """Calls functions with each stage, and with how far each pass is."""
+
+    def __init__(
+        self, stage: Callable[[str], None] = lambda name: None, fraction: Callable[[float], None] = lambda part: None
+    ) -> None:
+        self._stage, self._fraction = stage, fraction
+
+    def stage(self, name: str) -> None:
+        self._stage(name)
+
+    def reading(self, reading: ScanProgress) -> None:
+        self._fraction(reading.fraction)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +225,7 @@ def test_a_stopped_pass_goes_on(
             encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY)
     stages: list[str] = []
     again = recorded(monkeypatch, step)
-    table = encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True, on_stage=stages.append)
+    table = encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True, events=Heard(stages.append))
     assert stages == (["encoding rows", "shuffling rows"] if step == "write_chunk" else ["shuffling rows"])
     assert not set(again) & set(done)
     assert again[0] == after
@@ -216,7 +233,7 @@ def test_a_stopped_pass_goes_on(
     assert table.fingerprint == mapped.fingerprint
     assert not list(path.glob("chunk-*"))
     stages.clear()
-    encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True, on_stage=stages.append)
+    encode_mapped(Source.open(parquet), OPTIONS, path, MEMORY, resume=True, events=Heard(stages.append))
     assert stages == []
 
 
@@ -241,9 +258,7 @@ def test_a_stopped_pass_over_a_relation_begins_again(tmp_path: Path, monkeypatch
 
 def test_progress_rises_and_ends(parquet: Path, tmp_path: Path) -> None:
     heard: list[float] = []
-    encode_mapped(
-        Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, on_reading=lambda at: heard.append(at.fraction)
-    )
+    encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, events=Heard(fraction=heard.append))
     assert heard[-1] == 1.0
     assert heard.count(1.0) >= 2  # of both passes
 
@@ -308,7 +323,9 @@ def test_a_foreign_folder_is_not_removed(parquet: Path, tmp_path: Path) -> None:
     stages: list[str] = []
     for resume in (False, True):
         with pytest.raises(DataError, match="is not a folder of codes: remove it first"):
-            encode_mapped(Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume, on_stage=stages.append)
+            encode_mapped(
+                Source.open(parquet), OPTIONS, tmp_path / "x", MEMORY, resume=resume, events=Heard(stages.append)
+            )
     assert stages == []  # it is told before the table is read
     assert (tmp_path / "x" / "photo.jpg").exists()
 
@@ -369,7 +386,7 @@ def test_a_table_that_changes_while_it_is_read(tmp_path: Path) -> None:
             connection.execute("INSERT INTO t VALUES (3)")
 
     with pytest.raises(DataError, match="changed while it was read"):
-        encode_mapped(source, EncodeOptions(), tmp_path / "x", MEMORY, on_stage=change)
+        encode_mapped(source, EncodeOptions(), tmp_path / "x", MEMORY, events=Heard(change))
 
 
 def test_memory_is_shared_out() -> None:

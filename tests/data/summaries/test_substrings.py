@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 from countless.data.columns.strings.characters import Characters
 from countless.data.columns.strings.text import TextColumn
+from countless.data.sources.source import Source
 from countless.data.summaries import substring_counting as counting
 from countless.data.summaries import substring_growth as growth
 from countless.data.summaries.substring_counting import StringScans, count_substrings, unseen_bound
@@ -129,6 +133,24 @@ def words(count: int) -> list[str | None]:
     return ["/".join("ab"[each] * 2 + "AB"[each] for each in rng.integers(0, 2, 3)) for _ in range(count)]
 
 
+def test_a_source_reads_a_random_share_some_neighbours_and_the_nulls() -> None:
+    strings = "SELECT CASE WHEN i % 10 = 0 THEN NULL ELSE 'a' || i END AS path FROM range(20_000) AS t(i)"
+    source = Source.open(duckdb.sql(strings))
+    scans = StringScans.of(source, replace(COLUMN, name="path", has_null=True), 20_000)
+    assert scans.null_count() == 2_000
+    some = scans.neighbours()
+    assert some is not None
+    assert len(some.lengths) > 100
+    rng = np.random.default_rng(3)
+    drawn = list(scans.random_strings(0.1, rng))
+    assert sum(len(strings.lengths) for strings in drawn) == pytest.approx(2_000, rel=0.15)
+    assert sum(int(strings.present.sum()) for strings in drawn) == pytest.approx(1_800, rel=0.15)
+    plain = replace(scans, draw=None, nearby=None, nulls=None)
+    assert plain.null_count() == 2_000
+    assert plain.neighbours() is not None
+    assert sum(len(strings.lengths) for strings in plain.random_strings(0.1, rng)) == pytest.approx(2_000, rel=0.15)
+
+
 def test_a_sample_proposes_and_all_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "SAMPLE_ROWS", 200)
     texts = words(2_000)
@@ -140,6 +162,7 @@ def test_a_sample_proposes_and_all_rows_are_counted(monkeypatch: pytest.MonkeyPa
 
 def test_without_time_a_sample_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "SAMPLE_ROWS", 500)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # the time is planned for as many threads
     texts, now = words(4_000), iter(range(10**9))
     summary = count_substrings(passes(texts, 500), COLUMN, seconds=9.0, clock=lambda: float(next(now)))
     assert summary.sampled is not None

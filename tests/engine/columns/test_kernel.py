@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from countless.arrays import FloatArray
 from countless.engine.columns import kernel
 from countless.engine.columns.particle_budget import Population, fixed, offsets
 from countless.engine.columns.particles import particles
+from countless.engine.columns.plan import folded
+from countless.engine.columns.plan_alone import tabulated
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.region import Box, DigitSet, Filter, ValueSet
 from countless.spec import ModelSpec
@@ -92,6 +95,9 @@ class RandomHints:
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         return np.random.default_rng([index, *later]).random(self.sizes[index]) if later else None
+
+    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
+        return [folded(self.ahead(index, list(later)), symbols, least) for index, later, symbols in asked]
 
 
 def hinted(box: Box) -> Box:
@@ -268,3 +274,29 @@ def test_without_the_compiled_module_numpy_answers(monkeypatch: pytest.MonkeyPat
     assert runtime.kernel is None
     box = random_box(DIGITS, np.random.default_rng(4))
     assert fixed(runtime, [box], 9, 2)[0].density == pytest.approx(fixed(small(), [box], 9, 2)[0].density, rel=1e-4)
+
+
+@given(st.data())
+def test_tables_of_digits(data: st.DataObject) -> None:
+    radices = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    size = data.draw(st.integers(1, int(np.prod(radices))))
+    kind = data.draw(st.sampled_from([np.bool_, np.float64]))
+    weights: NDArray[Any] = np.array(
+        data.draw(st.lists(st.sampled_from([0, 1, 1]), min_size=size, max_size=size)), dtype=kind
+    )
+    if kind is np.float64:
+        weights[data.draw(st.integers(0, size - 1))] *= 0.5
+    module = kernel.compiled()
+    assert module is not None
+    found, expected = tabulated(DigitSet(weights, radices), module), DigitSet(weights, radices).transitions
+    for own, twin in zip(found, expected, strict=True):
+        assert np.array_equal(own.weights, twin.weights)
+        assert np.array_equal(own.next, twin.next)
+
+
+@pytest.mark.parametrize("radices", [(), (0, 3), (2, 2), (1 << 20, 1 << 20), (1,) * 17])
+def test_digits_that_do_not_fit_are_refused(radices: tuple[int, ...]) -> None:
+    module = kernel.compiled()
+    assert module is not None
+    with pytest.raises(ValueError, match="digits"):
+        module.digits(np.ones(5, dtype=np.bool_), radices)

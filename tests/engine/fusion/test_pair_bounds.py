@@ -71,9 +71,10 @@ def test_each_two_filters(case: tuple[IntArray, Box, Counts]) -> None:
     assert np.array_equal(found.least, twin.least)
     for index, later in product(range(len(filters)), (range(len(filters)), range(1), range(2, len(filters)))):
         others = [other for other in later if other != index]
-        ahead, expected = found.ahead(index, others), twin.ahead(index, others)
-        assert (ahead is None) == (expected is None)
-        assert ahead is None or ahead == pytest.approx(expected, rel=1e-12)
+        for symbols in (SIZES[filters[index][0]], 2):  # of one position, and of a leading digit
+            (ahead,), (expected,) = (each.along([(index, others, symbols)], 1e-9) for each in (found, twin))
+            assert (ahead is None) == (expected is None)
+            assert ahead is None or ahead == pytest.approx(expected, rel=1e-12)
     whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
     nothing = found.most.min() == 0
     for one, first in enumerate(box.filters):

@@ -82,7 +82,7 @@ def test_without_a_checkpoint_it_starts_from_the_stored_weights(
 ) -> None:
     loaded = load(begun[0].save(tmp_path / "m.countless"))
     for place, told in (
-        (None, "no checkpoint of its training is at hand"),
+        (None, "no checkpoint of its training was given"),
         (tmp_path / "nothing", f"there is no {tmp_path / 'nothing'}"),
     ):
         notices = Notices()

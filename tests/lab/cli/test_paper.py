@@ -10,9 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from countless.data.encoding.table import columns_and_texts
 from countless.errors import DataError
-from countless.options import EncodeOptions
 from countless_lab.cli.paper import COMMANDS
 from countless_lab.paper.cells import Cell, Data
 from countless_lab.paper.exhibits import EXHIBITS
@@ -82,11 +80,6 @@ class TestDataSets:
         copy.write_bytes(mixed.read_bytes())
         with pytest.raises(DataError, match=phrase):
             data_sets([table.format(mixed=mixed, copy=copy) for table in tables], exclude, SMOKE)
-
-    def test_text_is_told_as_encoding_tells_it(self, mixed: Path) -> None:
-        assert columns_and_texts(mixed) == (("a", "b"), ("url", "other"))
-        assert columns_and_texts(mixed, EncodeOptions(no_text=("url",))) == (("a", "b", "url"), ("other",))
-        assert columns_and_texts(mixed, EncodeOptions(exclude=("a", "other"))) == (("b",), ("url",))
 
 
 class TestExhibits:

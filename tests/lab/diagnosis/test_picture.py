@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from countless.evaluation.diagnosis import Diagnosis
+from countless.evaluation.diagnosis.diagnosis import Diagnosis
 from countless_lab.diagnosis.picture import draw
 from tests.estimator.test_diagnosis_sheets import FOUND, NOTHING
 

@@ -25,7 +25,7 @@ from countless_lab.runner.store import ResultStore
 from countless_lab.runner.sweep import SweepOutcome
 from countless_lab.scoreboard.answers import Answers, ask, figures, nearer, ratio_of_medians
 from countless_lab.scoreboard.history import add_run, code_fingerprint, read_runs
-from countless_lab.scoreboard.opponents import TableInMemory
+from countless_lab.scoreboard.opponents import DuckDBTable
 from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_page, write_readme
 from countless_lab.scoreboard.run import summarize
 from countless_lab.scoreboard.scale import FULL, QUICK, ScoreboardScale
@@ -102,6 +102,19 @@ def test_every_figure_is_there(measured: Path) -> None:
         assert found["opponents"]["paper"]["scan"]["q_error"]["max"] == 1
     assert found["machine"]["cores"] == os.cpu_count()
     assert found["code"] == code_fingerprint()
+
+
+def test_a_sample_of_as_many_bytes_is_stored_to_be_measured(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    numbers = "SELECT i % 7 AS few, md5(i::VARCHAR) AS many FROM range(20_000) AS t(i)"
+    duckdb.execute(f"COPY ({numbers}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    table = DuckDBTable(path)
+    whole = path.stat().st_size
+    assert table.rows_of_bytes(2 * whole) == 20_000
+    half = table.rows_of_bytes(whole // 2)
+    assert half == pytest.approx(10_000, rel=0.1)
+    answers = table.sample(half)
+    assert answers("few >= 0").rows == pytest.approx(20_000)
 
 
 def test_the_results_hold_no_literals(measured: Path) -> None:
@@ -243,7 +256,7 @@ def test_who_is_nearer() -> None:
 def test_samples_scale_up(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     duckdb.connect().execute(f"COPY (SELECT range AS n, range % 2 AS even FROM range(10000)) TO '{path}'")
-    table = TableInMemory(path)
+    table = DuckDBTable(path)
     assert table.exact("n < 5").rows == 5
     assert 4_000 < table.sample(1_000)("even = 0").rows < 6_000
     assert table.sample(10**9)("n < 5").rows == 5

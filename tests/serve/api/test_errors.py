@@ -22,6 +22,7 @@ from tests.serve.conftest import Client
 ASKED: dict[str, Callable[[str], dict[str, Any]]] = {
     "estimate": lambda where: {"where": where},
     "distribution": lambda where: {"columns": ["age"], "where": where},
+    "pieces": lambda where: {"column": "city", "where": where},
     "query": lambda where: {"sql": f"SELECT count(*) FROM t WHERE {where}"},
     "sample": lambda where: {"where": where},
     "check": lambda where: {"where": where},
@@ -356,7 +357,7 @@ def test_pages_from_elsewhere_that_may_ask(start: Callable[..., Client]) -> None
 
 
 def test_a_line_for_each_request(start: Callable[..., Client], capfd: pytest.CaptureFixture[str]) -> None:
-    client = start(access_log=True)
+    client = start(access_log=True, log_format="json")
     client.ask("estimate", where="TRUE")
     client.ask("estimate", where="TRUE")
     client.get("/nothing?token=secret")

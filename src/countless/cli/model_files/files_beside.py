@@ -42,7 +42,7 @@ def checkpoint_files(output: Path) -> list[Path]:
 
 
 def remove_checkpoints(output: Path) -> None:
-    """Remove what a fit of ``output`` that was stopped has left to go on from, but for the codes."""
+    """Remove the checkpoints of a stopped fit of ``output`` and its record, but not the codes."""
     for left in (*checkpoint_files(output), output.with_name(output.name + ".run")):
         left.unlink(missing_ok=True)
 

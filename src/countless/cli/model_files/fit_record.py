@@ -1,6 +1,6 @@
 """The record of an unfinished fit's options, kept beside the model file so that the fit can be resumed.
 
-A fit that goes on (``--resume``) must have the options of the one that was stopped, and a model that is finished must
+A fit that continues (``--resume``) must have the options of the one that was stopped, and a model that is finished must
 be of the same table. This record shows both, before the table is read.
 """
 
@@ -30,7 +30,7 @@ from countless.store import read
 REPORTED = "fit"  # in the report of a model: the record of the fit that made it
 UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest tells the table; resources do not change a model
 TIME = ("epochs", "budget")
-AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may go on with others
+AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may continue with others
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Run:
         return {"options": dict(self.options)}
 
     def was_killed(self) -> bool:
-        """Whether an earlier fit was killed before it had anything to go on from."""
+        """Whether an earlier fit was killed before its first checkpoint."""
         return self.path.exists() and not self.left
 
     def require_same_options(self, longer: str) -> None:
-        """Refuse to go on from checkpoints of a fit that had other options, if there is a record of it.
+        """Refuse to continue from checkpoints of a fit that had other options, if there is a record of it.
 
         ``longer`` tells what to do instead if only the time to train differs, if there is something.
         Codes alone depend on a few options only, and their folder knows which.
@@ -104,7 +104,7 @@ class Run:
 
     @contextmanager
     def recorded(self, resume: bool) -> Iterator[None]:
-        """Keep the record inside this block, and after it as long as there is something to go on from.
+        """Keep the record inside this block, and after it as long as the fit can be resumed.
 
         The record of an earlier fit stays until this one trains, since its checkpoints do.
         """
@@ -124,13 +124,17 @@ class Run:
 
     @property
     def left(self) -> list[Path]:
-        """What an earlier fit left to go on from: checkpoints, and the folder of codes."""
+        """What an earlier fit left to resume from: checkpoints, and the folder of codes."""
         codes = codes_of(self.place)
         return [*checkpoints_left(self.place), *([codes] if is_codes(codes) else [])]
 
     def _write(self) -> None:
         if self.place.parent.is_dir():
-            write_whole(self.path, lambda partial: _dump(Path(partial), self.to_json()), ModelFileError)
+            write_whole(
+                self.path,
+                lambda partial: Path(partial).write_text(json.dumps(self.to_json()), encoding="utf-8"),
+                ModelFileError,
+            )
 
     def _other_options(self, facts: dict[str, Any], but: tuple[str, ...] = ()) -> str:
         """The options that differ from those of a record, with their values."""
@@ -160,7 +164,3 @@ def _file_digest(path: Path) -> str | None:
             return hashlib.blake2b(file.read(), digest_size=16).hexdigest()
     except (OSError, DataError):  # reading the workload will report what is wrong
         return None
-
-
-def _dump(path: Path, facts: dict[str, Any]) -> None:
-    path.write_text(json.dumps(facts), encoding="utf-8")

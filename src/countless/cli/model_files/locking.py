@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +19,7 @@ LOCK = ".lock"
 
 
 def lock_of(output: Path) -> Path:
-    """The file that says who writes ``output``."""
+    """The file that names the process that writes ``output``."""
     return output.with_name(output.name + LOCK)
 
 
@@ -64,7 +64,7 @@ def _locked(lock: Path, output: Path) -> int:
         except OSError as error:
             raise ModelFileError(f"cannot write beside {output}: {error.strerror}; choose another -o") from None
         try:
-            _lock(handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             facts = _facts(handle)
             os.close(handle)
@@ -73,19 +73,11 @@ def _locked(lock: Path, output: Path) -> int:
                 f"{who} is writing {output}: wait until it has ended, or choose another -o; nothing was changed"
             ) from None
         except OSError:
-            return handle  # a file system without locks: go on as if nobody else wrote here
+            return handle  # a file system without locks: continue without one
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), lock.stat()):
                 return handle
         os.close(handle)  # its owner removed it before we had it
-
-
-def _lock(handle: int) -> None:
-    """Take the lock, or raise BlockingIOError; Windows has no such locks, and there nobody is held up."""
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _facts(handle: int) -> dict[str, Any] | None:

@@ -97,13 +97,13 @@ class CsvSetting(click.ParamType[tuple[str, Any]]):
 
 def csv_settings(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any] | None:
     """The settings by name; an option of several values may be repeated."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for name, value in pairs:
         if isinstance(value, list):
-            found[name] = found.get(name, []) + value
+            options[name] = options.get(name, []) + value
         else:
-            found[name] = found.get(name, {}) | value if isinstance(value, dict) else value
-    return found or None
+            options[name] = options.get(name, {}) | value if isinstance(value, dict) else value
+    return options or None
 
 
 csv_option = click.option(
@@ -175,8 +175,8 @@ def method_options(*extra: str) -> Callable[[Command], Command]:
 
 def output_option(content: str) -> Callable[[Command], Command]:
     """-o, a file to write a table to."""
-    told = f"Write {content} to a CSV or Parquet file, by its ending."
-    return click.option("--out", "-o", type=click.Path(path_type=Path), help=told)
+    message = f"Write {content} to a CSV or Parquet file, by its ending."
+    return click.option("--out", "-o", type=click.Path(path_type=Path), help=message)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

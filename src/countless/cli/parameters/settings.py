@@ -124,9 +124,9 @@ def with_csv_flags(message: str) -> str:
 
 def plain_options(options: FitOptions) -> dict[str, Any]:
     """The value of every flag of ``countless fit``, by its name, as plain data."""
-    found: dict[str, Any] = {}
+    values_by_flag: dict[str, Any] = {}
     for part in fields(FitOptions):
         values = getattr(options, part.name)
         plain = values.to_json()
-        found |= {_parameter(field): plain[field.name] for field in fields(values) if setting_of(field).help}
-    return found
+        values_by_flag |= {_parameter(field): plain[field.name] for field in fields(values) if setting_of(field).help}
+    return values_by_flag

@@ -12,33 +12,23 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.table import Table
 
-from countless.data.columns.schema import Column
+from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import TextColumn
-from countless.estimator.answers.estimate import format_rows as rows
-from countless.human_format import duration, factor, plural, size
+from countless.estimator.answers.estimate import format_rows
+from countless.human_format import duration as duration
+from countless.human_format import factor as factor
+from countless.human_format import plural as plural
+from countless.human_format import size as size
 
 NARROWEST = 120
 MOST_NAMED = 3  # columns with a grid
 WARNING = "yellow"  # the style of a warning
 
-__all__ = [
-    "characters",
-    "distinct",
-    "duration",
-    "error_bars",
-    "factor",
-    "known_values",
-    "plural",
-    "progress",
-    "results",
-    "rows",
-    "size",
-    "storage",
-    "wrote",
-]
-WIDE = 5.0  # an error bar whose high end is more times the low end is hardly of use
-FEW = ("0-1", "1-10")  # rows, of which nobody can tell more
+rows = format_rows
+WIDE = 5.0  # an error bar with a larger factor between its ends is hardly useful
+FEW = ("0-1", "1-10")  # rows: such intervals are always wide
 UNCALIBRATED = (
     "from 0 to all rows where an answer is not exact: no calibration query needed one, or none was asked "
     "(countless calibrate MODEL TABLE asks some)"
@@ -46,7 +36,7 @@ UNCALIBRATED = (
 
 
 class CommandConsole(Console):
-    """A console that remembers its warnings, and leaves it to the command what to do if nobody reads any more.
+    """A console that remembers its warnings, and raises BrokenPipeError when its reader is gone.
 
     With ``only_warnings`` it prints nothing else, and with ``as_json`` each message is a line of JSON.
     """
@@ -135,6 +125,28 @@ def storage(rows: int, codes: int, digits: int, cells: int | None) -> str:
     if cells is not None:
         return f"grid of {plural(cells, 'cell')}, about {plural(round(rows / cells), 'row')} each"
     return plural(codes, "code") if digits == 1 else f"{codes:,} codes, in {digits} digits"
+
+
+def columns_table(schema: Schema) -> Table:
+    """Every column of a model, and how it is stored."""
+    table = plain_table("column", "type", "distinct", "NULLs", "stored as")
+    for column in schema.coded:
+        cells = None if column.grid is None else column.grid.cells
+        nulls = "yes" if column.has_null else ""
+        stored = storage(schema.rows, column.size, len(column.radices), cells)
+        table.add_row(column.name, column.type, f"{column.distinct:,}", nulls, stored)
+    for text in schema.texts:
+        nulls = "yes" if text.has_null else ""
+        table.add_row(text.name, text.type, distinct(text), nulls, f"text, {characters(text)}")
+    return table
+
+
+def plain_table(*headings: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines; the numbers in the columns of ``right``, after the others, end at the right."""
+    table = Table(*headings, box=None, pad_edge=False, header_style="bold")
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
 
 
 def known_values(columns: Iterable[Column]) -> str:

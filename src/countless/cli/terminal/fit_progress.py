@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
 from countless.cli.model_files.files_beside import (
     checkpoints_left,
@@ -27,13 +26,12 @@ from countless.cli.terminal.display import (
     CommandConsole,
     asked_for,
     characters,
-    distinct,
+    columns_table,
     duration,
     error_bars,
     known_values,
     plural,
     size,
-    storage,
     trained,
     validation,
     wide_intervals,
@@ -272,21 +270,7 @@ def require_writable(output: Path) -> None:
 
 def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> None:
     """What was fitted: every column and how it is stored, what was left out, how good, how large."""
-    table = Table("column", "type", "distinct", "NULLs", "stored as", box=None, pad_edge=False, header_style="bold")
-    for column in estimator.schema.coded:
-        table.add_row(
-            column.name,
-            column.type,
-            f"{column.distinct:,}",
-            "yes" if column.has_null else "",
-            storage(
-                estimator.rows, column.size, len(column.radices), None if column.grid is None else column.grid.cells
-            ),
-        )
-    for text in estimator.schema.texts:
-        nulls = "yes" if text.has_null else ""
-        table.add_row(text.name, text.type, distinct(text), nulls, f"text, {characters(text)}")
-    console.print(table)
+    console.print(columns_table(estimator.schema))
     excluded = [column.name for column in estimator.schema.left_out if column.reason == EXCLUDED]
     if excluded:
         console.print(f"excluded: {', '.join(excluded)}", soft_wrap=True)
@@ -324,10 +308,10 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
 
 def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
     """What to do about a model that was trained too little, or whose error bars are wide."""
-    found = short_training(estimator, path, source, workload)
+    hints = short_training(estimator, path, source, workload)
     wide = wide_intervals(estimator.info()["interval"])
-    if found or wide is None or _holds_every_row(estimator):
-        return found
+    if hints or wide is None or _holds_every_row(estimator):
+        return hints
     return [f"{wide}: train longer with {longer_training(path, source, workload)}, or fit with more --evidence"]
 
 

@@ -12,8 +12,8 @@ from countless.sheet import ABSENT, Sheet, Strong
 def show_sheet(console: Console, sheet: Sheet) -> None:
     """A sheet with its title and notes."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, heading in enumerate(sheet.headings):
-        table.add_column(Text(heading), justify="left" if place < sheet.labels else "right")
+    for index, heading in enumerate(sheet.headings):
+        table.add_column(Text(heading), justify="left" if index < sheet.labels else "right")
     for row in sheet.rows:
         table.add_row(*(Text(field or ABSENT, style="bold" if isinstance(field, Strong) else "") for field in row))
     console.print(sheet.title, style="bold")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from countless.data.columns.types import quote_identifier
 from countless.errors import OptionError
@@ -23,15 +22,6 @@ class Derived:
     name: str
     sql: str
     columns: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for the model file."""
-        return {"name": self.name, "sql": self.sql, "columns": list(self.columns)}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Derived:
-        """The column that :meth:`to_json` wrote."""
-        return cls(data["name"], data["sql"], tuple(data["columns"]))
 
 
 def select_derived(table: str, derived: Iterable[Derived]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,12 @@ def radices_of(size: int, digits_from: int | None = None) -> tuple[int, ...]:
     count = next(count for count in itertools.count(2) if size <= WIDEST_DIGIT**count)
     base = math.ceil(round(size ** (1 / count), 9))
     return (math.ceil(size / base ** (count - 1)), *(base,) * (count - 1))
+
+
+def code_type(sizes: Iterable[int]) -> np.dtype[Any]:
+    """The smallest signed type that holds a symbol of each position, and that training can index with."""
+    widest = max(sizes, default=1)
+    return np.dtype("<i1" if widest < 2**7 else "<i2" if widest < 2**15 else "<i4")
 
 
 def to_digits(codes: NDArray[Any], radices: tuple[int, ...]) -> tuple[NDArray[Any], ...]:

@@ -54,5 +54,7 @@ def unknown_columns(names: Sequence[str], available: Sequence[str]) -> str:
     if len(names) == 1:
         hint = f'did you mean "{meant[names[0]][0]}"?' if meant[names[0]] else listed
         return f'names an unknown column "{names[0]}": {hint}'
-    told = ", ".join(f'"{name}"' + (f' (did you mean "{close[0]}"?)' if close else "") for name, close in meant.items())
-    return f"names unknown columns: {told}" + ("" if all(meant.values()) else f"; {listed}")
+    suggestions = ", ".join(
+        f'"{name}"' + (f' (did you mean "{close[0]}"?)' if close else "") for name, close in meant.items()
+    )
+    return f"names unknown columns: {suggestions}" + ("" if all(meant.values()) else f"; {listed}")

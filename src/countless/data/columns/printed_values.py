@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, TIMES, decimal_digits
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 LARGEST_FLOAT = {"FLOAT": 3.4028236e38, "DOUBLE": float("inf")}
 MOST_DIGITS = 38  # of a DECIMAL
 YEARS = 400  # after which the calendar repeats
+# Year, month and day of the first and the last moment that a type holds; the year before 1 is 0.
+ENDS = {"DATE": ((-5877641, 6, 25), (5881580, 7, 10)), "TIMESTAMP_NS": ((1677, 9, 22), (2262, 4, 11))}
+USUAL_ENDS = ((-290308, 12, 22), (294247, 1, 10))
 INTEGER = re.compile(r"-?\d{1,40}", re.ASCII)
 FRACTION = re.compile(r"-?(\d{1,40})?(?:\.(\d{1,40}))?", re.ASCII)
 FLOAT = re.compile(r"-?(?:\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,4})?|inf|nan)", re.ASCII)
@@ -46,7 +49,7 @@ def _plain(kind: str) -> re.Pattern[str] | None:
         form = rf"{'-?' if least < 0 else ''}\d{{1,{len(str(most)) - 1}}}"
     elif kind in FLOATS:
         form = r"-?\d{1,15}(?:\.\d{1,20})?"
-    elif kind in TIMES and kind != "TIME":
+    elif kind in TIMES and kind not in ("TIME", "TIMESTAMP_NS"):
         clock = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?"
         short, long = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])", r"(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
         form = rf"\d{{4}}-(?:{short}|{long})(?: {clock})?"  # but for February 29
@@ -63,7 +66,7 @@ def is_type(kind: str) -> bool:
     """
     if DECIMAL.fullmatch(kind) is None:
         return True
-    digits, scale = _digits(kind)
+    digits, scale = decimal_digits(kind)
     return 1 <= digits <= MOST_DIGITS and scale <= digits
 
 
@@ -75,14 +78,14 @@ def _test(kind: str) -> Callable[[str], bool]:
         largest = LARGEST_FLOAT[kind]
         return lambda text: FLOAT.fullmatch(text) is not None and _fits(float(text), largest, text)
     if DECIMAL.fullmatch(kind):
-        digits, scale = _digits(kind)
+        digits, scale = decimal_digits(kind)
         return lambda text: _is_decimal(text, digits - scale, scale)
     if kind == "BOOLEAN":
         return ("true", "false").__contains__
     if kind == "TIME":
         return lambda text: (found := TIME.fullmatch(text)) is not None and _is_clock(*found.groups())
     if kind in TIMES:
-        return _is_instant
+        return partial(_is_instant, *ENDS.get(kind, USUAL_ENDS))
     return lambda text: False
 
 
@@ -94,11 +97,6 @@ def _range(kind: str) -> tuple[int, int]:
 def _fits(number: float, largest: float, text: str) -> bool:
     """Whether a text is a number that is not too large for its type; infinity is spelt out."""
     return abs(number) <= largest and abs(number) != float("inf") if text[-1].isdigit() else True
-
-
-def _digits(kind: str) -> tuple[int, int]:
-    digits, scale = re.findall(r"\d+", kind)
-    return int(digits), int(scale)
 
 
 def _is_decimal(text: str, before: int, after: int) -> bool:
@@ -115,7 +113,7 @@ def _is_clock(hours: str | None, minutes: str | None, seconds: str | None) -> bo
     return (int(hours) < 24 and int(minutes) < 60 and int(seconds) < 60) or hours + minutes + seconds == "240000"
 
 
-def _is_instant(text: str) -> bool:
+def _is_instant(first: tuple[int, ...], last: tuple[int, ...], text: str) -> bool:
     found = INSTANT.fullmatch(text)
     if found is None:
         return text in ENDLESS
@@ -126,4 +124,4 @@ def _is_instant(text: str) -> bool:
         datetime.date((year - 1) % YEARS + 1, month, day)
     except ValueError:
         return False
-    return _is_clock(*found.groups()[3:])
+    return first <= (year, month, day) <= last and _is_clock(*found.groups()[3:])

@@ -19,7 +19,7 @@ from countless.data.columns.printed_values import are_printed, is_type
 from countless.data.columns.strings.text import TextColumn
 from countless.data.columns.types import stored_type
 from countless.errors import ModelFileError, OptionError
-from countless.json_forms import SCHEMA, check_section
+from countless.json_forms import SCHEMA, check_section, fields_in, plain
 
 
 @dataclass(frozen=True)
@@ -255,11 +255,11 @@ class Schema:
 
     def column_of(self, position: int) -> int:
         """The place among the modelled columns of the one that ``position`` belongs to."""
-        return next(place for place, own in enumerate(self.spans) if position <= own[-1])
+        return next(index for index, own in enumerate(self.spans) if position <= own[-1])
 
     @cached_property
     def _spelled(self) -> frozenset[str]:
-        """Every column's name as the table spells it: who writes one of them means no other column."""
+        """Every column's name as the table spells it: such a name means this column and no other."""
         return frozenset({*self.names, *(column.name for column in self.left_out)})
 
     @cached_property
@@ -287,13 +287,11 @@ class Schema:
             "rows": self.rows,
             "columns": [column.to_json() for column in self.coded],
             "texts": [column.to_json() for column in self.texts],
-            "left_out": [
-                {"name": column.name, "type": column.type, "reason": column.reason} for column in self.left_out
-            ],
+            "left_out": plain(self.left_out),
             "uuids": list(self.uuids),
             "signed": list(self.signed),
             **({"calendar": [part.to_json() for part in self.calendar]} if self.calendar else {}),
-            **({"derived": [item.to_json() for item in self.derived]} if self.derived else {}),
+            **({"derived": plain(self.derived)} if self.derived else {}),
             **({"csv": dict(self.csv)} if self.csv else {}),
         }
 
@@ -304,10 +302,10 @@ class Schema:
         schema = cls(
             rows=data["rows"],
             columns=(*map(Column.from_json, data["columns"]), *map(TextColumn.from_json, data["texts"])),
-            left_out=tuple(LeftOut(item["name"], item["type"], item["reason"]) for item in data["left_out"]),
+            left_out=tuple(LeftOut(**fields_in(LeftOut, item)) for item in data["left_out"]),
             uuids=tuple(data["uuids"]),
             signed=tuple(data.get("signed", ())),
-            derived=tuple(map(Derived.from_json, data.get("derived", ()))),
+            derived=tuple(Derived(**fields_in(Derived, item)) for item in data.get("derived", ())),
             csv=_csv_options(data.get("csv", {})),
         )
         schema._check()

@@ -86,8 +86,8 @@ def flatten_structs(columns: Sequence[tuple[str, DuckDbType]], depth: int | None
     level = 0
     while structs := [field for field in fields if field.depth == level and field.type.id == "struct"]:
         if level == depth:
-            told = f"it is a struct: --flatten {level + 1} makes columns of its fields"
-            reasons |= {struct.name: told for struct in structs}
+            message = f"it is a struct: --flatten {level + 1} makes columns of its fields"
+            reasons |= {struct.name: message for struct in structs}
             break
         fields = _flatten_level(fields, level, reasons)
         level += 1

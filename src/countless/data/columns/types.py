@@ -34,6 +34,21 @@ def stored_type(duckdb_type: str) -> str | None:
     return None
 
 
+def is_number(kind: str) -> bool:
+    """Whether values of type ``kind`` are numbers."""
+    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
+
+
+def decimal_digits(kind: str) -> tuple[int, int]:
+    """How many digits a DECIMAL has in all, and how many of them after the point.
+
+    >>> decimal_digits("DECIMAL(12,4)")
+    (12, 4)
+    """
+    digits, scale = re.findall(r"\d+", kind)
+    return int(digits), int(scale)
+
+
 def sql_literal(text: str, duckdb_type: str) -> str:
     """SQL for the value that DuckDB prints as ``text`` when it has ``duckdb_type``.
 

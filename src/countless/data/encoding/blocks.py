@@ -72,6 +72,6 @@ def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
 
 
 def give_back(mapped: mmap.mmap) -> None:
-    """Let go of a file's pages, which count as memory of this process while they are held."""
+    """Release a file's pages, which count as memory of this process while they are held."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)

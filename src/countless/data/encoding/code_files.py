@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.cached_property import cached_property
 from countless.data.atomic_files import write_whole
+from countless.data.columns.digits import code_type
 from countless.data.columns.schema import Schema
 from countless.data.columns.strings.text import Strings, symbol_type
 from countless.data.encoding.memory_limit import readable
@@ -225,7 +226,7 @@ class CodesFolder:
 
     def _write(self, name: str, facts: dict[str, Any]) -> None:
         with self._full_disk_told():
-            write_whole(self.path / name, lambda partial: _dump(Path(partial), facts))
+            write_whole(self.path / name, lambda partial: Path(partial).write_text(json.dumps(facts), encoding="utf-8"))
 
     def _damaged(self, name: str) -> DataError:
         return DataError(f"{self.path / name} is damaged or missing: {ANEW}")
@@ -235,8 +236,8 @@ class CodesFolder:
         needed = 2 * self.schema.rows * self.row_bytes
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
-            told = f"the codes need {readable(needed)}, and {readable(free)} are free"
-            raise DataError(f"the disk of {self.path} is too small: {told}; free some space or choose another place")
+            message = f"the codes need {readable(needed)}, and {readable(free)} are free"
+            raise DataError(f"the disk of {self.path} is too small: {message}; free some space or choose another place")
 
     @contextlib.contextmanager
     def _full_disk_told(self) -> Iterator[None]:
@@ -271,11 +272,10 @@ def record_type(schema: Schema) -> np.dtype[Any]:
     """A row: its codes, in the smallest signed type, and of each text column the symbols and how many they are."""
     fields: list[Any] = []
     if schema.sizes:
-        widest = max(schema.sizes)
-        fields.append(("codes", "<i1" if widest < 2**7 else "<i2" if widest < 2**15 else "<i4", (len(schema.sizes),)))
-    for place, text in enumerate(schema.texts):
-        fields.append((f"text{place}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
-        fields.append((f"length{place}", "<i4"))
+        fields.append(("codes", code_type(schema.sizes), (len(schema.sizes),)))
+    for index, text in enumerate(schema.texts):
+        fields.append((f"text{index}", symbol_type(text).newbyteorder("<"), (text.length + 1,)))
+        fields.append((f"length{index}", "<i4"))
     return np.dtype(fields)
 
 
@@ -285,7 +285,7 @@ def is_codes(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether nothing of use is at ``path``: no folder, or one that a fit made just before it was killed."""
+    """Whether nothing useful is at ``path``: no folder, or one that a fit made just before it was killed."""
     return not path.exists() or (path.is_dir() and all(file.suffix == PARTIAL for file in path.iterdir()))
 
 
@@ -320,10 +320,6 @@ def remove_spills(path: Path) -> None:
     """Remove what DuckDB has spilled beside ``path`` for a fit that was killed."""
     for left in path.parent.glob(glob.escape(spill_prefix(path)) + "*"):
         shutil.rmtree(left, ignore_errors=True)
-
-
-def _dump(path: Path, facts: dict[str, Any]) -> None:
-    path.write_text(json.dumps(facts), encoding="utf-8")
 
 
 def _write_at(path: Path, offset: int, array: NDArray[Any]) -> None:

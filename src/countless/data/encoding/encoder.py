@@ -20,7 +20,7 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.characters import Characters
 from countless.data.columns.strings.string_dictionary import StringDictionary
 from countless.data.columns.strings.text import Alphabet, Strings
-from countless.data.columns.types import DECIMAL, TEXT, quote_identifier, sql_texts, sql_value
+from countless.data.columns.types import DECIMAL, TEXT, decimal_digits, quote_identifier, sql_texts, sql_value
 from countless.data.encoding.sorted_lookup import Lookup, ordered
 from countless.data.sources.arrow_batches import Vector, rows_at_once
 from countless.data.sources.source import Source
@@ -200,7 +200,7 @@ def short_type(column: Column) -> str | None:
     if column.type in LONG_INTEGERS:
         return "BIGINT" if all(-MOST_NUMBER <= int(text) <= MOST_NUMBER for text in ends) else None
     if DECIMAL.fullmatch(column.type):
-        width, scale = (int(part) for part in column.type[len("DECIMAL(") : -1].split(","))
+        width, scale = decimal_digits(column.type)
         if width <= MOST_DIGITS:
             return column.type
         fits = scale <= MOST_DIGITS and all(len(re.sub(r"\D", "", text)) <= MOST_DIGITS for text in ends)

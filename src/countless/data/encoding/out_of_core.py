@@ -17,7 +17,7 @@ from countless.data.encoding.code_files import CodesFolder, is_empty, require_re
 from countless.data.encoding.encoder import CHANGED, EncodedRows, Encoder
 from countless.data.encoding.memory_limit import Memory
 from countless.data.encoding.table import Mapped, Table, read_schema, with_advice
-from countless.data.progress import Meter, ScanProgress
+from countless.data.progress import QUIET, Events, Meter
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless.options import EncodeOptions
@@ -35,25 +35,40 @@ def encode_mapped(
     schema: Schema | None = None,
     seed: int = 0,
     resume: bool = False,
-    on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
+    events: Events = QUIET,
 ) -> Table:
     """The table of ``source`` with its codes in a folder at ``path``; no more than ``memory`` is taken.
 
     If its ``schema`` is known, it is not read again. With ``resume``, what an earlier pass has left there is used: the
     domains, and the chunks and parts that are whole.
     """
-    require_replaceable(path)  # before the table is read, which may take long
     options = with_advice(options, source.advice)
+
+    def find() -> Schema:
+        return schema or read_schema(source, options, events)
+
+    folder = codes_folder(source, options, path, memory, find, seed=seed, resume=resume)
+    _write_chunks(source, folder, events)
+    _write_parts(folder, events)
+    return mapped_table(folder, memory)
+
+
+def codes_folder(
+    source: Source,
+    options: EncodeOptions,
+    path: Path,
+    memory: Memory,
+    find: Callable[[], Schema],
+    *,
+    seed: int,
+    resume: bool,
+) -> CodesFolder:
+    """The folder of codes at ``path``: what a stopped fit left there, or a new one for the schema that is found."""
+    require_replaceable(path)  # before the table is read, which may take long
     fingerprint = codes_fingerprint(source, options, seed)
     if resume and not is_empty(path):
-        folder = CodesFolder.open(path, fingerprint)
-    else:
-        schema = schema or read_schema(source, options, on_stage, on_reading)
-        folder = CodesFolder.create(path, schema, fingerprint, memory.block, seed)
-    _write_chunks(source, folder, on_stage, on_reading)
-    _write_parts(folder, on_stage, on_reading)
-    return mapped_table(folder, memory)
+        return CodesFolder.open(path, fingerprint)
+    return CodesFolder.create(path, find(), fingerprint, memory.block, seed)
 
 
 def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
@@ -72,17 +87,16 @@ def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
     return json.dumps({name: digest.hexdigest() for name, digest in digests.items()})
 
 
-def _write_chunks(
-    source: Source, folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[ScanProgress], None]
-) -> None:
+def _write_chunks(source: Source, folder: CodesFolder, events: Events) -> None:
     """Encode the rows from the first chunk that is missing on."""
     missing = folder.missing_chunks()
     if not missing:
         return
-    on_stage("encoding rows")
-    index, rows = (missing[0] if source.files else 0), folder.schema.rows  # who knows in which order others come again
+    events.stage("encoding rows")
+    index = missing[0] if source.files else 0  # other sources may return rows in another order
+    rows = folder.schema.rows
     done = index * folder.chunk_rows
-    meter = Meter(on_reading, rows, done / rows)
+    meter = Meter(events.reading, rows, done / rows)
     records = np.empty(folder.rows_of(index), dtype=folder.record)
     filled = 0
     for batch in Encoder(source, folder.schema).batches(done):
@@ -107,19 +121,17 @@ def fill_records(records: NDArray[Any], batch: EncodedRows, first: int) -> None:
     chosen = slice(first, first + len(records))
     for position, codes in enumerate(batch.codes):
         records["codes"][:, position] = codes[chosen]
-    for place, strings in enumerate(batch.strings):
-        records[f"text{place}"] = strings.symbols[chosen]
-        records[f"length{place}"] = strings.lengths[chosen]
+    for index, strings in enumerate(batch.strings):
+        records[f"text{index}"] = strings.symbols[chosen]
+        records[f"length{index}"] = strings.lengths[chosen]
 
 
-def _write_parts(
-    folder: CodesFolder, on_stage: Callable[[str], None], on_reading: Callable[[ScanProgress], None]
-) -> None:
+def _write_parts(folder: CodesFolder, events: Events) -> None:
     """Shuffle the parts that are missing."""
     missing = [index for index in range(folder.parts) if not folder.has_part(index)]
     if missing:
-        on_stage("shuffling rows")
-        meter = Meter(on_reading, folder.schema.rows, 1 - len(missing) / folder.parts)
+        events.stage("shuffling rows")
+        meter = Meter(events.reading, folder.schema.rows, 1 - len(missing) / folder.parts)
         for done, index in enumerate(missing, folder.parts - len(missing) + 1):
             folder.write_part(index)
             meter.at(done / folder.parts)

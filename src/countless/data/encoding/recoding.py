@@ -26,6 +26,7 @@ from countless.data.columns.types import (
     INTEGERS,
     TEXT,
     TIMES,
+    is_number,
     quote_identifier,
     sql_literal,
     sql_texts,
@@ -36,7 +37,7 @@ from countless.errors import DataError, SourceError
 
 MISSING = -1  # no value: NULL, or the whole column is absent
 UNSEEN = -2  # a value that the model does not hold
-UNREADABLE = -3  # a value that is none of the column's type; nobody but this module sees it
+UNREADABLE = -3  # a value that is none of the column's type; used in this module only
 CHUNK = 4_096  # rows
 TOLD = 40  # characters of a value in a message
 NAMED = 8  # columns in a message
@@ -166,7 +167,7 @@ class Recoded:
         return f"SELECT {', '.join(found)} FROM ({celled}) {' '.join(joins)} ORDER BY place"
 
     def _check(self) -> None:
-        """Count the rows, and complain about the first column that has a value of another type."""
+        """Count the rows, and raise an error about the first column that has a value of another type."""
         coded = {index: name for index, name in self.columns.items() if not self.schema.columns[index].is_text}
         counts = [f"count(*) FILTER (c{index} = {UNREADABLE})" for index in coded]
         self.rows, *unreadable = self.source.rows(f"SELECT {', '.join(['count(*)', *counts])} FROM {self._table}")[0]
@@ -179,8 +180,8 @@ class Recoded:
                     f"SELECT CAST({given} AS VARCHAR) FROM {self.source.table} AS rows WHERE {given} IS NOT NULL "
                     f"AND {value} IS NULL AND {_unread(given, column.type)} = {UNREADABLE} LIMIT 1"
                 )
-                told = text if len(text) <= TOLD else text[: TOLD - 1] + "…"
-                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {told!r}')
+                message = text if len(text) <= TOLD else text[: TOLD - 1] + "…"
+                raise DataError(f'"{name}" has a value that is no {column.type}, as the model has it: {message!r}')
 
 
 def matched(given: Sequence[str], held: Sequence[str]) -> dict[int, str]:
@@ -203,17 +204,13 @@ def domain_of(column: Column) -> str:
     return f"SELECT CAST(text AS {column.type}) AS value, code FROM ({numbered})"
 
 
-def _is_number(kind: str) -> bool:
-    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
-
-
 def _is_dated(kind: str) -> bool:
     return kind in TIMES and kind != "TIME"
 
 
 def read_as(given: str, kind: str, wanted: str) -> str:
     """SQL for a value of type ``kind`` in the type that the model has it in, NULL if that cannot be."""
-    plain = kind in (wanted, TEXT, "BOOLEAN") or (_is_number(kind) and (_is_number(wanted) or wanted == "BOOLEAN"))
+    plain = kind in (wanted, TEXT, "BOOLEAN") or (is_number(kind) and (is_number(wanted) or wanted == "BOOLEAN"))
     if plain or (_is_dated(kind) and _is_dated(wanted)):
         return f"TRY_CAST({given} AS {wanted})"
     return f"TRY_CAST(CAST({given} AS VARCHAR) AS {wanted})"
@@ -221,7 +218,7 @@ def read_as(given: str, kind: str, wanted: str) -> str:
 
 def _unread(given: str, wanted: str) -> str:
     """SQL for the mark of a value that could not be read: a number that is too large for the column is only unseen."""
-    if not _is_number(wanted):
+    if not is_number(wanted):
         return str(UNREADABLE)
     return f"CASE WHEN TRY_CAST(CAST({given} AS VARCHAR) AS DOUBLE) IS NULL THEN {UNREADABLE} ELSE {UNSEEN} END"
 
@@ -236,7 +233,7 @@ def are_alike(kind: str, wanted: str) -> bool:
 
 
 def _family(kind: str) -> str:
-    if _is_number(kind) or kind == "BOOLEAN":
+    if is_number(kind) or kind == "BOOLEAN":
         return "number"
     return "time" if _is_dated(kind) else kind
 
@@ -287,7 +284,7 @@ def _fields_by_struct(schema: Schema) -> dict[str, list[str]]:
     """The columns that are fields of each struct, by its name in lower case."""
     found = defaultdict(list)
     for name in schema.names:
-        for dot in (place for place, letter in enumerate(name) if letter == "."):
+        for dot in (index for index, letter in enumerate(name) if letter == "."):
             found[name[:dot].casefold()].append(name)
     return dict(found)
 
@@ -305,13 +302,13 @@ def _flat_items(row: Mapping[str, Any], fields: Mapping[str, list[str]], within:
 
 
 def _check_keys(rows: Sequence[Mapping[str, Any]], schema: Schema) -> None:
-    """Complain about the first row that lacks what others have: nobody can tell whether NULL is meant."""
+    """Raise an error about the first row that lacks what others have: it is unclear whether NULL is meant."""
     names = dict.fromkeys(name for row in rows for name in row)
     held = [name for name in names if _type(schema, str(name)) is not None]
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for name in held:
             if name not in row:
-                raise DataError(f'row {place} has no "{name}": give every row the same keys, None for NULL')
+                raise DataError(f'row {index} has no "{name}": give every row the same keys, None for NULL')
 
 
 def _type(schema: Schema, name: str) -> str | None:
@@ -343,10 +340,10 @@ def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
         raise DataError("there are no rows, or rows without columns: give at least one column with a value")
     name, connection = new_name(), connect()
     selected = []
-    for place, (key, values) in enumerate(columns.items(), 1):
+    for index, (key, values) in enumerate(columns.items(), 1):
         nan = _has_nan(schema, key)
         columns[key] = values = [_plain(value, nan) for value in values]
-        value = f"unnest(${place})"
+        value = f"unnest(${index})"
         if all(item is None for item in values):
             value = f"CAST({value} AS {_type(schema, key) or TEXT})"
         elif not _is_one_type(connection, values):

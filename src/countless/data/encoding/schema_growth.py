@@ -1,7 +1,7 @@
 """Schema growth: new rows add values for which the model has no codes yet.
 
-Codes are in the order of the values, so that a new value in the middle shifts those after it. What stays is told by
-*origins*: the old code of every new one. A grid gets cells of its own for values beyond its ends.
+Codes are in the order of the values, so that a new value in the middle shifts those after it. *Origins* say what
+stays: the old code of every new one. A grid gets cells of its own for values beyond its ends.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Growth:
     def moved(self, symbols: IntArray) -> IntArray:
         """Rows of symbols (rows, positions) of the old schema, in those of the new one."""
         found = np.empty((len(symbols), len(self.schema.sizes)), dtype=np.int64)
-        for place, (before, after) in enumerate(zip(self.old.modelled, self.schema.modelled, strict=True)):
-            codes = np.ravel_multi_index(tuple(symbols[:, self.old.spans[place]].T), before.radices)
-            digits = to_digits(self.codes(place)[codes], after.radices)
-            for position, digit in zip(self.schema.spans[place], digits, strict=True):
+        for index, (before, after) in enumerate(zip(self.old.modelled, self.schema.modelled, strict=True)):
+            codes = np.ravel_multi_index(tuple(symbols[:, self.old.spans[index]].T), before.radices)
+            digits = to_digits(self.codes(index)[codes], after.radices)
+            for position, digit in zip(self.schema.spans[index], digits, strict=True):
                 found[:, position] = digit
         return found
 
@@ -91,24 +91,24 @@ def conformed(source: Source, schema: Schema, strict: bool = True) -> Source:
     types = dict(source.columns())
     held = [(column.name, column.type) for column in schema.columns]
     names = matched(list(types), [name for name, _ in held])
-    if lacking := [name for place, (name, _) in enumerate(held) if place not in names]:
+    if lacking := [name for index, (name, _) in enumerate(held) if index not in names]:
         told, hint = ", ".join(lacking[:5]), None if source.csv is None else wrong_separator(source)
         raise DataError(
             f"the rows lack the model's columns {told}: {hint or 'give every column that it was fitted on'}"
         )
     selected, wrong = [], []
-    for place, (name, kind) in enumerate(held):
-        given = f"rows.{quote_identifier(names[place])}"
-        value = read_as(given, types[names[place]], kind)
+    for index, (name, kind) in enumerate(held):
+        given = f"rows.{quote_identifier(names[index])}"
+        value = read_as(given, types[names[index]], kind)
         selected.append(f"{value} AS {quote_identifier(name)}")
-        changed = differs(given, types[names[place]], value, kind)
+        changed = differs(given, types[names[index]], value, kind)
         wrong.append(f"any_value({given}) FILTER ({given} IS NOT NULL AND ({value} IS NULL OR {changed}))")
     count, *found = source.rows(f"SELECT count(*), {', '.join(wrong)} FROM {source.table} AS rows")[0]
     if not count:
         raise EmptyTableError("there are no new rows: nothing changes")
-    for place, ((name, kind), value) in enumerate(zip(held, found, strict=True)):
+    for index, ((name, kind), value) in enumerate(zip(held, found, strict=True)):
         if strict and value is not None:
-            if not are_alike(given_type := types[names[place]], kind):
+            if not are_alike(given_type := types[names[index]], kind):
                 raise other_type(source, name, given_type, kind)
             raise DataError(f'"{name}" has a value that is no {kind}, as the model has it: {value!r}; {FIT_AGAIN}')
     return source.selected(f"SELECT {', '.join(selected)} FROM {source.table} AS rows")
@@ -220,9 +220,9 @@ def _sized(column: Column, values: tuple[str, ...], has_null: bool, grid: Grid |
     within = math.prod(others)
     most = int(MOST_GROWTH * column.size) if others else MOST_SYMBOLS
     if size > max(most, column.size):
-        told = f'"{column.name}" grows from {column.size:,} codes to {size:,}, and at most {most:,} have a place'
+        message = f'"{column.name}" grows from {column.size:,} codes to {size:,}, and at most {most:,} have a place'
         way = "update it with fewer rows at a time, or " if others else ""
-        raise DataError(f"{told} in the model: {way}{FIT_AGAIN}")
+        raise DataError(f"{message} in the model: {way}{FIT_AGAIN}")
     radices = (math.ceil(size / within), *others)
     return replace(column, values=values, has_null=has_null, radices=radices, grid=grid)
 
@@ -314,15 +314,15 @@ def _with_new_shares(column: Column, grid: Grid, rows: Source, values: str, own:
     for knot, count, different in found:
         met[knot], distinct[knot] = count, different
     cells = []
-    for place, cell in enumerate(_cells(column)):
-        ours = list(grid.knots(place))
+    for index, cell in enumerate(_cells(column)):
+        ours = list(grid.knots(index))
         if len(ours) == 1:
             cells.append(cell)
             continue
         below = np.concatenate([[0.0], np.cumsum(met[ours[:-1]])])  # new rows below each knot
-        shares = (own[place] * np.array(cell.shares) + below) / max(1e-9, own[place] + below[-1])
+        shares = (own[index] * np.array(cell.shares) + below) / max(1e-9, own[index] + below[-1])
         shares[0], shares[-1] = 0.0, 1.0
-        unique = min(1.0, cell.distinct / max(1.0, own[place]))  # where no value comes twice, all of them are new
+        unique = min(1.0, cell.distinct / max(1.0, own[index]))  # where no value comes twice, all of them are new
         values_now = cell.distinct + round(unique * distinct[ours].sum())
         cells.append(_Cell(cell.knots, tuple(np.maximum.accumulate(shares).tolist()), values_now))
     return cells

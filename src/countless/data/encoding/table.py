@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 
 from countless.arrays import IntArray
 from countless.cached_property import cached_property
-from countless.data.columns.digits import from_digits
-from countless.data.columns.discovery import Finder, Scans
+from countless.data.columns.digits import code_type, from_digits
+from countless.data.columns.discovery import Scans
 from countless.data.columns.grids.grid_knots import CELLS
 from countless.data.columns.names import unknown_columns
 from countless.data.columns.schema import Column, LeftOut, Schema
 from countless.data.columns.strings.text import Strings, symbol_type
-from countless.data.columns.types import TEXT, sql_value, stored_type
+from countless.data.columns.types import TEXT, stored_type
 from countless.data.datasets import Advice
 from countless.data.encoding.blocks import BLOCK_ROWS, blocks
 from countless.data.encoding.encoder import CHANGED, Encoder
-from countless.data.progress import Meter, ScanProgress
+from countless.data.progress import QUIET, Events, Meter
 from countless.data.sources.source import Source
 from countless.errors import DataError, EmptyTableError, OptionError
 from countless.options import EncodeOptions
 
-LONG_FROM = 12.0  # characters of a string, in the mean: from there on a column with too many values is text
+LONG_FROM = 12.0  # mean length of strings from which a column with too many values is text
 NEAR_UNIQUE_FROM = 1_000  # below this many values a column is small enough, however unique
 EXCLUDED = "it was excluded when the model was fitted"
 VALUES_AT_ONCE = 2_000_000  # of all columns together, whose values are found in one scan
@@ -83,9 +83,7 @@ class Table:
 
     @cached_property
     def _matrix(self) -> NDArray[Any]:
-        widest = max(self.schema.sizes)
-        dtype = np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32
-        return np.stack([code.astype(dtype) for code in self.codes], axis=1)
+        return np.stack([code.astype(code_type(self.schema.sizes)) for code in self.codes], axis=1)
 
     def blocks(self) -> Iterator[list[IntArray]]:
         """One code per row of every column, whatever its number of positions; some rows at a time."""
@@ -144,8 +142,7 @@ class Table:
         cls,
         source: Any,
         options: EncodeOptions | None = None,
-        on_stage: Callable[[str], None] = lambda stage: None,
-        on_reading: Callable[[ScanProgress], None] = lambda reading: None,
+        events: Events = QUIET,
     ) -> Table:
         """Read ``source`` and replace every value by its code; the rows keep its order.
 
@@ -154,19 +151,13 @@ class Table:
         """
         options = options or EncodeOptions()
         source = Source.open(source, flatten=options.flatten)
-        return cls.encode_rows(source, read_schema(source, options, on_stage, on_reading), on_stage, on_reading)
+        return cls.encode_rows(source, read_schema(source, options, events), events)
 
     @classmethod
-    def encode_rows(
-        cls,
-        source: Source,
-        schema: Schema,
-        on_stage: Callable[[str], None] = lambda stage: None,
-        on_reading: Callable[[ScanProgress], None] = lambda reading: None,
-    ) -> Table:
+    def encode_rows(cls, source: Source, schema: Schema, events: Events = QUIET) -> Table:
         """The rows of ``source``, whose ``schema`` was read before."""
-        on_stage("encoding rows")
-        meter = Meter(on_reading, schema.rows)
+        events.stage("encoding rows")
+        meter = Meter(events.reading, schema.rows)
         codes = tuple(np.empty(schema.rows, dtype=np.min_scalar_type(radix - 1)) for radix in schema.sizes)
         strings = tuple(
             Strings(
@@ -217,25 +208,19 @@ def bytes_in_memory(schema: Schema, text_rows: int | None = None) -> int:
     If only ``text_rows`` rows have their strings, these rows are there a second time.
     """
     codes = sum(np.min_scalar_type(radix - 1).itemsize for radix in schema.sizes)
-    widest = max(schema.sizes, default=1)
-    matrix = len(schema.sizes) * (1 if widest < 2**7 else 2 if widest < 2**15 else 4)
+    matrix = len(schema.sizes) * code_type(schema.sizes).itemsize
     strings = sum((text.length + 1) * symbol_type(text).itemsize + LENGTH_BYTES for text in schema.texts)
     if text_rows is None:
         return schema.rows * (codes + matrix + strings + ORDER_BYTES)
     return schema.rows * codes + text_rows * (codes + matrix + strings + ORDER_BYTES)
 
 
-def read_schema(
-    source: Source,
-    options: EncodeOptions | None = None,
-    on_stage: Callable[[str], None] = lambda stage: None,
-    on_reading: Callable[[ScanProgress], None] = lambda reading: None,
-) -> Schema:
+def read_schema(source: Source, options: EncodeOptions | None = None, events: Events = QUIET) -> Schema:
     """The columns of ``source`` with their domains, grids and alphabets."""
 
     def tell(stage: str, rows: int | None = None) -> None:
-        on_stage(stage)
-        source.watch = Meter(on_reading, rows)
+        events.stage(stage)
+        source.watch = Meter(events.reading, rows)
 
     options = with_advice(options or EncodeOptions(), source.advice)
     try:
@@ -244,8 +229,8 @@ def read_schema(
         source.watch = None
 
 
-def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
-    """The columns of a table that ``finder`` knows; ``tell`` hears every stage, and of how many rows it is."""
+def find_schema(finder: Scans, options: EncodeOptions, tell: Callable[..., None]) -> Schema:
+    """The columns of a table that ``finder`` knows; ``tell`` receives every stage and its number of rows."""
     tell("counting distinct values")
     rows, candidates, left_out = _candidates(finder, options)
     if not candidates:
@@ -264,14 +249,12 @@ def find_schema(finder: Finder, options: EncodeOptions, tell: Callable[..., None
         else:
             tell(f"reading the grid of {candidate.name}", rows)
             columns.append(finder.grid(candidate.name, candidate.type, min(CELLS, options.max_distinct)))
-    uuids = tuple(candidate.name for candidate in candidates if candidate.name in finder.uuids())
+    uuids = tuple(candidate.name for candidate in candidates if candidate.name in finder.source.uuids)
     signed = tuple(candidate.name for candidate in candidates if candidate.name in finder.signed())
     return Schema(rows, (*columns, *texts), tuple(left_out), uuids, signed).with_calendar()
 
 
-def _small_columns(
-    finder: Finder, candidates: list[_Candidate], rows: int, options: EncodeOptions
-) -> dict[str, Column]:
+def _small_columns(finder: Scans, candidates: list[_Candidate], rows: int, options: EncodeOptions) -> dict[str, Column]:
     """The columns with a code for every value, by name; their values are found in as few scans as memory allows."""
     groups: list[dict[str, _Candidate]] = [{}]
     values = 0
@@ -311,12 +294,12 @@ class _Candidate:
         return too_many and self.mean_length is not None and self.mean_length >= LONG_FROM
 
 
-def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
+def _candidates(finder: Scans, options: EncodeOptions) -> tuple[int, list[_Candidate], list[LeftOut]]:
     """The number of rows, the columns to model, and those left out, in the table's order.
 
-    Columns that have far too many values are told by an estimate, so that nobody has to hold them all.
+    Columns that have far too many values are recognized by an estimate, so that these need not be held in memory.
     """
-    available = finder.columns()
+    available = finder.source.columns()
     wanted = _wanted([name for name, _ in available], options)
     forced = _forced([name for name, _ in available], options)
     rows, facts = finder.facts(wanted)
@@ -329,7 +312,7 @@ def _candidates(finder: Finder, options: EncodeOptions) -> tuple[int, list[_Cand
         if name not in wanted:
             left_out.append(LeftOut(name, kind, EXCLUDED))
         elif modelled is None:
-            reason = finder.left_structs().get(name, f"columns of type {kind} are not supported")
+            reason = finder.source.left_structs.get(name, f"columns of type {kind} are not supported")
             left_out.append(LeftOut(name, kind, reason))
         else:
             limit = FAR_TOO_MANY * max(options.max_distinct, NEAR_UNIQUE_FROM)
@@ -381,21 +364,3 @@ def modelled_names(source: Source, options: EncodeOptions) -> list[str]:
     available = source.columns()
     wanted = _wanted([name for name, _ in available], options)
     return [name for name, kind in available if name in wanted and stored_type(kind) is not None]
-
-
-def columns_and_texts(source: Any, options: EncodeOptions | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns that :meth:`Table.encode` would model, and those it would model as text, without encoding any."""
-    options = options or EncodeOptions()
-    source = Source.open(source, flatten=options.flatten)
-    options = with_advice(options, source.advice)
-    rows, candidates, _ = _candidates(Scans(source), options)
-    columns: list[str] = []
-    texts: list[str] = []
-    for candidate in candidates:
-        many = candidate.far_too_many
-        if not many and candidate.is_text(True) and not candidate.is_text(False):  # only then does the number decide
-            value = sql_value(candidate.name, candidate.type)
-            found = source.rows(f"SELECT count(DISTINCT {value}) FROM {source.table}")
-            many = _too_many(candidate.type, int(found[0][0]), rows, options)
-        (texts if candidate.is_text(many) else columns).append(candidate.name)
-    return tuple(columns), tuple(texts)

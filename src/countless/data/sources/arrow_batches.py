@@ -82,7 +82,7 @@ def _vector(column: Any) -> Vector:
 
 def _numbers(buffer: Any, kind: Any) -> NDArray[Any]:
     name = str(kind).split("[")[0].split("(")[0]
-    if name == "decimal128":  # of which the lower half is told
+    if name == "decimal128":  # the lower half is enough
         return _read(buffer, "i8")[::2]
     if name in INTEGERS:
         return _read(buffer, INTEGERS[name])

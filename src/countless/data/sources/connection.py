@@ -48,7 +48,7 @@ class Limit:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a message: DuckDB's go on with a picture of the statement, which the user did not write.
+    """The first line of a message: DuckDB's continue with a picture of the statement, which the user did not write.
 
     What is wrong in a line of a CSV file comes only after that line, which may itself have line breaks in its values.
     """

@@ -22,7 +22,7 @@ def table_digest(source: Any, table: str | None = None, query: str | None = None
     """
     try:
         facts = _facts(source, table, query)
-    except (OSError, SourceError):  # whoever reads the table tells what is wrong
+    except (OSError, SourceError):  # reading the table will say what is wrong
         return None
     return None if facts is None else digest_of(repr(facts))
 

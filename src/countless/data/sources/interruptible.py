@@ -12,9 +12,9 @@ Item = TypeVar("Item")
 
 AHEAD = 2  # items that wait to be used
 # Seconds between looks at what else has happened. A wait without an end would not hear of Ctrl-C where a library, such
-# as polars, has set the signal's handler so that system calls go on after it.
+# as polars, has set the signal's handler so that system calls continue after it.
 TURN = 0.1
-LEAVE = 5.0  # seconds to wait for a thread that was told to stop
+LEAVE = 5.0  # seconds to wait for a thread that should stop
 
 
 class _End:

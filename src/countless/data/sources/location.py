@@ -83,12 +83,12 @@ def locate(source: str, table: str | None = None, query: str | None = None) -> L
 def _query_of_files(source: str, table: str | None, query: str | None) -> Location | None:
     """The query that reads files by their names: ``source`` itself, or ``query``, which then names the file."""
     if table is not None:
-        told = f"{{table}} is for databases, and {shown(source)} is not one"
-        raise SourceOptionError(f"{told}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
+        message = f"{{table}} is for databases, and {shown(source)} is not one"
+        raise SourceOptionError(f"{message}: give a postgresql:// URL, or a file that ends in {', '.join(DATABASES)}")
     if query is not None:
         if all(quote + source.replace(quote, 2 * quote) + quote not in query for quote in "'\""):
-            told = "{query} reads a database, or files that it names, such as FROM 'orders.csv'"
-            raise SourceOptionError(f"{told}: it does not name {shown(source)}")
+            message = "{query} reads a database, or files that it names, such as FROM 'orders.csv'"
+            raise SourceOptionError(f"{message}: it does not name {shown(source)}")
         return Location("", query=_select(query))
     return Location("", query=_select(source)) if OF_FILES.match(source) and not _exists(source) else None
 

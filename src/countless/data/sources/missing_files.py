@@ -8,7 +8,7 @@ from pathlib import Path
 
 from countless.errors import SourceError
 
-ALIKE = 0.7  # of two names, from 0 to 1: such as are offered
+ALIKE = 0.7  # of two names, from 0 to 1: similar enough to be suggested
 
 
 def missing_file(path: str | Path, endings: Iterable[str], besides: str = "") -> SourceError:

@@ -20,7 +20,7 @@ from countless.data.sources.postgres_types import Passage, passage
 from countless.errors import MissingExtraError, SourceError
 
 Loading: TypeAlias = Callable[[int, int | None], None]
-"""Hears how many rows have been read, and how many there are, if PostgreSQL has a notion of it."""
+"""Receives how many rows have been read, and how many there are, if PostgreSQL has an estimate."""
 
 PATIENCE = 20  # seconds to connect, unless the URL or the environment say otherwise
 TYPE, MODIFIER = b"POSTGRESQL:type", b"POSTGRESQL:typmod"  # the driver's notes about a column
@@ -111,7 +111,7 @@ def resolve(cursor: Any, location: Location) -> tuple[str, str]:
 
 @contextmanager
 def _session(location: Location) -> Iterator[Any]:
-    """A cursor in a transaction that only reads, whose errors are told in one line, without any password."""
+    """A cursor in a transaction that only reads, whose errors have one line and no password."""
     try:
         import pyarrow
         from adbc_driver_manager import Error
@@ -197,7 +197,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, name: str, plan: CopyPlan, ba
     import pyarrow
 
     arrived = new_name()
-    values = ", ".join(way.taken.format(f"c{place}") for place, way in enumerate(plan.passages))
+    values = ", ".join(way.taken.format(f"c{index}") for index, way in enumerate(plan.passages))
     connection.register(arrived, pyarrow.Table.from_batches([batch]))
     try:
         connection.execute(f"INSERT INTO {quote_identifier(name)} SELECT {values} FROM {arrived}")

@@ -14,7 +14,7 @@ REFUSED = "password authentication failed"
 REMEDIES = (
     (REFUSED, "set PGPASSWORD, or write a line of ~/.pgpass"),
     ("no password supplied", "set PGPASSWORD, or write a line of ~/.pgpass"),
-    ("no pg_hba.conf entry", "the server lets nobody in from here: ask who runs it"),
+    ("no pg_hba.conf entry", "pg_hba.conf has no entry for this host; ask the administrator"),
     ("could not translate host name", "is the name of the host right?"),
     ("Connection refused", "is the server running, and the port right?"),
     ("No such file or directory", "is a server running here? Name its host in the URL"),

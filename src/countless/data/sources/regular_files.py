@@ -1,6 +1,6 @@
 """Safe reading of input files: regular files only, up to a maximum size.
 
-A pipe that nobody writes to would be waited for without a word, and a device such as /dev/zero has no end.
+Opening a pipe without a writer would wait forever, and a device such as /dev/zero has no end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ KINDS = (
 
 def open_regular(path: str | os.PathLike[str], kind: type[CountlessError] = DataError) -> IO[bytes]:
     """The file at ``path``, open for reading; an error of this ``kind`` if it is a pipe, a device or a directory."""
-    # Without O_NONBLOCK, to open a pipe would wait for someone who writes to it. Of a file it changes nothing.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    # Without O_NONBLOCK, opening a pipe waits for a writer. For a regular file it changes nothing.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         _require(path, os.fstat(handle).st_mode, kind)
         return os.fdopen(handle, "rb")

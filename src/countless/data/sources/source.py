@@ -168,7 +168,7 @@ class Source:
     def _in_stored_types(self, columns: Sequence[tuple[str, str]]) -> Source:
         """The same rows, each of ``columns``, all there are, in the type that a model stores it in.
 
-        A model knows a UUID as a string. Whoever asks the table and the model the same question must ask both about
+        A model knows a UUID as a string. To ask the table and the model the same question, ask both about
         a string: LIKE has no meaning for a UUID, and a UUID does not compare with a part of one.
         """
         types = [(quote_identifier(name), kind, stored_type(kind)) for name, kind in columns]
@@ -261,13 +261,27 @@ class Source:
 
     def _sample(self, size: int, seed: int, columns: Sequence[str] = (), share: float = 1.0) -> str:
         """SQL for ``size`` random rows, of all columns unless some are named; a ``share`` of all rows is sorted."""
-        place = quote_identifier(f"{self.name}_place")
-        # The hash only shuffles: rows with the same one would be as good as each other.
-        order = f"hash({place} + {int(seed) * 1_000_003})"
+        place, order = self._shuffle(seed)
+        rows = self._random_rows(share, seed, columns)
+        return f"SELECT * EXCLUDE ({place}) FROM ({rows}) ORDER BY {order} LIMIT {int(size)}"
+
+    def random_share(self, share: float, seed: int, column: str) -> str:
+        """SQL for one column of a random ``share`` of the rows, in their order."""
+        return f"SELECT {quote_identifier(column)} FROM ({self._random_rows(share, seed, [column])})"
+
+    def _random_rows(self, share: float, seed: int, columns: Sequence[str]) -> str:
+        """SQL for a random share of the rows with their numbers."""
+        place, order = self._shuffle(seed)
         selected = ", ".join(map(quote_identifier, columns)) or "*"
         numbered = f"SELECT {selected}, row_number() OVER () AS {place} FROM {self.table}"
         some = f"WHERE {order} < {int(share * 2**64)}::UBIGINT" if share < 1 else ""
-        return f"SELECT * EXCLUDE ({place}) FROM ({numbered}) {some} ORDER BY {order} LIMIT {int(size)}"
+        return f"SELECT * FROM ({numbered}) {some}"
+
+    def _shuffle(self, seed: int) -> tuple[str, str]:
+        """The column of a row's number, and SQL for its place in a random order."""
+        place = quote_identifier(f"{self.name}_place")
+        # The hash only shuffles: rows with the same one are equally good.
+        return place, f"hash({place} + {int(seed) * 1_000_003})"
 
     def selected(self, select: str) -> Source:
         """What a SELECT in which :attr:`table` may be named gives, kept in a table of its own."""
@@ -301,7 +315,7 @@ class Source:
         """What tells this table from others: of files their names, sizes and times, else sums over all rows.
 
         DuckDB's hash gives some strings the same number, so each is hashed twice: with a letter before it, too, which
-        tells those apart. Nothing but the question whether to go on with codes of an earlier fit depends on it.
+        tells those apart. It only decides whether codes of an earlier fit can be used.
         """
         if self.files:
             facts = [(file, Path(file).stat()) for file in self.files]
@@ -355,7 +369,7 @@ def _told_errors() -> Iterator[None]:
         ) from None
     except duckdb.Error as error:
         raise SourceError(UNREADABLE + first_line(error)) from None
-    except RuntimeError as error:  # so it is told when Ctrl-C comes between two steps of a query
+    except RuntimeError as error:  # what DuckDB raises if Ctrl-C comes between two steps of a query
         if "interrupted" not in str(error):
             raise
         raise KeyboardInterrupt from None

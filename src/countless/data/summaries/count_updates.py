@@ -55,10 +55,10 @@ def _moved(pairs: Pairs, growth: Growth) -> Pairs:
         counts.append(np.where(origin == NEW, 0, own[np.maximum(origin, 0)]))
     room = MOST_BUCKETS - sum(map(len, pairs.starts))
     starts, sources = [], []
-    for place, column in enumerate(pairs.members):
+    for index, column in enumerate(pairs.members):
         null = growth.schema.modelled[column].has_null
-        own, source = new_buckets(pairs.starts[place], growth.origins[column], room, null)
-        room -= len(own) - len(pairs.starts[place])
+        own, source = new_buckets(pairs.starts[index], growth.origins[column], room, null)
+        room -= len(own) - len(pairs.starts[index])
         starts.append(own)
         sources.append(source)
     tables = {

@@ -24,7 +24,7 @@ def count_pairs(
 ) -> Pairs:
     """The counts of every column but text, and of the pairs that tell most for their size, if not all fit.
 
-    ``tell`` hears how much of the work is done.
+    ``tell`` receives the share of the work that is done.
     """
     schema = table.schema
     counts = table.counts

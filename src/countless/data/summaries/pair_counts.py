@@ -77,7 +77,7 @@ class Pairs:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Compact arrays for the model file."""
-        buckets = np.zeros(len(self.counts), dtype=np.int64)  # none of a column that takes no part
+        buckets = np.zeros(len(self.counts), dtype=np.int64)  # 0 for a column that is not in any pair
         buckets[list(self.members)] = [len(own) for own in self.starts]
         gaps = [np.diff(own, prepend=0) for own in self.starts]
         which = [pair in self.tables for pair in combinations(range(len(self.members)), 2)]

@@ -7,9 +7,11 @@ each candidate: all rows, or as many random ones as there is time for.
 from __future__ import annotations
 
 import math
+import os
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,21 +41,64 @@ NEAR = 0.85  # of the bytes: near enough
 
 @dataclass(frozen=True, eq=False)
 class StringScans:
-    """Reads the strings of a column, in the same order each time; ``rows`` is about how many there are."""
+    """Reads the strings of a column, in the same order each time; ``rows`` is about how many there are.
+
+    ``draw`` reads a random share of them, with a seed, ``nearby`` some neighbouring ones, and ``nulls`` counts the
+    NULLs, all without reading every string. Where these are missing, every string is read instead.
+    """
 
     read: Callable[[], Iterator[Characters]]
     rows: int
+    draw: Callable[[float, int], Iterator[Characters]] | None = None
+    nearby: Callable[[], Characters | None] | None = None
+    nulls: Callable[[], int] | None = None
 
     @classmethod
     def of(cls, source: Source, column: TextColumn, rows: int) -> StringScans:
         """The strings of a column of ``source``, whole."""
-        sql = f"SELECT {sql_value(column.name, TEXT)} FROM {source.table}"
+        value, batch = sql_value(column.name, TEXT), rows_at_once(8 * (column.length + AROUND))
 
-        def read() -> Iterator[Characters]:
-            for (strings,) in source.batches(sql, rows_at_once(8 * (column.length + AROUND))):
+        def read(table: str = source.table) -> Iterator[Characters]:
+            for (strings,) in source.batches(f"SELECT {value} FROM {table}", batch):
                 yield Characters.of(strings)
 
-        return cls(read, rows)
+        def draw(share: float, seed: int) -> Iterator[Characters]:
+            return read(f"({source.random_share(share, seed, column.name)})")
+
+        def nearby() -> Characters | None:
+            return next(read(f"{source.table} LIMIT {batch} OFFSET {max(0, rows // 2 - batch)}"), None)
+
+        def nulls() -> int:
+            return int(source.rows(f"SELECT count(*) - count({value}) FROM {source.table}")[0][0])
+
+        return cls(read, rows, draw, nearby, nulls)
+
+    def random_strings(self, share: float, rng: np.random.Generator) -> Iterator[Characters]:
+        """About this share of the strings, at random."""
+        if share >= 1.0:
+            yield from self.read()
+        elif self.draw is not None:
+            yield from self.draw(share, int(rng.integers(2**31)))
+        else:
+            for strings in self.read():
+                yield strings.some(rng.random(len(strings.lengths)) < share)
+
+    def null_count(self) -> int:
+        """How many strings are NULL."""
+        if self.nulls is not None:
+            return self.nulls()
+        return sum(int(np.count_nonzero(~strings.present)) for strings in self.read())
+
+    def neighbours(self) -> Characters | None:
+        """Some neighbouring strings from the middle; None if there are no strings."""
+        if self.nearby is not None:
+            return self.nearby()
+        some, rows = None, 0
+        for strings in self.read():
+            rows += len(strings.lengths)
+            if some is None or rows <= self.rows / 2:
+                some = strings
+        return some
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +125,7 @@ def count_substrings(
     """The frequent substrings of a column, in about this many ``seconds``; None: no limit.
 
     They take about ``size`` bytes of the model file, by default a tenth of what the column takes, compressed, without
-    the ``kept_rows`` evidence rows, but at least LEAST_BYTES. ``tell`` hears how much of the work is done.
+    the ``kept_rows`` evidence rows, but at least LEAST_BYTES. ``tell`` receives the share of the work that is done.
     """
     began = clock()
     table = SymbolTable(column)
@@ -88,37 +133,48 @@ def count_substrings(
     drawn = _drawn(passes, column, table, rng)
     candidates, cutoff = _candidates(drawn.sample, table)
     counter = RowCounter(candidates)
+    threads = os.cpu_count() or 1
     share = 1.0
     if seconds is not None and passes.rows > len(drawn.some):
         started = clock()
-        counts = np.zeros((3, len(candidates.parents)), dtype=np.int64)
-        counter.add_by_case(table, drawn.some, counts)
-        each = (clock() - started) / max(1, len(drawn.some))
+        counter.add_by_case(table, drawn.some, np.zeros((3, len(candidates.parents)), dtype=np.int64))
+        each = (clock() - started) / max(1, len(drawn.some)) / threads
         left = SAFETY * (seconds - (clock() - began))
         share = min(1.0, max(left / max(each, 1e-9), len(drawn.sample)) / passes.rows)
-    counts = np.zeros((3, len(candidates.parents)), dtype=np.int64)
-    rows = nulls = looked_at = 0
-    for strings in passes.read():
-        rows, nulls = rows + len(strings.lengths), nulls + int(np.count_nonzero(~strings.present))
-        chosen = None if share >= 1.0 else rng.random(len(strings.lengths)) < share
-        looked_at += len(strings.lengths) if chosen is None else int(np.count_nonzero(chosen))
-        counter.add_by_case(table, table.rows(strings, chosen), counts)
-        tell(min(1.0, rows / max(1, passes.rows)))
-    low, plain, folded = counts
+    nulls = looked_at = 0
+    with ThreadPoolExecutor(threads) as pool:
+        counts = [np.zeros((3, len(candidates.parents)), dtype=np.int64) for _ in range(threads)]
+        work: list[Future[None] | None] = [None] * threads
+        for turn, strings in enumerate(passes.random_strings(share, rng)):
+            worker = turn % threads
+            _wait_for(work[worker])
+            looked_at, nulls = looked_at + len(strings.lengths), nulls + int(np.count_nonzero(~strings.present))
+            work[worker] = pool.submit(counter.add_by_case, table, table.rows(strings), counts[worker])
+            tell(min(1.0, looked_at / max(1.0, share * passes.rows)))
+        for last in work:
+            _wait_for(last)
+    low, plain, folded = np.sum(counts, axis=0)
     trie = Trie(candidates.parents, candidates.symbols, low + plain, np.maximum(folded - plain, 0))
-    trie.counts[0] = rows
-    seen_nulls = nulls if share >= 1.0 else round(nulls * looked_at / max(1, rows))
+    trie.counts[0] = looked_at
     size = default_size(drawn, column, kept_rows) if size is None else size
     threshold = max(LEAST_ROWS, cutoff if drawn.share >= 1.0 and share >= 1.0 else 1)
-    missed = unseen_bound(cutoff, drawn.share) * (looked_at / max(1, rows))
+    missed = unseen_bound(cutoff, drawn.share) * min(1.0, share)
 
     def kept(least: int) -> Substrings:
         unseen = max(least - 1, math.ceil(missed))
         tree = trie.pruned(least).compressed()
-        return Substrings(len(column.characters), looked_at, seen_nulls, least, unseen, LONGEST, *tree)
+        return Substrings(len(column.characters), looked_at, nulls, least, unseen, LONGEST, *tree)
 
     found = _fitting(kept, trie.counts + trie.extras, threshold, size)
-    return found if share >= 1.0 else found.scaled(rows, nulls, looked_at)
+    return (
+        found if share >= 1.0 else found.scaled(passes.rows, passes.null_count() if column.has_null else 0, looked_at)
+    )
+
+
+def _wait_for(work: Future[None] | None) -> None:
+    """Wait until a batch is counted; its error, if there is one, is raised."""
+    if work is not None:
+        work.result()
 
 
 def unseen_bound(cutoff: int, share: float) -> float:
@@ -151,19 +207,12 @@ def _drawn(passes: StringScans, column: TextColumn, table: SymbolTable, rng: np.
     """The first pass."""
     mean = AROUND + sum(column.frequencies) / max(1, passes.rows)
     share = min(1.0, min(SAMPLE_ROWS, SAMPLE_SYMBOLS / mean) / max(1, passes.rows))
-    sample: list[RowTexts] = []
-    some, rows, width = None, 0, 0
-    for strings in passes.read():
-        chosen = None if share >= 1.0 else rng.random(len(strings.lengths)) < share
-        sample.append(table.rows(strings, chosen))
-        rows += len(strings.lengths)
-        if some is None or rows <= passes.rows / 2:
-            some, width = strings, len(strings.lengths)
-    texts = joined(sample)
+    some = passes.neighbours()
+    texts = joined([table.rows(strings) for strings in passes.random_strings(share, rng)])
     if some is None:
         return FirstPass(texts, texts, 1.0, 0.0)
     packed = len(zlib.compress(some.points.astype(np.uint8).tobytes(), 6))
-    return FirstPass(texts, table.rows(some), share, packed * rows / max(1, width))
+    return FirstPass(texts, table.rows(some), share, packed * passes.rows / max(1, len(some.lengths)))
 
 
 def _candidates(sample: RowTexts, table: SymbolTable) -> tuple[Trie, int]:

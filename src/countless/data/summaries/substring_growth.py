@@ -46,7 +46,7 @@ def frequent_by_python(rows: RowTexts, threshold: int, longest: int, most: int) 
     if len(ranked) > most:
         threshold = max(threshold, ranked[most] + 1)
     kept = sorted((part for part, count in counts.items() if count >= threshold), key=lambda part: (len(part), part))
-    places: dict[Substring, int] = {(): 0, **{part: place for place, part in enumerate(kept, 1)}}
+    places: dict[Substring, int] = {(): 0, **{part: index for index, part in enumerate(kept, 1)}}
     parents = np.array([0, *(places[part[:-1]] for part in kept)], dtype=np.int32)
     symbols = np.array([0, *(part[-1] for part in kept)], dtype=np.uint16)
     found = np.array([len(rows), *(counts[part] for part in kept)], dtype=np.int64)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import BoolArray
 from countless.data.columns.strings.characters import Characters
 from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substrings import BEGIN, END
@@ -50,9 +49,9 @@ class SymbolTable:
         self._folded[:count] = self.lower
         self.folds = bool((self.lower != np.arange(count)).any())
 
-    def rows(self, strings: Characters, chosen: BoolArray | None = None) -> RowTexts:
-        """The rows that are not NULL, or those of them that are ``chosen``."""
-        kept = strings.present if chosen is None else strings.present & chosen
+    def rows(self, strings: Characters) -> RowTexts:
+        """The rows that are not NULL."""
+        kept = strings.present
         points = strings.points if kept.all() else strings.points[np.repeat(kept, strings.lengths)]
         lengths = strings.lengths[kept]
         starts = np.concatenate([[0], np.cumsum(lengths + AROUND)])
@@ -82,8 +81,8 @@ def folding(characters: str) -> NDArray[np.int64]:
     >>> folding("ABab").tolist(), folding("Ab").tolist()
     ([2, 3, 2, 3], [0, 1])
     """
-    places = {character: place for place, character in enumerate(characters)}
-    return np.array([places.get(each.lower(), place) for place, each in enumerate(characters)], dtype=np.int64)
+    places = {character: index for index, character in enumerate(characters)}
+    return np.array([places.get(each.lower(), index) for index, each in enumerate(characters)], dtype=np.int64)
 
 
 def some_rows(rows: RowTexts, kept: NDArray[Any]) -> RowTexts:

@@ -18,7 +18,7 @@ from countless.data.summaries.substrings import Substrings
 def added_substrings(summary: Substrings, passes: StringScans, column: TextColumn) -> Substrings:
     """The summary of the old rows and of new ones.
 
-    Of a substring that was too rare to be kept nobody knows how many old rows have it: it stays out, and ``unseen``
+    For a substring that was too rare to be stored, the number of old rows is unknown: it stays out, and ``unseen``
     rises by the most new rows that any such substring has.
     """
     table, trie = SymbolTable(column), summary.trie()

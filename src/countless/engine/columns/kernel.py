@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray, Weights
 from countless.engine.answer import Answer, Trace, Traced, unrolled
-from countless.engine.columns.plan_forest import Forest, Node, forest
+from countless.engine.columns.plan_alone import End, Packed, packed_alone
+from countless.engine.columns.plan_forest import FEW, Forest, Node, forest
 from countless.region import Box
 
 LANES = 16  # as in the C source
 FAR_BELOW = -1e30  # the logit of a symbol that does not exist
+WHOLE = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)  # of a box that asks nothing
 SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, everything runs on NumPy
 
 
@@ -71,7 +73,11 @@ class Kernel:
 
     def plan(self, boxes: Sequence[Box], hinted: bool = False) -> CompiledBoxes:
         """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
-        return CompiledBoxes(self._module, self._model, forest(boxes, self._order, hinted), len(boxes))
+        if hinted or len(boxes) <= FEW:
+            steps, ends = packed_alone(boxes, self._order, hinted, self._module)
+        else:
+            steps, ends = _packed_together(forest(boxes, self._order))
+        return CompiledBoxes(self._module, self._model, steps, ends, len(boxes))
 
     def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
         """What :func:`countless.engine.columns.trace.trace` finds."""
@@ -98,26 +104,21 @@ class Kernel:
 
 
 class CompiledBoxes:
-    """Boxes that are ready to be walked."""
+    """Boxes that are ready to be walked: their ``steps``, and where each of ``count`` boxes ends."""
 
-    def __init__(self, module: ModuleType, model: object, trees: Forest, count: int) -> None:
-        self._module, self._model, self._trees, self._count = module, model, trees, count
-        self._steps = [_packed(node) for node in trees.nodes]
+    def __init__(self, module: ModuleType, model: object, steps: list[Packed], ends: Sequence[End], count: int) -> None:
+        self._module, self._model, self._steps, self._ends, self._count = module, model, steps, ends, count
 
     def walk(self, budget: int, power: float, offsets: FloatArray) -> list[Answer]:
         """The answer of every box, as :func:`countless.engine.columns.particles.particles` gives it."""
-        found = iter(self._module.walk(self._model, budget, power, offsets, self._steps))
-        whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)
-        answers = dict.fromkeys(self._trees.whole, whole)
-        way: list[int] = []
-        for node in self._trees.nodes:
-            way[node.depth :] = [node.step.position]
-            if node.ends:
-                density, exact, most, rows, variance = next(found)
-                error = None if exact else math.sqrt(variance)
-                answer = Answer(density, exact, most, tuple(way), int(rows), error)
-                answers.update(dict.fromkeys(node.ends, answer))
-        return [answers[index] for index in range(self._count)]
+        found = self._module.walk(self._model, budget, power, offsets, self._steps)
+        answers = [WHOLE] * self._count
+        for (visited, boxes), (density, exact, most, rows, variance) in zip(self._ends, found, strict=True):
+            error = None if exact else math.sqrt(variance)
+            answer = Answer(density, exact, most, visited, int(rows), error)
+            for index in boxes:
+                answers[index] = answer
+        return answers
 
 
 class PositionArrays:
@@ -145,7 +146,18 @@ class PositionArrays:
         return size, cut, False, self.delta, out, out_bias, _rows(self.tied.T, _padded(size)), _logit_row(self.bias)
 
 
-def _packed(node: Node) -> tuple[Any, ...]:
+def _packed_together(trees: Forest) -> tuple[list[Packed], list[End]]:
+    """The steps of a forest, and where boxes end."""
+    ends: list[End] = []
+    way: list[int] = []
+    for node in trees.nodes:
+        way[node.depth :] = [node.step.position]
+        if node.ends:
+            ends.append((tuple(way), node.ends))
+    return [_packed(node) for node in trees.nodes], ends
+
+
+def _packed(node: Node) -> Packed:
     transitions = node.step.transitions
     return (
         node.step.position,

@@ -32,15 +32,18 @@ TARGET = 0.2  # the relative standard error that sampling may add: less than a g
 
 def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Answer]:
     """The answer of every box, each with the particles it needs."""
-    answers = fixed(runtime, boxes, LEAST, seed, hinted=True)
+    hinted = any(box.hints is not None for box in boxes)
+    population = Population(runtime, boxes, seed, hinted)
+    answers = population.walk(LEAST)
     wanted: dict[int, list[int]] = {}
     for index, answer in enumerate(answers):
         budget = particles_for(answer.sampling_error or 0.0)
         if budget > LEAST:
             wanted.setdefault(budget, []).append(index)
     for budget, indices in wanted.items():
-        fresh = fixed(runtime, [boxes[index] for index in indices], budget, seed, stream=1, hinted=True)
-        for index, answer in zip(indices, fresh, strict=True):
+        alone = len(indices) == len(boxes)
+        again = population if alone else Population(runtime, [boxes[index] for index in indices], seed, hinted)
+        for index, answer in zip(indices, again.walk(budget, stream=1), strict=True):
             answers[index] = replace(answer, forward_rows=answers[index].forward_rows + answer.forward_rows)
     return answers
 

@@ -25,7 +25,7 @@ class Step:
 
 def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
     """The steps of ``box`` by rank. Filters that ask nothing are skipped, as their columns are."""
-    ranks = _ranks(order)
+    ranks = ranks_of(order)
     steps = [
         Step(position, index, transitions)
         for index, item in enumerate(box.filters)
@@ -36,7 +36,8 @@ def walk(box: Box, order: tuple[int, ...]) -> list[Step]:
 
 
 @lru_cache(maxsize=64)
-def _ranks(order: tuple[int, ...]) -> dict[int, int]:
+def ranks_of(order: tuple[int, ...]) -> dict[int, int]:
+    """The rank of each position in ``order``."""
     return {position: rank for rank, position in enumerate(order)}
 
 
@@ -50,16 +51,19 @@ def hint_of(box: Box, steps: Sequence[Step], place: int) -> FloatArray | None:
     if box.hints is None or step.position != item.positions[0]:
         return None
     later = list(dict.fromkeys(other.filter for other in steps[place + 1 :] if other.filter != step.filter))
-    ahead = box.hints.ahead(step.filter, later)
+    return folded(box.hints.ahead(step.filter, later), step.transitions.weights.shape[1] - 1)
+
+
+def folded(ahead: FloatArray | None, symbols: int, least: float = LEAST_HINT) -> FloatArray | None:
+    """What is known of each code as a hint of each symbol, MASK last: the most that a code with this symbol has."""
     if ahead is None:
         return None
-    size = step.transitions.weights.shape[1] - 1
-    if len(item.positions) > 1:
-        codes = np.zeros(size * -(-len(ahead) // size))
+    if len(ahead) != symbols:
+        codes = np.zeros(symbols * -(-len(ahead) // symbols))
         codes[: len(ahead)] = ahead
-        ahead = codes.reshape(size, -1).max(axis=1)
-    hint = np.ones(size + 1)  # 1 for MASK
-    np.maximum(ahead, LEAST_HINT, out=hint[:size])
+        ahead = codes.reshape(symbols, -1).max(axis=1)
+    hint = np.ones(symbols + 1)  # 1 for MASK
+    np.maximum(ahead, least, out=hint[:symbols])
     return hint
 
 

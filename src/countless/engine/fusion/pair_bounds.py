@@ -9,21 +9,21 @@ filters that have most to do with each other tell as much as all pairs, so that 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from countless.arrays import FloatArray
+from countless.arrays import BoolArray, FloatArray
 from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.kernel import compiled
 from countless.engine.fusion.pair_filters import Crossed, Sums
-from countless.region import Box, Filter
+from countless.region import Box, Constraint, Filter
 
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
@@ -93,6 +93,7 @@ class Counts:
         self._sums = Sums(pairs, compiled())
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
+        self._rows: WeakKeyDictionary[Constraint, int | None] = WeakKeyDictionary()
 
     def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
@@ -132,10 +133,13 @@ class Counts:
 
     def rows_of(self, item: Filter) -> int | None:
         """How many rows satisfy one filter; None if it splits the rows of a code: such parts are not counted."""
-        counts, weights = self.pairs.counts[self._columns[item.positions]], item.constraint.weights
-        if weights.dtype != np.bool_ and np.count_nonzero(weights) != np.count_nonzero(weights == 1.0):
-            return None
-        return int(counts[weights > 0].sum())
+        constraint = item.constraint
+        if constraint not in self._rows:  # found once while the filter is kept
+            counts, weights = self.pairs.counts[self._columns[item.positions]], constraint.weights
+            inside: BoolArray = weights if weights.dtype == np.bool_ else weights > 0
+            split = inside is not weights and not np.array_equal(inside, weights == 1.0)
+            self._rows[constraint] = None if split else int(np.add.reduce(counts[inside]))
+        return self._rows[constraint]
 
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
@@ -157,29 +161,21 @@ class Counts:
 
 def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
     """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
-    places = range(len(box.filters))
-    least, most = crossed.least.tolist(), crossed.most.tolist()
-
-    def known(one: int, two: int) -> bool:
-        return bool(most[one][two] <= NEAR * least[one][two])
-
-    def count(one: int, two: int) -> float:
-        return math.sqrt(max(float(least[one][two]), LEAST_ROWS) * max(float(most[one][two]), LEAST_ROWS))
-
-    alone = [count(place, place) for place in places]
-    bonds = [
-        (-abs(math.log(count(one, two) * crossed.rows / (alone[one] * alone[two]))), (one, two))
-        for one, two in combinations(places, 2)
-        if known(one, two)
-    ]
-    rarest = alone.index(min(alone))
-    parts: list[tuple[int, ...]] = [(rarest,)] if known(rarest, rarest) else []
-    parts += [pair for _, pair in sorted(bonds)[:PAIRS_ASKED]]
+    known = crossed.most <= NEAR * crossed.least
+    counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
+    alone = counts.diagonal()
+    rarest = int(alone.argmin())
+    parts: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
+    ones, twos = np.nonzero(np.triu(known, 1))
+    if len(ones):
+        bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
+        strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
+        parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
     return [
         FilterDensity(
             tuple(crossed.columns[place] for place in part),
             Box(tuple(box.filters[place] for place in part)),
-            count(part[0], part[-1]) / crossed.rows,
+            float(counts[part[0], part[-1]]) / crossed.rows,
         )
         for part in parts
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.summaries.pair_counts import Pairs
-from countless.region import Constraint, Filter
+from countless.engine.columns.plan import folded
+from countless.region import Constraint, Filter, flat_weights
 
 
 class Sums:
@@ -136,7 +137,7 @@ class Crossed:
         count = len(filters)
         self.most, self.least = np.empty((count, count), dtype=np.int64), np.empty((count, count), dtype=np.int64)
         asked = [
-            (place, _weights(item), pairs.counts[column], starts, first)
+            (place, flat_weights(item.constraint), pairs.counts[column], starts, first)
             for (column, item), (place, starts, first) in zip(filters, self._own, strict=True)
         ]
         known = self._sums.known
@@ -182,36 +183,45 @@ class Crossed:
         That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
         the product's square root. None if nothing is known of any.
         """
-        place, starts, _ = self._own[index]
-        if place < 0 or self.most.min() == 0:
+        others = self._known_among(index, later)
+        if not others or self.most.min() == 0:
             return None
-        known = self._sums.pairs_known[place]
-        others = tuple(other for other in later if self._own[other][0] >= 0 and known[self._own[other][0]])
-        if not others:
-            return None
-        if self._sums.module is None:
-            roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
-            return np.repeat(roots, self._sums.widths[place])
-        found = np.empty(self._sizes[index])
-        self._sums.module.ahead(self._shares, self._from[index], len(self._own), others, starts, found)
-        return found
+        roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
+        return np.repeat(roots, self._sums.widths[self._own[index][0]])
+
+    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
+        """The same of several filters, each with the later ones and how many symbols its first position has.
+
+        Codes that begin with one symbol are one: the most that one of them has. No symbol has less than ``least``, and
+        MASK, the last, has 1. With the compiled module, all are found at once.
+        """
+        module, calls = self._sums.module, []
+        if module is None:
+            return [folded(self.ahead(index, list(later)), symbols, least) for index, later, symbols in asked]
+        hints: list[FloatArray | None] = []
+        possible = self.most.min() > 0
+        for index, later, symbols in asked:
+            others = self._known_among(index, later) if possible else ()
+            hint = np.empty(symbols + 1) if others else None
+            hints.append(hint)
+            if others:
+                calls.append((self._from[index], others, self._own[index][1], self._sizes[index], hint))
+        if calls:
+            module.hints(self._shares, len(self._own), least, calls)
+        return hints
+
+    def _known_among(self, index: int, later: Iterable[int]) -> tuple[int, ...]:
+        """Those of the ``later`` filters that are a pair with the one at ``index`` that was counted."""
+        place = self._own[index][0]
+        if place < 0:
+            return ()
+        known, own = self._sums.pairs_known[place], self._own
+        return tuple([other for other in later if own[other][0] >= 0 and known[own[other][0]]])
 
     @property
     def least_of_all(self) -> int:
         """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
-        least: list[list[int]] = self.least.tolist()
-        dropped = [self.rows - row[place] for place, row in enumerate(least)]
-        all_dropped = sum(dropped)
-        return max(
-            0,
-            *(
-                rows - all_dropped + dropped[one] + (dropped[two] if two != one else 0)
-                for one, row in enumerate(least)
-                for two, rows in enumerate(row)
-            ),
-        )
-
-
-def _weights(item: Filter) -> NDArray[Any]:
-    weights = item.constraint.weights
-    return np.ascontiguousarray(weights, dtype=None if weights.dtype == np.bool_ else np.float64)
+        dropped = self.rows - self.least.diagonal()
+        both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
+        np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
+        return max(0, int(both.max()))

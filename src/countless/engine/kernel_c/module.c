@@ -5,6 +5,7 @@
 
 #include "views.h"
 
+#include "digits.h"
 #include "evidence.h"
 #include "pairs.h"
 #include "posterior.h"
@@ -106,8 +107,24 @@ static PyObject *kernel_load(PyObject *self, PyObject *args) {
     return NULL;
 }
 
-/* One step from its tuple; its two or three buffers go to views. */
-static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, int previous_depth) {
+/* The tables of a filter that reads one symbol: FREE takes MASK, and the other state what is allowed. */
+static int read_set_of_symbols(PyObject *weights, int size, Node *node, double **made) {
+    Py_buffer view;
+    if (!view_of(weights, &view, "?d", size)) return 0;
+    double *table = *made = calloc(2 * ((size_t)size + 1), sizeof(double));
+    if (!table) PyErr_NoMemory();
+    for (int v = 0; table && v < size; v++)
+        table[size + 1 + v] = view.itemsize == 1 ? (double)((const uint8_t *)view.buf)[v] : ((const double *)view.buf)[v];
+    if (table) table[size] = 1.0;
+    node->weights = table;
+    node->states = 2;
+    PyBuffer_Release(&view);
+    return table != NULL;
+}
+
+/* One step from its tuple; its buffers go to views, and a table that is made of a set to `made`. */
+static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, double **made,
+                     int previous_depth) {
     PyObject *weights, *following, *hint;
     long long start;
     if (!PyArg_ParseTuple(item, "iipipLOOO", &node->position, &node->depth, &node->ends, &node->slot, &node->opens,
@@ -119,15 +136,20 @@ static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *
         PyErr_SetString(PyExc_ValueError, "a step is out of range");
         return 0;
     }
-    if (!view_of(weights, &views[*held], "d", -1)) return 0;
-    Py_ssize_t items = views[*held].len / (Py_ssize_t)sizeof(double), row = model->position[node->position].size + 1;
-    node->weights = views[(*held)++].buf;
-    if (!view_of(following, &views[*held], "lq", items)) return 0;
-    node->next = views[(*held)++].buf;
-    node->states = items / row;
-    if (items % row || node->states < 1) {
-        PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
-        return 0;
+    Py_ssize_t row = model->position[node->position].size + 1;
+    if (following == Py_None && node->slot < 0) {
+        if (!read_set_of_symbols(weights, (int)row - 1, node, made)) return 0;
+    } else {
+        if (!view_of(weights, &views[*held], "d", -1)) return 0;
+        Py_ssize_t items = views[*held].len / (Py_ssize_t)sizeof(double);
+        node->weights = views[(*held)++].buf;
+        if (!view_of(following, &views[*held], "lq", items)) return 0;
+        node->next = views[(*held)++].buf;
+        node->states = items / row;
+        if (items % row || node->states < 1) {
+            PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
+            return 0;
+        }
     }
     node->hint = NULL;
     if (hint != Py_None) {
@@ -256,6 +278,7 @@ static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, d
 /* Steps as they are handed over: read into nodes, with the buffers that they point to. */
 typedef struct {
     Node *node;
+    double **made; /* tables that were made of sets, or NULL */
     Py_buffer *view, offsets;
     int count, held, placed; /* placed: whether offsets are held too */
 } Steps;
@@ -263,6 +286,8 @@ typedef struct {
 static void steps_free(Steps *steps) {
     for (int i = 0; i < steps->held; i++) PyBuffer_Release(&steps->view[i]);
     if (steps->placed) PyBuffer_Release(&steps->offsets);
+    for (int n = 0; steps->made && n < steps->count; n++) free(steps->made[n]);
+    free(steps->made);
     free(steps->view);
     free(steps->node);
 }
@@ -276,7 +301,8 @@ static int read_steps(const Kernel *kernel, PyObject *list, int budget, PyObject
     steps->count = (int)PyList_Size(list);
     steps->node = calloc(steps->count + 1, sizeof(Node));
     steps->view = calloc(3 * (size_t)steps->count + 1, sizeof(Py_buffer));
-    if (!steps->node || !steps->view) {
+    steps->made = calloc((size_t)steps->count + 1, sizeof(double *));
+    if (!steps->node || !steps->view || !steps->made) {
         PyErr_NoMemory();
         return 0;
     }
@@ -286,7 +312,8 @@ static int read_steps(const Kernel *kernel, PyObject *list, int budget, PyObject
     for (int n = 0; n < steps->count; n++) {
         Node *node = &steps->node[n];
         int depth = n ? steps->node[n - 1].depth : -1;
-        if (!read_node(&kernel->model, PyList_GetItem(list, n), node, steps->view, &steps->held, depth)) return 0;
+        if (!read_node(&kernel->model, PyList_GetItem(list, n), node, steps->view, &steps->held, &steps->made[n], depth))
+            return 0;
         if (node->depth > deepest) deepest = node->depth;
     }
     if (deepest < (int)(steps->offsets.len / (Py_ssize_t)sizeof(double))) return 1;
@@ -340,8 +367,9 @@ static PyMethodDef METHODS[] = {
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
+    {"digits", digit_tables, METH_VARARGS, "digits(weights, radices) -> [(weights, next)]"},
+    {"hints", pairs_hints, METH_VARARGS, "hints(shares, columns, least, [(from, others, starts, codes, out)])"},
     {"cross", pairs_cross, METH_VARARGS, "cross(before, known, members, rows, filters, most, least, shares)"},
-    {"ahead", pairs_ahead, METH_VARARGS, "ahead(shares, from, columns, others, starts, out)"},
     {"posterior", posterior_find, METH_VARARGS,
      "posterior(hits, rows, total, least, most, errors, answer, counts, below) -> how many counts"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},

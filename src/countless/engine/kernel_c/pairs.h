@@ -190,40 +190,69 @@ static PyObject *pairs_cross(PyObject *self, PyObject *args) {
     return done;
 }
 
-/* ahead(shares, from, columns, others, starts, out): for each code, the root of the product of its bucket's shares. */
-static PyObject *pairs_ahead(PyObject *self, PyObject *args) {
-    (void)self;
-    PyObject *shares, *others, *starts, *out;
-    Py_ssize_t from;
-    int columns, good = 1;
-    if (!PyArg_ParseTuple(args, "OniO!OO", &shares, &from, &columns, &PyTuple_Type, &others, &starts, &out)) return NULL;
-    Py_buffer table, begin, codes;
-    if (!view_of(shares, &table, "d", -1)) return NULL;
-    if (!view_of(starts, &begin, "lq", -1)) {
-        PyBuffer_Release(&table);
-        return NULL;
+/* For each bucket of the rows from `row` on, the root of the product of its shares among `others`: the codes of a bucket
+ * are alike. Neighbouring codes lead to one symbol, which takes the most that one of them has, and at least `least`; the
+ * last place is for MASK. */
+static int hint_symbols(const double *row, int columns, const int *others, int count, const Py_buffer *starts,
+                        int64_t codes, double least, double *out, int64_t symbols) {
+    const int64_t *start = starts->buf;
+    int64_t buckets = starts->len / (Py_ssize_t)sizeof(int64_t), each = (codes + symbols - 1) / symbols;
+    for (int64_t v = 0; v < symbols; v++) out[v] = least;
+    out[symbols] = 1.0;
+    for (int64_t b = 0; b < buckets; b++, row += columns) {
+        int64_t end = b + 1 < buckets ? start[b + 1] : codes;
+        double product = 1.0;
+        if (start[b] < 0 || start[b] > end || end > codes) return 0;
+        for (int o = 0; o < count; o++) product *= row[others[o]];
+        double root = sqrt(product);
+        for (int64_t code = start[b]; code < end; code++)
+            if (root > out[code / each]) out[code / each] = root;
     }
-    if (view_of_output(out, &codes, "d", -1)) {
-        Py_ssize_t buckets = begin.len / (Py_ssize_t)sizeof(int64_t), size = codes.len / (Py_ssize_t)sizeof(double);
-        const int64_t *start = begin.buf;
-        good = from >= 0 && columns > 0 && from + buckets * columns <= table.len / (Py_ssize_t)sizeof(double);
-        for (Py_ssize_t b = 0; good && b < buckets; b++) {
-            const double *row = (const double *)table.buf + from + b * columns;
-            double product = 1.0;
-            for (Py_ssize_t o = 0; o < PyTuple_Size(others); o++) {
-                long other = PyLong_AsLong(PyTuple_GetItem(others, o));
-                if ((good = good && other >= 0 && other < columns)) product *= row[other];
-            }
-            Py_ssize_t end = b + 1 < buckets ? start[b + 1] : size;
-            if ((good = good && start[b] >= 0 && start[b] <= end && end <= size))
-                for (Py_ssize_t code = start[b]; code < end; code++) ((double *)codes.buf)[code] = sqrt(product);
+    return 1;
+}
+
+/* One hint from its tuple: (from, others, starts, codes, out). */
+static int read_hint(PyObject *item, const Py_buffer *table, int columns, double least) {
+    PyObject *list, *starts, *out;
+    Py_ssize_t from, codes;
+    if (!PyArg_ParseTuple(item, "nO!OnO", &from, &PyTuple_Type, &list, &starts, &codes, &out)) return 0;
+    int count = (int)PyTuple_Size(list), *others = malloc(((size_t)count + 1) * sizeof(int)), good = others != NULL;
+    for (int o = 0; good && o < count; o++) {
+        long other = PyLong_AsLong(PyTuple_GetItem(list, o));
+        good = other >= 0 && other < columns;
+        others[o] = (int)other;
+    }
+    Py_buffer begin, hint;
+    if (good && (good = view_of(starts, &begin, "lq", -1))) {
+        if ((good = view_of_output(out, &hint, "d", -1))) {
+            Py_ssize_t symbols = hint.len / (Py_ssize_t)sizeof(double) - 1;
+            Py_ssize_t buckets = begin.len / (Py_ssize_t)sizeof(int64_t);
+            good = from >= 0 && codes >= 0 && symbols > 0 && columns > 0 &&
+                   buckets <= (table->len / (Py_ssize_t)sizeof(double) - from) / columns &&
+                   hint_symbols((const double *)table->buf + from, columns, others, count, &begin, codes, least, hint.buf,
+                                symbols);
+            PyBuffer_Release(&hint);
         }
-        PyBuffer_Release(&codes);
-        if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the shares do not fit the buckets");
+        PyBuffer_Release(&begin);
     }
-    PyBuffer_Release(&begin);
+    free(others);
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the shares do not fit the buckets");
+    return good;
+}
+
+/* hints(shares, columns, least, asked): see Crossed.along. */
+static PyObject *pairs_hints(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *shares, *list;
+    int columns, good = 1;
+    double least;
+    if (!PyArg_ParseTuple(args, "OidO!", &shares, &columns, &least, &PyList_Type, &list)) return NULL;
+    Py_buffer table;
+    if (!view_of(shares, &table, "d", -1)) return NULL;
+    for (Py_ssize_t i = 0; good && i < PyList_Size(list); i++)
+        good = read_hint(PyList_GetItem(list, i), &table, columns, least);
     PyBuffer_Release(&table);
-    if (PyErr_Occurred()) return NULL;
+    if (!good) return NULL;
     Py_RETURN_NONE;
 }
 

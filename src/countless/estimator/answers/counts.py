@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-MANY = 256  # at most so many clauses are walked together; meanwhile the next ones are read
-FEW = 16  # and at least so many: to hand over fewer costs more than it saves
+MANY = 256  # clauses evaluated per task, so that parsing overlaps with evaluation
+FEW = 16  # the same at least: a smaller task costs more than it saves
 
 
 def answers(
@@ -57,7 +57,7 @@ def estimate_of(
     ms: float,
     table_rows: int | None = None,
 ) -> Estimate:
-    """The answer to ``question`` in a table of ``rows`` rows; with ``table_rows``, in one that has so many by now.
+    """The answer to ``question`` in a table of ``rows`` rows; with ``table_rows``, scaled to the table's current rows.
 
     What was counted is certain only as long as the table has the rows that were counted.
     """
@@ -141,5 +141,5 @@ def _understood(compiler: CachedCompiler, where: Where) -> Question | CountlessE
 
 
 def today(table_rows: int | None) -> int | None:
-    """How many rows a table is said to have by now."""
+    """Check the caller's current row count."""
     return None if table_rows is None else whole(table_rows, "the number of rows of the table", 1)

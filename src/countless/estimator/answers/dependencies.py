@@ -8,7 +8,7 @@ other filters. How often they differ, compared with any two rows, is the share o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.evidence import Evidence
 from countless.estimator.calibration.posterior import LEAST_COUNT, Posterior, SampleCount
 from countless.query.question import Question
-from countless.region import Box, Filter, Region
+from countless.region import Box, Filter
 
 MOST_MIXED = 0.05  # of the values: with more, nothing is decided
 
@@ -65,8 +65,8 @@ def dependency(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, questi
     of_value = evidence.count_box(Box((value,)))
     if hits.count not in (0, of_value) or of_value > rows:
         return None
-    others = replace(box, filters=tuple(one for one in box.filters if one is not value), hints=None)
-    mixed = evidence.differences(value, Region((others,)))
+    others = Box(tuple([one for one in box.filters if one is not value]), box.texts)
+    mixed = evidence.differences(value, others)
     if mixed is None or mixed > MOST_MIXED:
         return None
     return Dependency(SampleCount(hits.count, of_value, rows), mixed)
@@ -75,6 +75,6 @@ def dependency(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, questi
 def _rows_of_value(item: Filter, runtimes: Runtimes) -> int | None:
     """How many rows have the one value that a filter asks for; None if it asks for others too."""
     assert runtimes.counts is not None
-    if item.seen is not None or np.count_nonzero(item.constraint.weights) != 1:
+    if item.seen is not None or not item.constraint.single or np.count_nonzero(item.constraint.weights) != 1:
         return None
     return runtimes.counts.rows_of(item)

@@ -24,10 +24,10 @@ class Evidence:
 
     def __init__(self, schema: Schema, rows: EvidenceRows) -> None:
         self.rows = rows
-        self._schema = schema
+        self._schema, self._visible = schema, schema.visible
         positions = schema.spans[: len(schema.coded)]
         self._coded = CodedRows(rows.codes, [column.size for column in rows.schema.coded], positions)
-        self._pairs: dict[int, tuple[IntArray, IntArray]] = {}
+        self._pairs: dict[int, IntArray] = {}
 
     def hits(self, question: Question) -> SampleCount:
         """How many of them satisfy the condition."""
@@ -51,7 +51,7 @@ class Evidence:
         marks[: len(column.values)] = column.strings.like(pattern)
         return self._coded.count([(index, marks)])
 
-    def differences(self, value: Filter, others: Region) -> float | None:
+    def differences(self, value: Filter, others: Box) -> float | None:
         """How often two rows with one value of a column differ in whether they satisfy ``others``.
 
         It is a ratio to how often any two rows would, and not quite 0 where none were seen. None of a hidden column.
@@ -61,17 +61,17 @@ class Evidence:
             return None
         if column not in self._pairs:
             self._pairs[column] = _pairs_of_rows(self.rows.codes[column])
-        one, two = self._pairs[column]
-        marks = self._rows_for(others).mark_region(others)
-        first, second = marks[one], marks[two]
-        share = (np.count_nonzero(first) + np.count_nonzero(second)) / max(1, 2 * len(one))
-        expected = 2.0 * share * (1.0 - share) * len(one)
-        return float((np.count_nonzero(first != second) + 1.0) / (expected + 1.0))
+        pairs = self._pairs[column]
+        count = len(pairs) // 2
+        marks = self._rows_for(Region((others,))).mark_some(others, pairs)
+        share = np.count_nonzero(marks) / max(1, 2 * count)
+        expected = 2.0 * share * (1.0 - share) * count
+        return float((np.count_nonzero(marks[:count] != marks[count:]) + 1.0) / (expected + 1.0))
 
     def _rows_for(self, region: Region) -> CodedRows:
         """The rows, with calendar parts if the region is about one."""
         if self._schema.calendar:
-            visible = self._schema.visible
+            visible = self._visible
             if any(item.positions[0] >= visible for box in region.boxes for item in box.filters):
                 return self._with_calendar
         return self._coded
@@ -89,12 +89,13 @@ class Evidence:
         )
 
 
-def _pairs_of_rows(codes: NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """Two random rows of each code that has two."""
+def _pairs_of_rows(codes: NDArray[Any]) -> IntArray:
+    """Two random rows of each code that has two: the first ones, and then the second ones."""
     shuffled = np.random.default_rng(PAIR_SEED).permutation(len(codes))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     sorted_codes = codes[order]
     starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
     sizes = np.diff(np.r_[starts, len(codes)])
     firsts = starts[sizes >= 2]
-    return order[firsts], order[firsts + 1]
+    pairs: IntArray = order[np.concatenate([firsts, firsts + 1])]
+    return pairs

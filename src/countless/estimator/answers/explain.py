@@ -15,7 +15,7 @@ MOST_BOXES_SHOWN = 10
 
 @dataclass(frozen=True)
 class BoxExplanation:
-    """One disjoint box: the columns it visits in order, and what came of it."""
+    """One disjoint box: the columns it visits in order, and its density."""
 
     visited: tuple[str, ...]
     density: float

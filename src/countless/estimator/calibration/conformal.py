@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -106,7 +106,7 @@ class Calibration:
         return Counter(query.shape.kind for query in self.queries)
 
     def factors(self, estimate: float, shape: Shape) -> tuple[float, float]:
-        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if there is no telling."""
+        """What to multiply an estimate with to get the ends of its error bar: 0 and infinity if that is unknown."""
         if not self.knows(shape):
             return 0.0, math.inf
         return self._factors(self._distances(estimate, shape), len(self.queries))
@@ -163,9 +163,9 @@ class Calibration:
         """
         inside = []
         widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
-        for place, query in enumerate(self.queries):
+        for index, query in enumerate(self.queries):
             distances = self._distances(query.estimate, query.shape)
-            distances[place] = math.inf
+            distances[index] = math.inf
             low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
             inside.append(low <= query.rows <= high)
             widths[band(PREDICTED, query.estimate)].append(width(low, high))
@@ -210,19 +210,12 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file, by columns, which takes less room."""
-        return {
-            "level": self.level,
-            "where": [query.where for query in self.queries],
-            "rows": [query.rows for query in self.queries],
-            "estimates": [query.estimate for query in self.queries],
-            "filters": [query.shape.filters for query in self.queries],
-            "single": [query.shape.single for query in self.queries],
-            "union": [int(query.shape.union) for query in self.queries],
-            "vague": [int(query.shape.vague) for query in self.queries],
-            "steps": [query.shape.steps for query in self.queries],
-            "hits": [query.hits for query in self.queries],
-            "tail": self.tail,
-        }
+        queries = [
+            (query.where, query.rows, query.estimate, *map(int, astuple(query.shape)), query.hits)
+            for query in self.queries
+        ]
+        columns = {name: [values[index] for values in queries] for index, name in enumerate(COLUMNS)}
+        return {"level": self.level, **columns, "tail": self.tail}
 
     @classmethod
     def from_json(cls, data: Any) -> Calibration:

@@ -96,7 +96,15 @@ class Posterior:
 
     def quantiles(self, shares: Sequence[float]) -> list[float]:
         """The counts that so much of the probability is below."""
-        found: list[float] = np.exp(np.interp(shares, self.below, np.log(self.counts))).tolist()
+        counts, below, last = self.counts, self.below, len(self.counts) - 1
+        found = []
+        for share, after in zip(shares, below.searchsorted(shares, side="right").tolist(), strict=True):
+            if after == 0 or after > last:  # beyond either end
+                found.append(float(counts[min(after, last)]))
+                continue
+            start, end = float(below[after - 1]), float(below[after])
+            low, high = math.log(counts[after - 1]), math.log(counts[after])
+            found.append(math.exp(low + (share - start) * ((high - low) / (end - start))))
         return found
 
     def probability(self, rows: float) -> float:
@@ -112,7 +120,7 @@ def posterior(
     ``errors`` are logarithms of true counts to the model's answers, of questions like this. Without an answer, only the
     hits say something. Exact counts tell that there are ``least`` to ``most`` rows.
     """
-    if answer is None and hits.count > hits.rows / 2:  # of what is nearly all rows, the others are told apart
+    if answer is None and hits.count > hits.rows / 2:  # nearly all rows: count the others instead
         others = posterior(hits.others, None, None, hits.total - most, hits.total - least)
         return others.of_others(hits.total)
     module = compiled()
@@ -183,12 +191,12 @@ def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
     ``rows`` of the table's ``total`` are evidence.
     """
     left_out = []
-    for place, query in enumerate(calibration.queries):
+    for index, query in enumerate(calibration.queries):
         hits = SampleCount(query.hits, rows, total)
         if hits.are_all or (not query.shape.steps and is_enough(hits, query.shape, calibration)):
             found = posterior(hits, None, None, 0.0, total)
         else:
-            errors = calibration.errors(query.estimate, query.shape, without=place)
+            errors = calibration.errors(query.estimate, query.shape, without=index)
             found = posterior(hits, query.estimate, errors, 0.0, total)
         truth = max(query.rows, 1)
         left_out.append(min(found.probability(truth + 0.5), 1.0 - found.probability(truth - 0.5)))

@@ -13,8 +13,7 @@ from countless.data.encoding.memory_bounds import Bounds, bounded
 from countless.data.encoding.memory_limit import Memory, readable
 from countless.data.encoding.out_of_core import encode_mapped
 from countless.data.encoding.table import Table, bytes_in_memory, read_schema
-from countless.data.encoding.text_sample import encode_text_sample, encode_without_strings
-from countless.data.progress import Events
+from countless.data.progress import QUIET, Events
 from countless.data.sources.source import Source
 from countless.options import ReadingOptions, ResourceOptions
 from countless.store import COLUMNS, TEXT
@@ -82,11 +81,11 @@ class LocalBackend:
     ) -> tuple[Table, Table]:
         schema: Schema | None = None
         if self.bounds is None or not (self._resources.resume and is_codes(self.bounds.codes)):
-            schema = read_schema(source, options, events.stage, events.reading)
+            schema = read_schema(source, options, events)
             rows = rows_to_read(schema, options.sample_rows or text_rows)
             if text_rows == 0 and schema.texts:
                 if self._fits(replace(schema, columns=schema.coded), None, events):
-                    table = encode_without_strings(source, schema, events.stage, events.reading)
+                    table = encode_without_strings(source, schema, events)
                     return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
             elif self._fits(schema, rows, events):
                 return encode_in_memory(source, schema, rows or options.sample_rows, seed, events)
@@ -99,14 +98,13 @@ class LocalBackend:
             schema=schema,
             seed=seed,
             resume=self._resources.resume,
-            on_stage=events.stage,
-            on_reading=events.reading,
+            events=events,
         )
         rows = options.sample_rows or rows_to_read(table.schema, text_rows or None)
         return table, table if rows is None else table.sampled(rows, seed)
 
     def _fits(self, schema: Schema, text_rows: int | None, events: Events) -> bool:
-        """Whether the codes go to memory. If not, the user hears why."""
+        """Whether the codes go to memory. If not, the user is notified why."""
         if self.bounds is None:
             return True
         needed, memory, codes = bytes_in_memory(schema, text_rows), self.bounds.memory, self.bounds.codes
@@ -147,9 +145,30 @@ def encode_in_memory(
     """A table, and ``rows`` random rows of it to train on, or all. Of a table with text, only these have strings."""
     text_rows = rows_to_read(schema, rows)
     if text_rows is not None:
-        return encode_text_sample(source, schema, text_rows, seed, events.stage, events.reading)
-    table = Table.encode_rows(source, schema, events.stage, events.reading)
+        return encode_text_sample(source, schema, text_rows, seed, events)
+    table = Table.encode_rows(source, schema, events)
     return table, table if rows is None else table.sampled(rows, seed)
+
+
+def encode_text_sample(
+    source: Source, schema: Schema, rows: int, seed: int, events: Events = QUIET
+) -> tuple[Table, Table]:
+    """All rows of a table with text, but without their strings; and ``rows`` random rows with theirs, to train on.
+
+    The strings are by far the largest part of such a table, and a fit has no time to read more than some of them.
+    """
+    table = encode_without_strings(source, schema, events)
+    events.stage("drawing rows to train on")
+    with source.sample_table(rows, seed, schema.names, schema.rows) as some:
+        drawn = Table.encode_rows(some, replace(schema, rows=rows), events)
+    return table, Table(schema, drawn.codes, drawn.strings)
+
+
+def encode_without_strings(source: Source, schema: Schema, events: Events = QUIET) -> Table:
+    """All rows of a table with text, but without their strings."""
+    if not schema.coded:
+        return Table(schema, ())
+    return Table(schema, Table.encode_rows(source, replace(schema, columns=schema.coded), events).codes)
 
 
 def out_of_core(needed: int, memory: Memory) -> str:
@@ -166,5 +185,5 @@ def checkpoint_of(path: Path, name: str) -> Path:
 
 
 def has_checkpoint(path: Path | None) -> bool:
-    """Whether an earlier fit left something to go on from at ``path``: its table stays where it was."""
+    """Whether an earlier fit left a checkpoint at ``path``: its table stays where it was."""
     return path is not None and any(checkpoint_of(path, name).exists() for name in (COLUMNS, TEXT))

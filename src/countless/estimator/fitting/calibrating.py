@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +12,14 @@ from countless.data.columns.types import DECIMAL
 from countless.data.evidence import EvidenceRows
 from countless.data.progress import Meter
 from countless.data.sources.source import Source
-from countless.errors import CountlessError
-from countless.estimator.answers.estimate import Estimate
+from countless.errors import CountlessError, EmptyTableError
 from countless.estimator.calibration.conformal import Calibration, CalibrationQuery
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.preflight import preflight
+from countless.estimator.fitting.salvage import CALIBRATION, without_missing
 from countless.estimator.fitting.time_budget import TimePlan
+from countless.estimator.model_table import open_table
 from countless.workload import mixed_clauses
 from countless.workload.questions import KINDS, questions_by_kind
 
@@ -35,9 +38,10 @@ USUAL_ROWS = 5_000  # random rows that give its literals
 USUAL_TYPES = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP"}
 )
-SAMPLED_ROWS = 1_000_000  # of a large table with text, in which questions with many hits are counted
+SAMPLED_ROWS = (1_000_000, 4_000_000)  # of a large table, at least and at most; between them one
+SAMPLED_ONE_IN = 15  # rows, in which common questions about text are counted
 LARGE = 3  # times as many rows has a large table at least
-MANY_HITS = 30  # in the evidence rows
+ENOUGH_HITS = 20  # in that sample: their chance error is small beside the errors of estimates on text
 CALIBRATION_STREAM = 7  # keeps calibration's random numbers apart from every other use of the seed
 
 
@@ -101,30 +105,54 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
     return raw.calibrated(Calibration(tuple(queries)))
 
 
+def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener) -> Estimator:
+    """The estimator with error bars from random questions about ``table``: :meth:`countless.Estimator.calibrate`."""
+    listener.stage("reading the table")
+    source = open_table(table, estimator.schema, listener.loading)
+    rows = source.count()
+    if rows == 0:
+        raise EmptyTableError("the table has no rows: give the table that the model was fitted on")
+    if rows != estimator.rows:
+        listener.notice(
+            f"the table has {rows:,} rows, and the model was made of {estimator.rows:,}: its error bars will also "
+            "cover what has changed since; fit or update the model for narrower ones"
+        )
+    preflight(source, estimator.schema)
+    listener.stage("calibrating")
+    found = calibrated(source, estimator, seed, listener, TimePlan(None))
+    found.report = without_missing(estimator.report, CALIBRATION)
+    return found
+
+
 class TrueCounts:
     """True counts of questions about ``source``, the table of a model.
 
-    Of a large table with text, where a scan takes long, questions with many hits in the evidence rows are counted in a
-    sample of other rows: it tells them more exactly than the evidence can. The others are counted in all rows.
+    A pattern takes DuckDB seconds on tens of millions of strings. So questions about text are first counted in a sample
+    of a large table, and those that are rare there in all rows. Other questions are counted in all rows.
     """
 
     def __init__(self, source: Source, model: Estimator, seed: int, stack: ExitStack) -> None:
-        self._source, self._model = source, model
+        self._source, self._rows = source, model.rows
+        self._texts = [column.name for column in model.schema.texts]
+        least, most = SAMPLED_ROWS
         self._sample: Source | None = None
-        if model.schema.texts and model.rows >= LARGE * SAMPLED_ROWS:
-            names = model.schema.names
-            self._sample = stack.enter_context(source.sample_table(SAMPLED_ROWS, seed, names, model.rows))
+        if self._texts and model.rows >= LARGE * least:
+            self._sampled = min(most, max(least, model.rows // SAMPLED_ONE_IN))
+            sample = source.sample_table(self._sampled, seed, model.schema.names, model.rows)
+            self._sample = stack.enter_context(sample)
 
     def counts(self, clauses: Sequence[str]) -> list[int]:
         """How many rows match each clause."""
-        if self._sample is None:
-            return self._source.counts(clauses)
-        answers = self._model.answer_many(clauses)
-        common = [isinstance(answer, Estimate) and (answer.hits or 0) >= MANY_HITS for answer in answers]
-        factor = self._model.rows / SAMPLED_ROWS
-        sampled = iter(self._sample.counts([clause for clause, many in zip(clauses, common, strict=True) if many]))
-        counted = iter(self._source.counts([clause for clause, many in zip(clauses, common, strict=True) if not many]))
-        return [round(next(sampled) * factor) if many else next(counted) for many in common]
+        counts: dict[str, int] = {}
+        if self._sample is not None:
+            on_text = [clause for clause in clauses if any(name in clause for name in self._texts)]
+            scale = self._rows / self._sampled
+            for clause, hits in zip(on_text, self._sample.counts(on_text), strict=True):
+                if hits >= ENOUGH_HITS:
+                    counts[clause] = round(hits * scale)
+        others = [clause for clause in clauses if clause not in counts]
+        counts.update(zip(others, self._source.counts(others), strict=True))
+        return [counts[clause] for clause in clauses]
 
 
 def _usual_clauses(raw: Estimator, source: Source, count: int, seed: int) -> list[str]:

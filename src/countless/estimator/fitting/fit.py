@@ -27,7 +27,7 @@ from countless.estimator.fitting.learning import Learner, Listener
 from countless.estimator.fitting.model_kinds import require_kind
 from countless.estimator.fitting.orders import check_order
 from countless.estimator.fitting.preflight import preflight
-from countless.estimator.fitting.salvage import CALIBRATION, Salvage
+from countless.estimator.fitting.salvage import CALIBRATION, salvaged
 from countless.estimator.fitting.stage_times import StageTimer
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
 from countless.options import (
@@ -204,7 +204,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
         if storage.calibrate:
             stopped = "stopped early, calibrating before the model is kept"
             listener.stage(stopped if report["interrupted"] else "calibrating")
-            with Salvage(CALIBRATION, report, listener):
+            with salvaged(CALIBRATION, report, listener):
                 fitted = calibrated(source, fitted, seed, listener, plan)
         report["stages"] = timer.stop()
         return fitted

@@ -15,7 +15,7 @@ from countless.data.columns.schema import Schema
 from countless.data.columns.strings.text import TextColumn
 from countless.data.encoding.table import Table
 from countless.data.evidence import evidence_rows
-from countless.data.progress import Meter, ScanProgress
+from countless.data.progress import Events, Meter
 from countless.data.sources.source import Source
 from countless.data.summaries.counting import count_pairs
 from countless.data.summaries.substring_counting import StringScans, count_substrings
@@ -26,7 +26,7 @@ from countless.estimator.fitting.time_budget import TimePlan
 from countless.options import BY_ENTROPY, FitOptions, Network, TextNetwork
 from countless.spec import RESMADE, ModelSpec, SharedTextSpec
 from countless.store import COLUMNS, PAIRS, TEXT, Sections, StoredNetwork, StoredSummary, substrings_of
-from countless.train.options import CLOCKS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
+from countless.train.options import CLOCKS, HOT_STEPS, LEARNING_RATE, TEXT_LEARNING_RATE, TrainOptions
 from countless.workload import WorkloadColumns
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from countless.train.tasks.recipe import ColumnsRecipe, Recipe, TextRecipe
 
 
-class Listener:
+class Listener(Events):
     """Receives the progress of a fit. Override the methods that you need; each does nothing by default.
 
     >>> class Printer(countless.Listener):
@@ -42,13 +42,6 @@ class Listener:
     ...         print(name)
     >>> countless.fit("adult", listener=Printer())  # doctest: +SKIP
     """
-
-    def stage(self, name: str) -> None:
-        """A stage begins.
-
-        Args:
-            name: What begins, such as ``reading``.
-        """
 
     def loading(self, done: int, expected: int | None) -> None:
         """Rows were read from PostgreSQL.
@@ -72,25 +65,11 @@ class Listener:
             asked: The columns that its clauses filter.
         """
 
-    def notice(self, message: str) -> None:
-        """Something happened that the user should know.
-
-        Args:
-            message: One or two sentences.
-        """
-
     def training(self, progress: Progress) -> None:
         """A training step is done.
 
         Args:
             progress: The epoch, the loss and the time left.
-        """
-
-    def reading(self, reading: ScanProgress) -> None:
-        """A pass over the table has progressed.
-
-        Args:
-            reading: How far it is.
         """
 
     def calibrating(self, done: int, total: int) -> None:
@@ -189,7 +168,7 @@ class Learner:
         from countless.train.tasks.recipe import ColumnsRecipe
 
         schema, network = self.table.schema, self.options.network
-        options = TrainOptions.of(self.options.training, LEARNING_RATE, share)
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share, HOT_STEPS)
         orders, counts = orders_of(network, self.table), self.sample.symbol_counts
 
         def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:

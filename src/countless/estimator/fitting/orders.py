@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def _first(order: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _random_orders(columns: int, count: int, seed: int) -> list[tuple[int, ...]]:
-    """So many random orders, or all that there are."""
+    """``count`` random orders, or all that there are."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[int, ...], None] = {}
     few = math.factorial(columns) if columns < 10 else count
@@ -68,7 +69,7 @@ def _with_first(first: Sequence[str], names: list[str]) -> tuple[int, ...]:
     return (*chosen, *(index for index in range(len(names)) if index not in chosen))
 
 
-def entropy(counts: NDArray[np.int64]) -> float:
+def entropy(counts: NDArray[Any]) -> float:
     """Bits of a distribution, given how often each symbol occurs."""
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log2(shares)).sum())

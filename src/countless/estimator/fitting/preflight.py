@@ -7,6 +7,7 @@ be told before.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from countless.data.columns.names import exclude_option
 from countless.data.columns.schema import Schema
@@ -30,12 +31,12 @@ def preflight(source: Source, schema: Schema) -> None:
         _ask(source, [clause for own in clauses.values() for clause in own])
     except CountlessError:
         for name, own in clauses.items():
-            with _Named(name):
+            with _named(name):
                 _ask(source, own)
         raise
     compiler = Compiler(schema)
     for name, own in clauses.items():
-        with _Named(name):
+        with _named(name):
             for clause in own:
                 compiler.compile(clause)
 
@@ -43,11 +44,11 @@ def preflight(source: Source, schema: Schema) -> None:
 def _clauses(source: Source, schema: Schema) -> Iterator[tuple[str, list[str]]]:
     """The questions about each column, by its name."""
     for column in schema.coded:
-        with _Named(column.name):
+        with _named(column.name):
             yield column.name, every_filter(column)
     for text in schema.texts:
         name = quote_identifier(text.name)
-        with _Named(text.name):
+        with _named(text.name):
             rows = source.rows(f"SELECT CAST({name} AS VARCHAR) FROM {source.table} WHERE {name} <> '' LIMIT {ROWS}")
             yield text.name, every_pattern(text, [str(value) for (value,) in rows])
 
@@ -58,20 +59,14 @@ def _ask(source: Source, clauses: list[str]) -> None:
     source.rows(f"SELECT {cases} FROM (SELECT * FROM {source.table} LIMIT {ROWS})")
 
 
-class _Named:
-    """Makes an error in its block one that names the column."""
-
-    def __init__(self, column: str) -> None:
-        self._column = column
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, GeneratorExit):
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            column = self._column
-            raise DataError(
-                f'random questions about "{column}" fail, so the model could not be calibrated ({reason}): '
-                f"leave the column out with {exclude_option(column)}"
-            ) from error
+@contextmanager
+def _named(column: str) -> Iterator[None]:
+    """Inside this block, an error becomes one that names the column."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise DataError(
+            f'random questions about "{column}" fail, so the model could not be calibrated ({reason}): '
+            f"leave the column out with {exclude_option(column)}"
+        ) from error

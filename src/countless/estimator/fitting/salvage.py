@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from countless.estimator.fitting.learning import Listener
@@ -16,26 +18,19 @@ LACK = {
 }
 
 
-class Salvage:
-    """Makes a ``part`` of a model inside a block; if that fails, notes why in ``report`` and goes on without it.
+@contextmanager
+def salvaged(part: str, report: dict[str, Any], listener: Listener) -> Iterator[None]:
+    """Make a ``part`` of a model inside this block; if that fails, note why in ``report`` and continue without it.
 
     A user's interrupt is no failure: it passes through.
     """
-
-    def __init__(self, part: str, report: dict[str, Any], listener: Listener) -> None:
-        self._part, self._report, self._listener = part, report, listener
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        part, reason = self._part, (str(error) or type(error).__name__).splitlines()[0]
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         logger.debug("making the %s failed", part, exc_info=error)
-        self._report[MISSING] = {**missing_parts(self._report), part: reason}
-        self._listener.notice(f"making the {part} failed ({reason}): {LACK[part]}")
-        return True
+        report[MISSING] = {**missing_parts(report), part: reason}
+        listener.notice(f"making the {part} failed ({reason}): {LACK[part]}")
 
 
 def missing_parts(report: dict[str, Any]) -> dict[str, str]:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from countless.data.columns.schema import Schema
-from countless.data.progress import ScanProgress
 from countless.estimator.fitting.learning import Listener
-from countless.workload import WorkloadColumns
-
-if TYPE_CHECKING:
-    from countless.train.loop import Progress
 
 OPENING = "opening the table"  # what happens before the first stage is announced
 
@@ -32,7 +26,9 @@ class StageTimer(Listener):
     """
 
     def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+        self._stage = listener.stage
+        passed_on = (name for name in dir(Listener) if not name.startswith("_") and name != "stage")
+        vars(self).update({name: getattr(listener, name) for name in passed_on})
         self._begun: list[tuple[str, float, float]] = [(OPENING, time.perf_counter(), _processor_seconds())]
 
     def stop(self) -> list[dict[str, Any]]:
@@ -45,25 +41,4 @@ class StageTimer(Listener):
 
     def stage(self, name: str) -> None:
         self._begun.append((name, time.perf_counter(), _processor_seconds()))
-        self._listener.stage(name)
-
-    def loading(self, done: int, expected: int | None) -> None:
-        self._listener.loading(done, expected)
-
-    def table(self, schema: Schema) -> None:
-        self._listener.table(schema)
-
-    def notice(self, message: str) -> None:
-        self._listener.notice(message)
-
-    def workload(self, asked: WorkloadColumns) -> None:
-        self._listener.workload(asked)
-
-    def training(self, progress: Progress) -> None:
-        self._listener.training(progress)
-
-    def reading(self, reading: ScanProgress) -> None:
-        self._listener.reading(reading)
-
-    def calibrating(self, done: int, total: int) -> None:
-        self._listener.calibrating(done, total)
+        self._stage(name)

@@ -125,7 +125,7 @@ class _Filler:
             self._draw_texts(rows, index, symbols, cells)
 
     def _draw_texts(self, rows: RecodedRows, index: int, symbols: IntArray, cells: _Cells) -> None:
-        """Draw the missing strings of a text column; NULL is drawn again, but not for ever."""
+        """Draw the missing strings of a text column; NULL is drawn again, at most ``TRIES`` times."""
         assert self.rng is not None
         column, runtime, texts = self.schema.texts[index], self.runtimes.texts[index], rows.texts[index]
         missing = np.array([row for row in range(len(rows)) if texts is None or texts[row] is None], dtype=np.int64)

@@ -41,7 +41,7 @@ class Sample(Frame):
         enumerated: The rows were drawn from a list of all combinations that match.
         log_probs: Natural logarithm of each row's probability. For a column that is stored as a grid, that of the cell.
             NaN for evidence rows, if the model has only text columns and no network.
-        stored: The first so many rows are evidence rows, that is, rows of the table.
+        stored: How many rows, the first ones, are evidence rows, that is, rows of the table.
         cut: For each row, the names of the columns whose text is longer than the model reads. Only its start is drawn.
 
     >>> est.sample(3, seed=1).requested
@@ -214,8 +214,8 @@ def _texts(
 def _of_language(runtime: TextRuntime, language: Language, contexts: IntArray, rng: np.random.Generator) -> list[Drawn]:
     different, places = np.unique(contexts, axis=0, return_inverse=True)
     found: list[Drawn | None] = [None] * len(contexts)
-    for place, context in enumerate(different):
-        rows: Sequence[int] = np.flatnonzero(places.ravel() == place).tolist()
+    for index, context in enumerate(different):
+        rows: Sequence[int] = np.flatnonzero(places.ravel() == index).tolist()
         for row, drawn in zip(rows, sample(runtime, language, len(rows), rng, context), strict=True):
             found[row] = drawn
     return [drawn for drawn in found if drawn is not None]

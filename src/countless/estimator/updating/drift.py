@@ -24,7 +24,7 @@ from countless.data.summaries.pair_counts import Pairs
 from countless.data.summaries.substrings import Substrings
 
 BUCKETS = 32  # into which the values of a column are put
-FALSE_ALARMS = 1e-4  # how often a column that has not changed is told to have
+FALSE_ALARMS = 1e-4  # how often a column that has not changed is reported
 PAIR_BUCKETS = 12  # the same, where it is compared with another
 LEAST_ROWS = 100  # of a sample, to compare pairs of columns
 PARTS = 200  # substrings of a text column that are looked for
@@ -85,7 +85,7 @@ def column_drift(column: Column, model: FloatArray, codes: IntArray, sampled: bo
 
 
 def evidence_drift(evidence: EvidenceRows, index: int, texts: Sequence[str | None], sampled: bool) -> Drift:
-    """Of the text column at ``index`` beside its evidence rows: how strings lie between theirs, in the order of all."""
+    """Of the text column at ``index``: how strings are sorted among the strings of the evidence rows."""
     column = evidence.schema.coded[index]
     held = np.bincount(evidence.codes[index], minlength=column.size).astype(np.float64)
     first = 0 if column.values else UNSEEN

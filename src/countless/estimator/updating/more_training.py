@@ -32,7 +32,7 @@ from countless.estimator.fitting.fit import SAMPLE_ROWS, TABLE, LoggingListener
 from countless.estimator.fitting.learning import Listener, bits_to_learn, late, training_on_text
 from countless.estimator.fitting.model_kinds import KINDS, require_kind
 from countless.estimator.fitting.preflight import preflight
-from countless.estimator.fitting.salvage import CALIBRATION, Salvage
+from countless.estimator.fitting.salvage import CALIBRATION, salvaged
 from countless.estimator.fitting.time_budget import DEFAULT_BUDGET, TimePlan
 from countless.estimator.model_table import open_table
 from countless.options import MoreTrainingOptions, ReadingOptions
@@ -103,8 +103,7 @@ def more_training(
                     schema=read,
                     seed=_seed(report),
                     resume=False,
-                    on_stage=listener.stage,
-                    on_reading=listener.reading,
+                    events=listener,
                 )
                 sample = learned if rows is None else learned.sampled(rows, _seed(report))
         except DataError as error:
@@ -117,7 +116,7 @@ def more_training(
     trained = Estimator(schema, found, report=report)
     if calibrates:
         listener.stage("calibrating")
-        with Salvage(CALIBRATION, report, listener):
+        with salvaged(CALIBRATION, report, listener):
             trained = calibrated(source, trained, _seed(report), listener, plan)
     return trained
 
@@ -217,7 +216,7 @@ class _MoreTraining:
         epochs = math.ceil(float(report.get("epochs", 0)))
         path = None if self.checkpoint is None else checkpoint_of(self.checkpoint, name)
         if path is None or not path.exists():
-            lacking = "no checkpoint of its training is at hand" if path is None else f"there is no {path}"
+            lacking = "no checkpoint of its training was given" if path is None else f"there is no {path}"
         else:
             try:
                 saved = Checkpoint.load(path)

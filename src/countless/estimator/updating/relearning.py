@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from countless.train.tasks.task import Task
 
 BUDGET_SHARE = 0.12  # of the time that the fit took, for training; drawing and calibrating come on top
-LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if nobody knows how long the fit took
+LEAST_BUDGET, USUAL_BUDGET = 5.0, 60.0  # seconds; the latter if the time of the fit is unknown
 PEAK = 0.25  # of the fit's learning rate
 WARMUP = 0.1
 MOST_ROWS = 2_000_000  # that are learned from, old and new together
@@ -48,7 +48,7 @@ class RelearningOptions(UpdateOptions):
         return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
 
     def options(self, report: Mapping[str, Any], usual_rate: float, share: float) -> TrainOptions:
-        """The options to go on with a model in its share of the time; ``report`` tells how it was fitted."""
+        """The options to continue training in a share of the time; ``report`` says how the model was fitted."""
         fitted = report.get("options", {})
         budget = None if self.budget is None else self.budget * share
         if self.budget is None and self.epochs is None:

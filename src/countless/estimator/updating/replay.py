@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import IntArray
+from countless.data.columns.digits import code_type
 from countless.data.columns.schema import Schema
 from countless.data.columns.strings.text import Strings, encode
 from countless.data.encoding.recoding import opened
@@ -23,7 +24,7 @@ from countless.engine.text.sampling import Drawn, sample_each
 from countless.query.rewrites.derivation import derive
 
 AT_ONCE = 4_096  # rows that are drawn between two looks at the clock
-CUT_MARK = "\x00"  # what a text that is cut goes on with, as far as anybody knows
+CUT_MARK = "\x00"  # stands for the unknown rest of a text that is cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def joined(parts: Sequence[Old]) -> Old:
 
 
 def from_table(growth: Growth, table: Any, count: int, seed: int) -> Old:
-    """Rows of the old table, which is at hand: at most ``count`` of them."""
+    """At most ``count`` rows of the old table, which the caller has given."""
     source = derive(opened(table, growth.schema), growth.schema.derived)
     if source.count() > count:
         source = source.sampled(count, seed)
@@ -108,8 +109,7 @@ def mixed(old: Old, new: Old, old_rows: int, most: int, rng: np.random.Generator
 
 def matrix_of(rows: Old, sizes: tuple[int, ...]) -> NDArray[Any]:
     """The symbols in the smallest signed type that training can index with."""
-    widest = max(sizes, default=1)
-    return rows.symbols.astype(np.int8 if widest < 2**7 else np.int16 if widest < 2**15 else np.int32)
+    return rows.symbols.astype(code_type(sizes))
 
 
 def _repeated(rows: int, count: int, rng: np.random.Generator) -> IntArray:

@@ -20,7 +20,7 @@ from countless.estimator.calibration.conformal import Calibration
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import TABLE, LoggingListener
 from countless.estimator.fitting.learning import Listener
-from countless.estimator.fitting.salvage import CALIBRATION, Salvage
+from countless.estimator.fitting.salvage import CALIBRATION, salvaged
 from countless.estimator.loading import evidence_of
 from countless.estimator.updating.relearning import MOST_ROWS, Relearner, RelearningOptions
 from countless.estimator.updating.replay import Old, drawn, from_evidence, from_table
@@ -79,7 +79,7 @@ def update(
     raw = Estimator(growth.schema, replace(found, rows=rows_now), report=report)
     listener.stage("calibrating")
     updated = raw
-    with Salvage(CALIBRATION, report, listener):
+    with salvaged(CALIBRATION, report, listener):
         updated = raw.calibrated(_calibration(estimator.calibration, raw, source))
     entry["seconds"] = round(time.monotonic() - started, 1)
     return updated

@@ -39,8 +39,8 @@ class Baseline(ABC):
     def estimate(self, where: str) -> Estimate:
         """The number of rows that ``where`` keeps."""
 
-    def close(self) -> None:  # noqa: B027  most have nothing to let go of
-        """Let go of what it holds open."""
+    def close(self) -> None:  # noqa: B027  most hold nothing open
+        """Close connections and servers."""
 
 
 class EncodedBaseline(Baseline):

@@ -24,8 +24,8 @@ class DuckDbGuess(Baseline):
         source = Source.open(table)
         self.rows = source.count()
         self._table = source.sampled(self.rows, 0)  # a table of its own, of which it has statistics
-        told = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
-        kept = self._table.rows(f"SELECT {told} FROM {self._table.table} LIMIT 1")
+        message = ", ".join(f"stats({quote_identifier(name)})" for name, _ in self._table.columns())
+        kept = self._table.rows(f"SELECT {message} FROM {self._table.table} LIMIT 1")
         self.bytes = sum(len(str(statistics).encode()) for row in kept for statistics in row)
 
     def estimate(self, where: str) -> Estimate:

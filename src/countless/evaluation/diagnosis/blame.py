@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from countless.data.sources.source import Source
@@ -44,15 +44,7 @@ class Blame:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "filters": list(self.filters),
-            "columns": list(self.columns),
-            "truth": self.truth,
-            "estimate": self.estimate,
-            "q_error": q_error(self.estimate, self.truth),
-            "share": self.share,
-            "whole": self.whole,
-        }
+        return {**asdict(self), "q_error": q_error(self.estimate, self.truth)}
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class Blamed:
 def blamed(estimator: Estimator, source: Source, worst: Sequence[AnsweredQuery], tell: Tell) -> tuple[Blamed, ...]:
     """What is to blame for each of these answers."""
     ledger = _Ledger(estimator, source)
-    cases = {index: _Case(item) for index, item in enumerate(worst) if not item.is_samplers}
+    cases = {index: _BlamedQuery(item) for index, item in enumerate(worst) if not item.is_samplers}
     while waiting := [case for case in cases.values() if case.blame is None]:
         tell(PARTS, len(cases) - len(waiting), len(cases))
         wanted = [(case, case.wanted()) for case in waiting]
@@ -97,7 +89,7 @@ class _Ledger:
             self.known[clause] = (count, answer.rows)
 
 
-class _Case:
+class _BlamedQuery:
     """One query on the way to its blame: small parts first, then one that grows, then what it does not need goes."""
 
     def __init__(self, item: AnsweredQuery) -> None:
@@ -125,7 +117,7 @@ class _Case:
         return [*singles, *itertools.combinations(self._whole, 2)] if few else singles
 
     def judge(self, found: Mapping[Places, tuple[int, float]]) -> None:
-        """Blame the best of the smallest parts that explain the error, or say how to go on."""
+        """Blame the best of the smallest parts that explain the error, or choose the next parts to ask about."""
         self._known |= found
         best = self._whole
         for size in sorted({len(places) for places in found}):

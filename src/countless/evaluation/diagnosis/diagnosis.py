@@ -120,7 +120,7 @@ def diagnose(
     """Ask random queries, or those of a ``workload``, and find out where the errors are and whose they are.
 
     ``filters`` is the least and the largest number of them in a random query. ``particles`` fixes how many the answers
-    under question have. ``effort`` says how far to go for the model's own answers. ``tell`` hears of the progress.
+    under question have. ``effort`` says how far to go for the model's own answers. ``tell`` receives the progress.
     """
     schema, effort = estimator.schema, effort or ConvergenceLimits()
     if not schema.coded:

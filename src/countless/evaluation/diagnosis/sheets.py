@@ -85,7 +85,7 @@ def worst_sheet(worst: Sequence[Blamed]) -> Sheet:
     """The worst queries, and what is to blame."""
     rows = [
         (
-            str(place),
+            str(index),
             _names(item.blame.columns) if item.blame is not None and not item.blame.whole else _no_part(item),
             item.answered.question.where,
             number(item.answered.q_error),
@@ -94,7 +94,7 @@ def worst_sheet(worst: Sequence[Blamed]) -> Sheet:
             format_rows(item.answered.own.rows) + ("?" if item.answered.own.how == "moving" else ""),
             "" if item.blame is None else f"{item.blame.share:.0%}",
         )
-        for place, item in enumerate(worst, 1)
+        for index, item in enumerate(worst, 1)
     ]
     return Sheet(
         f"The worst {len(rows)} queries" if rows else "No query is answered wrongly",

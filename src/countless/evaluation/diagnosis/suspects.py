@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -58,14 +58,7 @@ class Suspect:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "columns": list(self.columns),
-            "queries": self.queries,
-            "excess": self.excess,
-            "standard_error": self.standard_error,
-            "factor": self.factor,
-            "stands_out": self.stands_out,
-        }
+        return {**asdict(self), "factor": self.factor, "stands_out": self.stands_out}
 
 
 def suspect_columns(answers: Sequence[AnsweredQuery], columns: Sequence[str]) -> tuple[Suspect, ...]:
@@ -88,7 +81,7 @@ class _Regression:
         _, self._strata, sizes = np.unique(filters, return_inverse=True, return_counts=True)
         self._sizes = sizes.astype(float)
         self._errors = self._centred(np.log([item.q_error for item in answers]))  # (queries,)
-        places = {name: place for place, name in enumerate(columns)}
+        places = {name: index for index, name in enumerate(columns)}
         self._has = np.zeros((len(columns), len(answers)))  # (columns, queries)
         for query, item in enumerate(answers):
             for name in item.question.columns:
@@ -121,7 +114,7 @@ class _Regression:
             solved = np.linalg.lstsq(basis, np.stack([centred, errors], axis=1), rcond=None)[0]
             centred, errors = centred - basis @ solved[:, 0], errors - basis @ solved[:, 1]
         weight = float(centred @ centred)
-        if weight < 1.0:  # there is as good as nothing to compare with
+        if weight < 1.0:  # almost nothing to compare with
             return None
         excess = float(centred @ errors) / weight
         rest = errors - excess * centred

@@ -133,7 +133,7 @@ def _beyond(difference: float, rows: float, tolerance: float) -> float:
 
 
 def _repeated(estimator: ClauseEstimator, fresh: ClauseEstimator, cases: Sequence[Case]) -> list[tuple[float, ...]]:
-    """One by one, again, by a fresh estimator, all together, and in smaller companies in another order."""
+    """One by one, again, by a fresh estimator, all together, and in smaller batches in another order."""
     clauses = [where for (where,) in cases]
     backwards = clauses[::-1]
     company = [answer for first in (0, 1) for answer in estimator.estimate_many(backwards[first::2])]

@@ -7,8 +7,6 @@ dates and timestamps with each other.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +15,9 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column
 from countless.data.evidence import EvidenceRows
+from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.parsing.names import resolve
 
-OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-}
 INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"})
 TIMES = frozenset({"DATE", "TIMESTAMP"})
 LARGEST = 2.0**53  # of the integers that a double holds exactly
@@ -43,7 +34,7 @@ class ColumnPairs:
 
     def satisfied(self, predicate: exp.Expr) -> BoolArray | None:
         """The rows for which ``predicate`` is true; None if it is not a comparison of two such columns."""
-        compare = OPERATORS.get(type(predicate))
+        compare = FUNCTIONS.get(type(predicate))
         left, right = predicate.args.get("this"), predicate.args.get("expression")
         if compare is None or not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
             return None

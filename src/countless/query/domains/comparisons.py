@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 from sqlglot import exp
 
 from countless.query.domains.plain_comparison import (
@@ -15,23 +19,19 @@ from countless.query.domains.plain_comparison import (
     PlainComparison,
 )
 
-FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.EQ: exp.EQ,
-    exp.NEQ: exp.NEQ,
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-}
-OPERATORS: dict[str, type[exp.Expr]] = {
-    "=": exp.EQ,
-    "<>": exp.NEQ,
-    "<": exp.LT,
-    "<=": exp.LTE,
-    ">": exp.GT,
-    ">=": exp.GTE,
-}
-SIGNS = {kind: sign for sign, kind in OPERATORS.items()}
+# Each operator: its sign, its expression, the same with its sides swapped, and its function in Python.
+_COMPARED: tuple[tuple[str, type[exp.Expr], type[exp.Expr], Callable[[Any, Any], Any]], ...] = (
+    ("=", exp.EQ, exp.EQ, operator.eq),
+    ("<>", exp.NEQ, exp.NEQ, operator.ne),
+    ("<", exp.LT, exp.GT, operator.lt),
+    ("<=", exp.LTE, exp.GTE, operator.le),
+    (">", exp.GT, exp.LT, operator.gt),
+    (">=", exp.GTE, exp.LTE, operator.ge),
+)
+OPERATORS = {sign: kind for sign, kind, _, _ in _COMPARED}
+SIGNS = {kind: sign for sign, kind, _, _ in _COMPARED}
+FLIPPED = {kind: swapped for _, kind, swapped, _ in _COMPARED}
+FUNCTIONS = {kind: function for _, kind, _, function in _COMPARED}
 CASTS = {
     exp.DType.DOUBLE: "DOUBLE",
     exp.DType.DATE: "DATE",
@@ -58,17 +58,17 @@ def plain_comparison(predicate: exp.Expr) -> PlainComparison | None:
         other = predicate.expression
         if isinstance(other, exp.Column):
             column, other, kind = other, column, FLIPPED[kind]
-        operator, nodes = SIGNS[kind], [other]
+        sign, nodes = SIGNS[kind], [other]
     elif kind is exp.Between and not predicate.args.get("symmetric"):
-        operator, nodes = BETWEEN, [predicate.args["low"], predicate.args["high"]]
+        sign, nodes = BETWEEN, [predicate.args["low"], predicate.args["high"]]
     elif kind is exp.In and not predicate.args.get("query"):
-        operator, nodes = IN, predicate.expressions
+        sign, nodes = IN, predicate.expressions
     else:
         return None
     constants = [constant for node in nodes if (constant := constant_of(node)) is not None]
     if not isinstance(column, exp.Column) or not nodes or len(constants) < len(nodes):
         return None
-    return PlainComparison(operator, tuple(constants))
+    return PlainComparison(sign, tuple(constants))
 
 
 def constant_of(node: exp.Expr) -> Constant | None:

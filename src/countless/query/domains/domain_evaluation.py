@@ -6,7 +6,7 @@ Of a column with a grid it has the knots only.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ from countless.errors import (
     UnsupportedQueryError,
     is_final,
 )
-from countless.query.domains.comparisons import plain_comparison
+from countless.query.domains.comparisons import FUNCTIONS, OPERATORS, plain_comparison
 from countless.query.domains.plain_comparison import BETWEEN, IN, NUMBER
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
@@ -39,16 +39,6 @@ TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter f
 MOST_EXPRESSIONS = 32  # of which values are kept
 SMALL_INTEGERS = INTEGERS - {"HUGEINT", "UHUGEINT", "UBIGINT"}
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
-COMPARED: dict[str, Callable[[IntArray, list[int]], BoolArray]] = {
-    "=": lambda values, numbers: values == numbers[0],
-    "<>": lambda values, numbers: values != numbers[0],
-    "<": lambda values, numbers: values < numbers[0],
-    "<=": lambda values, numbers: values <= numbers[0],
-    ">": lambda values, numbers: values > numbers[0],
-    ">=": lambda values, numbers: values >= numbers[0],
-    BETWEEN: lambda values, numbers: (values >= numbers[0]) & (values <= numbers[1]),
-    IN: lambda values, numbers: np.isin(values, numbers),
-}
 
 
 class DomainTables:
@@ -98,7 +88,12 @@ class DomainTables:
         if found is None:
             return None
         values, known = found
-        true = COMPARED[operator](values, numbers) & known
+        if operator == BETWEEN:
+            true = (values >= numbers[0]) & (values <= numbers[1]) & known
+        elif operator == IN:
+            true = np.isin(values, numbers) & known
+        else:
+            true = FUNCTIONS[OPERATORS[operator]](values, numbers[0]) & known
         return Truth(true, ~true & known)
 
     def _integers(self, index: int, expression: exp.Expr) -> tuple[IntArray, BoolArray] | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import DECIMAL, INTEGERS, TEXT
 from countless.query.domains.plain_comparison import (
@@ -45,30 +46,48 @@ class Search:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._keys: dict[int, _Keys | None] = {}
+        self._sizes: dict[int, tuple[int, int]] = {}
 
     def truth(self, index: int, comparison: PlainComparison | None) -> Truth | None:
         """Where a ``comparison`` with column ``index`` is true and where false, or None if it must be run in DuckDB."""
         if comparison is None:
             return None
-        column = self.schema.coded_column(index)
+        true = self.satisfied(index, comparison)
+        if true is None:
+            return None
+        false = ~true
+        if comparison.operator != IS_NULL:  # a comparison with NULL is NULL
+            false[self._size_of(index)[1] :] = False
+        return Truth(true, false)
+
+    def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
+        """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
+        size, null = self._size_of(index)
         if comparison.operator == IS_NULL:
-            true = np.zeros(column.size, dtype=bool)
-            true[column.null :] = True
-            return Truth(true, ~true)
+            found: BoolArray = np.full(size, negated)
+            found[null:] = not negated
+            return found
         if index not in self._keys:
-            self._keys[index] = _keys_of(column)
+            self._keys[index] = _keys_of(self.schema.coded_column(index))
         keys = self._keys[index]
         ranges = None if keys is None else _ranges(keys, comparison)
         if ranges is None:
             return None
-        true = np.zeros(column.size, dtype=bool)
+        inside = (comparison.operator == "<>") == negated
+        found = np.zeros(size, dtype=np.bool_)
+        if not inside:
+            found[:null] = True
         for low, high in ranges:
-            true[low:high] = True
-        if comparison.operator == "<>":
-            true[: len(column.values)] ^= True
-        false = ~true
-        false[len(column.values) :] = False  # a comparison with NULL is NULL
-        return Truth(true, false)
+            found[low:high] = inside
+        return found
+
+    def _size_of(self, index: int) -> tuple[int, int]:
+        """How many codes a column has, and where NULL is among them."""
+        found = self._sizes.get(index)
+        if found is None:
+            column = self.schema.coded_column(index)
+            found = self._sizes[index] = column.size, column.null
+        return found
 
 
 def read_literal(kind: str, constant: Constant) -> str | None:

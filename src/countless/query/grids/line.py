@@ -127,6 +127,16 @@ class Line:
         way = min(max(self.scale.between(key, low, high), 0.0), 1.0) if low < key else 0.0
         return cell, shares[knot] + way * (shares[knot + 1] - shares[knot])
 
+    def ends_of(self, cell: int) -> tuple[Cut, Cut]:
+        """The cuts before the first value of a cell and after its last."""
+        knots = self.grid.knots(cell)
+        return (self.keys[knots.start], 0), (self.keys[knots.stop - 1], 1)
+
+    def holds(self, low: Cut, high: Cut) -> bool:
+        """Whether a value can be between two cuts: between two neighbours among whole numbers, none can."""
+        step = self.scale.step
+        return low < high and (step is None or (low[1], high[1]) != (1, 0) or high[0] - low[0] > step)
+
     def may_hold(self, key: Key) -> bool:
         """Whether ``key`` can be a value: not if it lies beyond both ends, or between two cells."""
         knot = bisect_right(self.keys, key) - 1
@@ -187,7 +197,7 @@ class Atoms:
         mass = ends - starts
         # What can hold a value is never rounded to nothing, nor the rest of its cell to the whole: bounds rely on it.
         for segment in np.flatnonzero(mass < BARELY).tolist():
-            mass[segment] = BARELY if self._holds(segment) else 0.0
+            mass[segment] = BARELY if self.line.holds(*self._ends(segment)) else 0.0
         self._mass = mass
         self._whole = np.bincount(self._cell, self._mass)
         self._alive = np.bincount(self._atom, self._mass, minlength=len(self.cuts) + 1) > 0
@@ -251,17 +261,11 @@ class Atoms:
 
     def _ends(self, segment: int) -> tuple[Cut, Cut]:
         """The cuts that a segment lies between, within its cell."""
-        atom, keys, knots = int(self._atom[segment]), self.line.keys, self.line.grid.knots(int(self._cell[segment]))
-        low, high = (keys[knots.start], 0), (keys[knots.stop - 1], 1)
+        atom = int(self._atom[segment])
+        low, high = self.line.ends_of(int(self._cell[segment]))
         if atom:
             low = max(self.cuts[atom - 1], low)
         return low, min(self.cuts[atom], high) if atom < len(self.cuts) else high
-
-    def _holds(self, segment: int) -> bool:
-        """Whether a value can be in a segment: between two neighbours among whole numbers, none can."""
-        low, high = self._ends(segment)
-        step = self.line.scale.step
-        return low < high and (step is None or (low[1], high[1]) != (1, 0) or high[0] - low[0] > step)
 
     def share(self, chosen: BoolArray) -> float:
         """The share of the column's distinct values that the chosen atoms make up."""

@@ -11,7 +11,8 @@ from countless.data.columns.schema import Schema
 from countless.query.boxes import filter_of
 from countless.query.domains.domain_search import Search, read_literal
 from countless.query.domains.plain_comparison import BETWEEN, IN, IS_NULL, PlainComparison
-from countless.query.grids.line import Atoms, Line
+from countless.query.grids.few_cuts import FewAtoms
+from countless.query.grids.line import Line
 from countless.query.grids.ranges import Cut, Ranges
 from countless.query.grids.scale import Key, Scale
 from countless.region import Filter
@@ -42,28 +43,29 @@ class GridSearch:
         """
         line = self.line(index)
         assert line is not None
-        found = [None if each.operator == IS_NULL else ranges_of(each, line) for each, _ in asked]
-        if any(ranges is None and each.operator != IS_NULL for ranges, (each, _) in zip(found, asked, strict=True)):
-            return None
-        atoms = Atoms(line, {cut for ranges in found if ranges is not None for cut in ranges.cuts()}, False)
-        chosen: BoolArray | None = None
         seen: BoolArray | None = None
-        for ranges, (comparison, denied) in zip(found, asked, strict=True):
-            truth = atoms.null() if ranges is None else atoms.within(ranges)
-            own = truth.false if denied else truth.true
-            chosen = own if chosen is None else chosen & own
+        found: list[Ranges | None] = []
+        for comparison, denied in asked:
+            ranges = None if comparison.operator == IS_NULL else ranges_of(comparison, line)
+            if ranges is None and comparison.operator != IS_NULL:
+                return None
+            found.append(ranges)
             if self._seen is not None:
-                known = self._seen.truth(index, comparison)
-                if known is None:
+                own = self._seen.satisfied(index, comparison, denied)
+                if own is None:
                     return None
-                own = known.false if denied else known.true
                 seen = own if seen is None else seen & own
-        assert chosen is not None
-        if not chosen.any() and (seen is None or not seen.any()):
+        atoms = FewAtoms(line, {cut for ranges in found if ranges is not None for cut in ranges.cuts()})
+        chosen, null = atoms.alive, line.has_null
+        for ranges, (_, denied) in zip(found, asked, strict=True):
+            inside = [False] * len(chosen) if ranges is None else atoms.within(ranges)
+            chosen = [old and new != denied for old, new in zip(chosen, inside, strict=True)]
+            null = null and ranges is None and not denied
+        if not (null or any(chosen)) and (seen is None or not seen.any()):
             return False, None
-        if chosen.all() and (seen is None or seen.all()):
+        if chosen == atoms.alive and null == line.has_null and (seen is None or seen.all()):
             return True, None
-        return True, filter_of(self._schema, index, atoms.weights(chosen), seen)
+        return True, filter_of(self._schema, index, atoms.weights(chosen, null), seen)
 
 
 def ranges_of(comparison: PlainComparison, line: Line) -> Ranges | None:
@@ -96,6 +98,8 @@ def compared(operator: str, key: Key, scale: Scale) -> Ranges:
 def cut_beside(key: Key, side: int, scale: Scale) -> Cut:
     """The cut beside ``key``; if no value can be there, the one after the last value that can be below it."""
     if scale.step is None or (isinstance(key, float) and not math.isfinite(key)):
+        return key, side
+    if isinstance(key, int) and isinstance(scale.step, int) and key % scale.step == 0:
         return key, side
     steps = Fraction(key) / scale.step
     return (key, side) if steps.denominator == 1 else (math.floor(steps) * scale.step, 1)

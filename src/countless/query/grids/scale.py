@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits
+from countless.data.columns.types import is_number as is_number
 
 Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
 
@@ -58,7 +59,7 @@ def scale_of(kind: str) -> Scale:
     if kind in INTEGERS:
         return Scale(_exact, _numbers_between, 1)
     if DECIMAL.fullmatch(kind):
-        digits = int(kind.rstrip(")").split(",")[1])
+        digits = decimal_digits(kind)[1]
         return Scale(_exact, _numbers_between, Fraction(1, 10**digits))
     if kind in FLOATS:
         return Scale(_double if kind == "DOUBLE" else _single, _numbers_between)
@@ -87,7 +88,7 @@ def written(kind: str, key: Key) -> str:
     if kind in INTEGERS:
         return str(key)
     if DECIMAL.fullmatch(kind):
-        digits = int(kind.rstrip(")").split(",")[1])
+        digits = decimal_digits(kind)[1]
         return f"{Decimal(key.numerator) / Decimal(key.denominator):.{digits}f}"
     if abs(key) >= END_OF_TIME:
         return "-infinity" if key < 0 else "infinity"
@@ -154,11 +155,6 @@ def start_of_month(month: int) -> Key:
     '2024-03-01'
     """
     return _days(month // 12, month % 12 + 1, 1) * DAY
-
-
-def is_number(kind: str) -> bool:
-    """Whether values of type ``kind`` are numbers."""
-    return kind in INTEGERS or kind in FLOATS or DECIMAL.fullmatch(kind) is not None
 
 
 def _exact(kind: str, text: str) -> Key | None:

@@ -87,7 +87,7 @@ class Survey:
     """The atoms of one clause's columns with grids."""
 
     def __init__(self, lines: Lines, leaves: Iterable[tuple[int, exp.Expr]], probing: bool = False) -> None:
-        """If ``probing``, what the knots have to tell is told by the more numerous probes."""
+        """If ``probing``, predicates are evaluated at the probes, which are more than the knots."""
         self._lines = lines
         self._probing = probing
         self._ranges: dict[int, Ranges | None] = {}  # by the id of the predicate

@@ -47,6 +47,11 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
     raise UnknownColumnError(f'unknown column "{column.name}": {hint}', clause, span)
 
 
+def index_of_name(schema: Schema, name: str) -> int:
+    """The place of the column called ``name``."""
+    return resolve(schema, exp.column(name, quoted=True), None)
+
+
 def _listed(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_LISTED
     return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -25,7 +25,7 @@ def simple_region(clause: str, search: Search) -> Region | None:
     tokens = _tokens(clause)
     if tokens is None:
         return None
-    reader = _Reader(tokens, search)
+    reader = _FormulaReader(tokens, search)
     try:
         formula = reader.either(Want.TRUE)
         if formula is None or reader.tokens:
@@ -54,7 +54,7 @@ def _tokens(clause: str) -> list[re.Match[str]] | None:
     return found[::-1]
 
 
-class _Reader:
+class _FormulaReader:
     """Reads tokens from the end of a list; what is no formula of simple filters is None."""
 
     def __init__(self, tokens: list[re.Match[str]], search: Search) -> None:

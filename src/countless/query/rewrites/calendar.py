@@ -161,7 +161,7 @@ def _spellings() -> dict[str, tuple[str, exp.Expr]]:
         for call in calls:
             found[_read(call)] = part, read_condition(f"({sql})" if sql != "part" else sql, sql)
     for name, (part, names, first) in NAMES.items():
-        cases = " ".join(f"WHEN {first + place} THEN '{text}'" for place, text in enumerate(names))
+        cases = " ".join(f"WHEN {first + index} THEN '{text}'" for index, text in enumerate(names))
         found[_read(f"{name}(x)")] = part, read_condition(f"CASE part {cases} END", name)
     return found
 

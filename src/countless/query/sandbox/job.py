@@ -12,10 +12,9 @@ import datetime
 import decimal
 import importlib
 import json
-import os
+import resource
 import signal
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -82,10 +81,6 @@ def encode(value: Any) -> dict[str, Any]:
 
 
 def _limit_memory(most_bytes: int) -> None:
-    if sys.platform == "win32":
-        return
-    import resource
-
     with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
 
@@ -93,17 +88,11 @@ def _limit_memory(most_bytes: int) -> None:
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
     """End the process if what is done within takes longer, whatever it does."""
-    if sys.platform == "win32":
-        timer = threading.Timer(seconds, os._exit, (1,))
-        timer.start()
-        yield
-        timer.cancel()
-    else:
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # without a handler, the alarm ends the process
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: a busy machine is no fault of the statement
-        yield
-        signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # without a handler, the alarm ends the process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: a busy machine is no fault of the statement
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from countless.query.sandbox.functions import check_functions
 SECONDS = 10.0  # for one statement
 MOST_BYTES = 2 * 1024**3
 MOST_TABLES = 100  # that a process keeps
-POLL = 0.05  # seconds between two looks whether somebody still waits
+POLL = 0.05  # seconds between two checks for cancellation
 TOO_MUCH = f"this takes DuckDB more than {SECONDS:g} s, or more memory than it may use: ask for something simpler"
 TOO_DEEP = "an expression has too many terms: compute constants before, and write their value"
 DECODERS: dict[str, Callable[[Any], Any]] = {
@@ -95,7 +95,7 @@ class Sandbox:
         try:
             self._send({"sql": sql, "parameters": parameters, "seconds": self._seconds})
             reply = self._receive()
-        except BaseException:  # Ctrl-C, or nobody waits any more: the reply would be taken for that of another
+        except BaseException:  # Ctrl-C, or cancelled: the next caller would read this reply
             self.close()
             raise
         if "error" not in reply:
@@ -133,9 +133,8 @@ class Sandbox:
 
     def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        if sys.platform != "win32":  # where a pipe cannot be waited for, the process ends itself in time
-            while not select.select([self._process.stdout], [], [], POLL)[0]:
-                check_cancelled()
+        while not select.select([self._process.stdout], [], [], POLL)[0]:
+            check_cancelled()
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
             raise _too_much()
@@ -144,7 +143,7 @@ class Sandbox:
 
 
 class _Pool:
-    """The processes that nobody uses at the moment, and room for as many borrowers as there are processors."""
+    """The idle processes, and room for as many borrowers as there are processors."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -153,7 +152,7 @@ class _Pool:
 
     @contextmanager
     def borrowed(self) -> Iterator[Sandbox]:
-        """A process that nobody else uses meanwhile."""
+        """A process for exclusive use."""
         while not self._slots.acquire(timeout=POLL):
             check_cancelled()
         try:
@@ -178,7 +177,7 @@ _pool = _Pool()
 
 
 def borrowed() -> AbstractContextManager[Sandbox]:
-    """A sandbox for some statements, as a context: nobody else uses it meanwhile.
+    """A sandbox for some statements, as a context. No other thread uses it at the same time.
 
     >>> with borrowed() as sandbox:
     ...     sandbox.ask("SELECT upper('a') || 1")
@@ -205,7 +204,7 @@ def _decoded(found: dict[str, Any]) -> Any:
 
 
 def _end(process: subprocess.Popen[str], pid: int) -> None:
-    """End the process and close its pipes; not from a fork of its parent, who may still use it."""
+    """End the process and close its pipes; not from a fork, since the parent may still use it."""
     if pid != os.getpid():
         return
     process.kill()

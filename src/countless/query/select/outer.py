@@ -87,13 +87,13 @@ class Outer:
 
     def _create(self, sandbox: Sandbox, types: Sequence[str], table: GroupTable) -> None:
         columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
-        for place, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
-            columns.append((group_name(place), kind, texts))
-        for place, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
-            columns.append((aggregate_name(place), kind, values))
-        for place, ends in enumerate(table.bars):
+        for index, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
+            columns.append((group_name(index), kind, texts))
+        for index, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
+            columns.append((aggregate_name(index), kind, values))
+        for index, ends in enumerate(table.bars):
             for bound, values in zip(BOUNDS, ends, strict=True):
-                columns.append((aggregate_name(place, bound), types[place], values))
+                columns.append((aggregate_name(index, bound), types[index], values))
         selected = ", ".join(
             f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
         )

@@ -241,7 +241,7 @@ class _Reading:
         if not self.expressions or not isinstance(node, exp.Condition) or not node.find(exp.Column):
             return None
         sql = self._canonical(node)
-        return next((place for place, group in enumerate(self.expressions) if group.sql == sql), None)
+        return next((index for index, group in enumerate(self.expressions) if group.sql == sql), None)
 
     def _rewritten(self, node: exp.Expr, alias_first: bool = False) -> exp.Expr:
         """The same about the table of groups."""

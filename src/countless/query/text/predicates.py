@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from sqlglot import exp
@@ -15,21 +13,13 @@ from countless.automata.dfa import MOST_STATES
 from countless.automata.language import Automaton, Language
 from countless.data.columns.strings.text import TextColumn
 from countless.errors import QueryTooLargeError
+from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, Script, compared, having_pieces, one_of
-
-NUMBERS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-}
 
 
 class LanguageJudge(StringJudge):
@@ -56,7 +46,7 @@ class LanguageJudge(StringJudge):
         if most > MOST_STATES - 3:
             raise QueryTooLargeError(f"a length is compared with more than {MOST_STATES - 3:,}: ask for a smaller one")
         lengths = range(math.ceil(most) + 2)
-        wanted = [any(NUMBERS[kind](length, number) for number in numbers) for length in lengths]
+        wanted = [any(FUNCTIONS[kind](length, number) for number in numbers) for length in lengths]
         every, these = Automaton.constant(self.column.letters, True), np.array(wanted)
         true, false = (Language(every, False, self.column.has_null, part) for part in (these, ~these))
         return Truth(true, false)

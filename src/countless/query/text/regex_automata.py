@@ -42,7 +42,7 @@ class Side(Enum):
 
 
 class RegexState(NamedTuple):
-    """The instructions to go on with, as the bits of a number, and what is before the place."""
+    """The next instructions, as the bits of a number, and what is before the place."""
 
     instructions: int
     before: Side
@@ -54,7 +54,7 @@ MATCHED = RegexState(-1, Side.OTHER)  # whatever follows
 def matching(script: Script, regex: Regex, members: Members) -> Automaton:
     """The strings that match ``regex``; ``members`` says which characters match its atoms."""
     program = Program.of(regex.root)
-    letters = _Letters(script.characters, program, members)
+    letters = _RegexLetters(script.characters, program, members)
     walk = _Walk(program, letters, regex.whole)
     try:
         states, following = explore(walk.start, walk.after)
@@ -127,7 +127,7 @@ def _write_repeat(node: Repeat, program: list[Atom | Assertion | tuple[int, ...]
         program[place] = (place + 1, len(program))
 
 
-class _Letters:
+class _RegexLetters:
     """The characters of a script, those that a program cannot tell apart being one kind."""
 
     def __init__(self, characters: Sequence[str], program: Program, members: Members) -> None:
@@ -145,9 +145,9 @@ class _Letters:
         self.sides: list[Side] = [column[0] for column in kinds]  # type: ignore[misc]
         self.begin = sides.get(Side.NOTHING, Side.OTHER)
         places: dict[Atom, int] = dict.fromkeys(atoms, 0)
-        for place, item in enumerate(program.instructions):
+        for index, item in enumerate(program.instructions):
             if isinstance(item, Atom):
-                places[item] |= 1 << place
+                places[item] |= 1 << index
         # Of each kind, the instructions that read it.
         self.readers = [
             sum(places[atom] for atom, reads in zip(atoms, column[1:], strict=True) if reads) for column in kinds
@@ -176,7 +176,7 @@ def _told_apart(program: Program) -> dict[Side, Side]:
 class _Walk:
     """From state to state."""
 
-    def __init__(self, program: Program, letters: _Letters, whole: bool) -> None:
+    def __init__(self, program: Program, letters: _RegexLetters, whole: bool) -> None:
         self._program = program
         self._letters = letters
         self._whole = whole

@@ -123,7 +123,7 @@ def _root(pattern: str, options: str) -> Node:
     flags = frozenset("i" * ignore_case + "s" * dot_all)
     if literal:
         return Sequence(tuple(_character(character, flags) for character in pattern))
-    root = _Reader(_without_quotes(pattern), flags).read()
+    root = _RegexReader(_without_quotes(pattern), flags).read()
     _refuse_mixed_case(root)
     return root
 
@@ -183,7 +183,7 @@ def _without_quotes(pattern: str) -> str:
     return "".join(written)
 
 
-class _Reader:
+class _RegexReader:
     """One walk along one expression."""
 
     def __init__(self, pattern: str, flags: frozenset[str]) -> None:

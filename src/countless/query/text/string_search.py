@@ -17,9 +17,9 @@ from countless.automata.string_table import StringTable, like_pattern
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import TEXT
 from countless.errors import QueryError, is_final
+from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
-from countless.query.text.predicates import NUMBERS
 from countless.query.text.regex_automata import matching
 from countless.query.text.regex_syntax import Regex, required_text
 from countless.query.text.string_facts import StringFacts
@@ -61,7 +61,7 @@ class ListJudge(StringJudge):
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
         if kind is exp.EQ:
             return self.like(folds, (tuple(text),))
-        compare = NUMBERS[kind]
+        compare = FUNCTIONS[kind]
         return self._known(np.array([compare(own, text) for own in self._table(folds).texts], dtype=np.bool_))
 
     def one_of(self, folds: Folds, texts: Sequence[str]) -> Truth:
@@ -84,7 +84,7 @@ class ListJudge(StringJudge):
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
         if self._lengths is None:
             self._lengths = np.array([len(text) for text in self.column.values], dtype=np.int64)
-        compare = NUMBERS[kind]
+        compare = FUNCTIONS[kind]
         every = range(self._lengths.max(initial=0) + 1)
         wanted = [any(compare(length, number) for number in numbers) for length in every]
         return self._known(np.array(wanted, dtype=np.bool_)[self._lengths])

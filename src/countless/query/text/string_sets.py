@@ -9,10 +9,10 @@ from itertools import accumulate
 import numpy as np
 from sqlglot import exp
 
-from countless.arrays import BoolArray
 from countless.automata.dfa import MOST_STATES, explore
 from countless.automata.language import Automaton, Letters
 from countless.errors import QueryTooLargeError, QueryTypeError
+from countless.query.domains.comparisons import FUNCTIONS
 
 ANY_TEXT, ANY_CHARACTER = "%", "_"
 Pieces = tuple[tuple[str, ...], ...]
@@ -36,19 +36,11 @@ def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
     less, more = count + 1, count + 2
     following = np.repeat(np.array([*[more] * (count + 1), less, more])[:, None], len(script.characters), axis=1)
     characters = np.array([ord(character) for character in script.characters], dtype=np.int64)
-    for place, character in enumerate(text):
-        following[place, characters < ord(character)] = less
-        following[place, characters == ord(character)] = place + 1
+    for index, character in enumerate(text):
+        following[index, characters < ord(character)] = less
+        following[index, characters == ord(character)] = index + 1
     order = np.array([*[-1] * count, 0, -1, 1])  # of the strings that end in each state
-    accepts: dict[type[exp.Expr], BoolArray] = {
-        exp.EQ: order == 0,
-        exp.NEQ: order != 0,
-        exp.LT: order < 0,
-        exp.LTE: order <= 0,
-        exp.GT: order > 0,
-        exp.GTE: order >= 0,
-    }
-    return Automaton(script.letters, following, accepts[operator]).minimal()
+    return Automaton(script.letters, following, FUNCTIONS[operator](order, 0)).minimal()
 
 
 def one_of(script: Script, texts: Sequence[str]) -> Automaton:
@@ -62,7 +54,7 @@ def one_of(script: Script, texts: Sequence[str]) -> Automaton:
     kinds, kind = _kinds(script, "".join(possible))
     dead = len(branches)
     following = np.full((dead + 1, len(kinds)), dead, dtype=np.int64)
-    column = {character: place for place, character in enumerate(kinds) if character is not None}
+    column = {character: index for index, character in enumerate(kinds) if character is not None}
     for state, branch in enumerate(branches):
         for character, after in branch.items():
             following[state, column[character]] = after
@@ -135,7 +127,7 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
     for end in accumulate(map(len, pieces[:-1])):
         stays |= 1 << end
     kinds, kind = _kinds(script, "".join(wanted))
-    fits = [sum(1 << place for place, each in enumerate(wanted) if each in ("", one)) for one in kinds]
+    fits = [sum(1 << index for index, each in enumerate(wanted) if each in ("", one)) for one in kinds]
     end = 1 << len(wanted)
     full = stays & end
 
@@ -153,5 +145,5 @@ def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
     known = set(used)
     read = [character if character in known else None for character in script.characters]
     kinds = list(dict.fromkeys(read))
-    number = {character: place for place, character in enumerate(kinds)}
+    number = {character: index for index, character in enumerate(kinds)}
     return kinds, [number[character] for character in read]

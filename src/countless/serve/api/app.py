@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, FastAPI, Request, Response, Security
@@ -19,16 +16,20 @@ from starlette.middleware.cors import CORSMiddleware
 from countless._version import __version__
 from countless.errors import CountlessError
 from countless.serve import answers
-from countless.serve.answer_cache import Kept
 from countless.serve.api import body_errors as bodies
-from countless.serve.api import limits, replies, requests
+from countless.serve.api import replies, requests
+from countless.serve.api.access_log import AccessLog
+from countless.serve.api.client_limits import ClientLimits
 from countless.serve.api.errors import RefusalError, told
 from countless.serve.api.guards import FAILURE, Application, Guarded, Wrapped
-from countless.serve.models import Served
+from countless.serve.api.request_record import RECORD
 from countless.serve.page_files import INDEX, PageFile, page_files
-from countless.serve.worker_threads import Work
+from countless.serve.pieces import pieces as tell_pieces
+from countless.serve.plain_json import to_json
+from countless.serve.prometheus import CONTENT_TYPE
+from countless.serve.service import JSON, VERSION_HEADER, Service, ServiceOptions
 
-JSON = "application/json"
+EXPOSED = ["Retry-After", "X-Cache", VERSION_HEADER, "X-Request-Id"]  # headers that pages from elsewhere may read
 SILENT: TelemetryConfig = {  # whatever the environment says: what is asked here is nobody else's business
     "tracing": False,
     "metrics": False,
@@ -45,90 +46,13 @@ REFUSALS: dict[int, str] = {
     413: "The body is too large.",
     415: "The body is not called JSON.",
     422: "The body is not as it should be, or what it asks cannot be answered.",
-    429: "Too many requests are waiting.",
+    429: "Too many requests are waiting, or too many are yours.",
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": replies.Refused, "description": text} for status, text in REFUSALS.items()
 }
-STUCK = {"model": replies.Refused, "description": "No thread is left that could answer."}
-WITHOUT_BODY = (401, 403, 408)  # what a request without a body may be refused with, whatever it is for
-
-
-@dataclass(frozen=True)
-class ServiceOptions:
-    """How the service behaves. ``local`` says that without a token requests must be for this machine by name."""
-
-    token: str | None = None
-    local: bool = True
-    seconds: float = 10.0
-    threads: int | None = None
-    waiting: int = limits.WAITING
-    cors: tuple[str, ...] = ()
-    access_log: bool = False
-
-
-class Service:
-    """Models, and the threads that ask them. Counting in tables has a thread of its own, and is not kept."""
-
-    def __init__(self, models: Mapping[str, Served], options: ServiceOptions) -> None:
-        self.models = dict(models)
-        self.kept = Kept(limits.KEPT_ANSWERS, limits.KEPT_BYTES)
-        threads = options.threads or os.cpu_count() or 1
-        self._engine = Work(threads, options.waiting, options.seconds, self.kept)
-        self._tables = Work(1, options.waiting, options.seconds)
-        self._facts = {name: answers.to_json(answers.finite(served.facts())) for name, served in self.models.items()}
-
-    @property
-    def busy(self) -> bool:
-        """Whether a thread is at work."""
-        return self._engine.busy or self._tables.busy
-
-    @property
-    def stuck(self) -> int:
-        """How many threads still work on questions that were given up; an error if no other is left."""
-        if self._engine.all_stuck:
-            raise RefusalError(
-                503,
-                "StuckError",
-                f"all {self._engine.threads} threads still work on questions that were given up: "
-                "start the service again if this lasts",
-            )
-        return self._engine.stuck + self._tables.stuck
-
-    def close(self) -> None:
-        """Begin nothing more."""
-        self._engine.close()
-        self._tables.close()
-
-    def facts(self, name: str) -> bytes:
-        """All about the model called ``name``."""
-        return self._facts[self.served(name).name]
-
-    def served(self, name: str) -> Served:
-        """The model called ``name``."""
-        if name not in self.models:
-            raise RefusalError(
-                404, "UnknownModelError", f'no model is called "{name}": there are {", ".join(self.models)}'
-            )
-        return self.models[name]
-
-    async def ask(self, request: Request, name: str, answer: answers.Answer, asked: requests.RequestBody) -> Response:
-        """What the model called ``name`` answers, unless who made the ``request`` has gone."""
-        served = self.served(name)
-        work = self._tables if answer is answers.check else self._engine
-        key = f"{name}\n{answer.__name__}\n{asked.model_dump_json()}"
-        left = asyncio.ensure_future(_left(request))
-        try:
-            body, kept = await work.answer(key, lambda: answers.answered(answer, served, asked), left)
-        finally:
-            left.cancel()
-        return Response(body, media_type=JSON, headers={"X-Cache": "hit" if kept else "miss"})
-
-
-async def _left(request: Request) -> None:
-    """Wait until nobody is there to be answered."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+NOT_READY = {"model": replies.Refused, "description": "The service is stopping, or no thread is left."}
+WITHOUT_BODY = (401, 403, 408, 429)  # what a request without a body may be refused with, whatever it is for
 
 
 def make_app(service: Service, options: ServiceOptions) -> Application:
@@ -136,6 +60,7 @@ def make_app(service: Service, options: ServiceOptions) -> Application:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.start()
         yield
         service.close()
 
@@ -156,18 +81,22 @@ def make_app(service: Service, options: ServiceOptions) -> Application:
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _failed)
     _add_health(app, service)
+    _add_metrics(app, service)
     app.include_router(_versioned(service, options.token is not None))
     _add_page(app, page_files())
     _document(app)
-    guarded: Application = Guarded(app, options.token, options.local and options.token is None, options.seconds)
+    per_client = ClientLimits(options.client_rate, options.client_burst, options.client_concurrent)
+    guarded: Application = Guarded(app, options, per_client)
     if options.cors:
         guarded = CORSMiddleware(
             guarded,
             allow_origins=options.cors,
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
+            expose_headers=EXPOSED,
         )
-    return Wrapped(guarded, options.access_log)
+    log = AccessLog(options.log_format) if options.access_log else None
+    return Wrapped(guarded, service.models, service.metrics, options.proxies, log)
 
 
 def _document(app: FastAPI) -> None:
@@ -180,9 +109,7 @@ def _document(app: FastAPI) -> None:
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", response_model=replies.Health, responses={503: STUCK})
-    async def health() -> dict[str, Any]:
-        """Whether the service is there, and can answer."""
+    def health() -> dict[str, Any]:
         stuck = service.stuck
         return {
             "status": "degraded" if stuck else "ok",
@@ -190,6 +117,23 @@ def _add_health(app: FastAPI, service: Service) -> None:
             "models": len(service.models),
             "version": __version__,
         }
+
+    @app.get("/healthz", response_model=replies.Health)
+    async def alive() -> dict[str, Any]:
+        """Whether the service is there."""
+        return health()
+
+    @app.get("/readyz", response_model=replies.Health, responses={503: NOT_READY})
+    async def ready() -> dict[str, Any]:
+        """Whether questions should be sent to it."""
+        service.require_ready()
+        return health()
+
+
+def _add_metrics(app: FastAPI, service: Service) -> None:
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(service.metrics.text(service.models, service.load), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _versioned(service: Service, guarded: bool) -> APIRouter:
@@ -212,7 +156,7 @@ def _add_facts(router: APIRouter, service: Service) -> None:
     @router.get("/models/{name}", response_model=replies.Model, responses={**refusals, 404: RESPONSES[404]})
     async def model(name: str) -> Response:
         """A model in full: its columns, its training, and how its error bars were made."""
-        return Response(service.facts(name), media_type=JSON)
+        return service.facts(name)
 
 
 def _body(kind: type[requests.RequestBody]) -> Any:
@@ -223,6 +167,7 @@ def _body(kind: type[requests.RequestBody]) -> Any:
 
 Estimate = Annotated[requests.EstimateRequest, _body(requests.EstimateRequest)]
 Distribution = Annotated[requests.DistributionRequest, _body(requests.DistributionRequest)]
+Pieces = Annotated[requests.PiecesRequest, _body(requests.PiecesRequest)]
 Query = Annotated[requests.QueryRequest, _body(requests.QueryRequest)]
 Sample = Annotated[requests.SampleRequest, _body(requests.SampleRequest)]
 Check = Annotated[requests.CheckRequest, _body(requests.CheckRequest)]
@@ -238,6 +183,11 @@ def _add_questions(router: APIRouter, service: Service) -> None:
     async def distribution(request: Request, name: str, asked: Distribution) -> Response:
         """Which values columns have among the rows of a condition, and how many rows each."""
         return await service.ask(request, name, answers.distribution, asked)
+
+    @router.post("/models/{name}/pieces", response_model=replies.PiecesReply, responses=RESPONSES)
+    async def pieces(request: Request, name: str, asked: Pieces) -> Response:
+        """The most frequent beginnings and endings of a column's strings among the rows of a condition."""
+        return await service.ask(request, name, tell_pieces, asked)
 
     @router.post("/models/{name}/query", response_model=replies.Result, responses=RESPONSES)
     async def query(request: Request, name: str, asked: Query) -> Response:
@@ -267,29 +217,32 @@ def _add_page(app: FastAPI, files: Mapping[str, PageFile]) -> None:
         return Response(files[name].content, media_type=files[name].media_type)
 
 
-def _problem(status: int, error: CountlessError | RefusalError) -> Response:
-    return Response(answers.to_json({"error": told(error)}), status, media_type=JSON)
+def _problem(request: Request, status: int, error: CountlessError | RefusalError) -> Response:
+    told_error = told(error)
+    request.scope[RECORD].error = told_error["kind"]
+    headers = error.headers if isinstance(error, RefusalError) else {}
+    return Response(to_json({"error": told_error}), status, media_type=JSON, headers=headers)
 
 
 async def _unanswerable(request: Request, error: Exception) -> Response:
     assert isinstance(error, CountlessError)
-    return _problem(422, error)
+    return _problem(request, 422, error)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusalError)
-    return _problem(error.status, error)
+    return _problem(request, error.status, error)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     question = request.url.path.rpartition("/")[2]
     refusal = bodies.refusal(question, request.headers.get("content-type"), error.body, error.errors())
-    return _problem(refusal.status, refusal)
+    return _problem(request, refusal.status, refusal)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return _problem(500, FAILURE)
+    return _problem(request, 500, FAILURE)
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
@@ -304,6 +257,6 @@ async def _unknown(request: Request, error: Exception) -> Response:
     }
     kind = {404: "NotFoundError", 405: "MethodError"}.get(error.status_code, "RequestError")
     message = words.get(error.status_code, str(error.detail))
-    found = _problem(error.status_code, RefusalError(error.status_code, kind, message))
+    found = _problem(request, error.status_code, RefusalError(error.status_code, kind, message))
     found.headers.update(allowed)
     return found

@@ -8,13 +8,25 @@ from countless.errors import CountlessError, QueryError
 
 
 class RefusalError(Exception):
-    """A request that is refused, for a reason that lies in the request or in how the service was started."""
+    """A request that is refused, for a reason that lies in the request or in how the service was started.
 
-    def __init__(self, status: int, kind: str, message: str) -> None:
+    ``retry_after`` are the seconds after which it may be asked again.
+    """
+
+    def __init__(self, status: int, kind: str, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
         self.message = message
+        self.retry_after = retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of its answer, beside those of every answer."""
+        found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 401:
+            found["WWW-Authenticate"] = "Bearer"
+        return found
 
 
 def too_long(seconds: float, clauses: int | None, started: bool) -> RefusalError:

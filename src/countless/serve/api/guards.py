@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
-import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Container, MutableMapping, Sequence
 from typing import Any
 
-from countless.serve.answers import to_json
 from countless.serve.api import limits
+from countless.serve.api.access_log import AccessLog
+from countless.serve.api.client_limits import ClientLimits, Network, client_address
 from countless.serve.api.errors import RefusalError, told
+from countless.serve.api.request_record import RECORD, RequestRecord, record_of
+from countless.serve.metrics import ServiceMetrics
+from countless.serve.plain_json import to_json
+from countless.serve.service import ServiceOptions
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -33,7 +36,9 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, so that its sender hears why
-PROTECTED = "/v1/"  # what lies below needs the token; the page asks for it, and has nothing to hide
+LIMITED = "/v1/"  # what lies below needs the token, and counts for a client's limits; the page has nothing to hide
+METRICS = "/metrics"  # it names the models, so it needs the token too, unless the options say otherwise
+GONE = 499  # logged for a client that left before there was an answer
 FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log tells what")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -43,61 +48,103 @@ logger = logging.getLogger(__name__)
 class Wrapped:
     """Sets the security headers, and sees to it that what goes wrong is logged, and told to nobody else.
 
-    With ``access_log`` it writes a line of JSON about each request to standard error.
+    Every request is counted by ``metrics``, and written to ``log`` if there is one. ``proxies`` may say for whom they
+    ask.
     """
 
-    def __init__(self, inner: Application, access_log: bool = False) -> None:
+    def __init__(
+        self,
+        inner: Application,
+        models: Container[str],
+        metrics: ServiceMetrics,
+        proxies: Sequence[Network] = (),
+        log: AccessLog | None = None,
+    ) -> None:
         self._inner = inner
-        self._access_log = access_log
+        self._models = models
+        self._metrics = metrics
+        self._proxies = proxies
+        self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
         started = time.perf_counter()
-        status, sent, cached = 0, 0, False
+        record = record_of(scope, self._client(scope), self._models)
+        headers = (*HEADERS, (b"x-request-id", record.id.encode()))
+        status, sent = 0, 0
 
         async def sending(message: Message) -> None:
-            nonlocal status, sent, cached
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                cached = (b"x-cache", b"hit") in message["headers"]
-                message = {**message, "headers": [*message["headers"], *HEADERS]}
+                message = {**message, "headers": [*message["headers"], *headers]}
             sent += len(message.get("body", b""))
             await send(message)
-            if self._access_log and message["type"] == "http.response.body" and not message.get("more_body"):
-                _log(scope, status, sent, cached, (time.perf_counter() - started) * 1e3)
 
+        self._metrics.in_flight += 1
         try:
-            await self._inner(scope, receive, sending)
+            await self._inner({**scope, RECORD: record}, receive, sending)
         except Exception:
-            logger.exception("%s %s failed", scope["method"], scope["path"])
+            logger.exception("%s %s failed, request %s", record.method, record.route, record.id)
+            record.error = FAILURE.kind
             if not status:
                 await refuse(sending, FAILURE)
+        finally:
+            seconds = time.perf_counter() - started
+            self._metrics.in_flight -= 1
+            self._metrics.ended(record, status or GONE, seconds)
+            if self._log is not None:
+                self._log.write(record, status or GONE, sent, seconds * 1e3)
+
+    def _client(self, scope: Scope) -> str:
+        peer = scope.get("client")
+        forwarded = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        return client_address(peer[0] if peer else None, forwarded, self._proxies)
 
 
 class Guarded:
     """Refuses requests that may not be asked, and reads the body of the others, up to a bound in size and time.
 
-    ``token`` is what a request must bring. ``local`` says that requests must be for this machine by name: no page from
-    elsewhere can then pretend, by a name of its own for this address, to be where the service is.
+    With a token, requests below /v1/ must bring it. Without, they must be for this machine by name, if the options say
+    so: no page from elsewhere can then pretend, by a name of its own for this address, to be where the service is.
     """
 
-    def __init__(self, inner: Application, token: str | None, local: bool, seconds: float) -> None:
+    def __init__(self, inner: Application, options: ServiceOptions, per_client: ClientLimits) -> None:
         self._inner = inner
-        self._token = token
-        self._local = local
-        self._seconds = seconds
+        self._token = options.token
+        self._local = options.local and options.token is None
+        self._seconds = options.seconds
+        self._per_client = per_client
+        self._protected = (LIMITED,) if options.public_metrics else (LIMITED, METRICS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
+        record: RequestRecord = scope[RECORD]
+        is_limited = scope["path"].startswith(LIMITED)
+        try:
+            if is_limited:
+                self._per_client.enter(record.client)
+        except RefusalError as refusal:
+            record.error = refusal.kind
+            await refuse(send, refusal)
+            return
+        try:
+            await self._admitted(scope, receive, send)
+        finally:
+            if is_limited:
+                self._per_client.leave(record.client)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         try:
             self._check(scope, headers)
             body = await self._body(headers, receive)
         except RefusalError as refusal:
+            scope[RECORD].error = refusal.kind
             await refuse(send, refusal)
             return
         heard = False
@@ -115,7 +162,7 @@ class Guarded:
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if self._local and _host(headers.get(b"host", b"")) not in LOCAL_HOSTS:
             raise RefusalError(403, "HostError", "this service is for its own machine: ask for it as localhost")
-        if self._token is None or not scope["path"].startswith(PROTECTED):
+        if self._token is None or not scope["path"].startswith(self._protected):
             return
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
@@ -130,6 +177,8 @@ class Guarded:
                 more = _length_told(headers) <= DRAINED
                 while more:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RefusalError(GONE, "GoneError", "who asked has gone")
                     length += len(message.get("body", b""))
                     more = message.get("more_body", False) and length <= DRAINED
                     if length <= limits.BODY_BYTES:
@@ -147,8 +196,7 @@ async def refuse(send: Send, refusal: RefusalError) -> None:
     """Send a refusal."""
     body = to_json({"error": told(refusal)})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+    headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
     if refusal.status in (408, 413):
         headers.append((b"connection", b"close"))  # what is left of the request is not read
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
@@ -169,19 +217,3 @@ def _host(header: bytes) -> str:
     """
     host = header.decode("latin-1").lower()
     return host if host.endswith("]") else host.rpartition(":")[0] or host
-
-
-def _log(scope: Scope, status: int, sent: int, cached: bool, ms: float) -> None:
-    client = scope.get("client")
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "client": client[0] if client else None,
-        "method": scope["method"],
-        "path": scope["path"],
-        "status": status,
-        "bytes": sent,
-        "cached": cached,
-        "ms": round(ms, 3),
-    }
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()

@@ -46,6 +46,7 @@ class ModelLine(Reply):
     columns: int = Field(description="Columns that can be asked about, text included.")
     texts: int
     checkable: bool = Field(description="Whether the service was started with the model's table.")
+    version: str = Field(description="A digest of the model file: another one means that the model was replaced.")
 
 
 class Models(Reply):
@@ -79,6 +80,7 @@ class Model(Reply):
     name: str
     rows: int
     checkable: bool
+    version: str
     columns: list[ColumnLine]
     left_out: list[LeftOutLine]
     training: dict[str, Any]
@@ -162,6 +164,22 @@ class Distributions(Reply):
 
     total: Estimated
     cards: list[Card]
+    ms: float
+
+
+class PieceShare(Share):
+    """The rows whose string begins, or ends, with a text."""
+
+    text: str
+
+
+class PiecesReply(Reply):
+    """How many rows the condition keeps, and the most frequent beginnings and endings of a column among them."""
+
+    total: Estimated
+    column: str
+    starts: list[PieceShare]
+    ends: list[PieceShare]
     ms: float
 
 

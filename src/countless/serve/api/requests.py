@@ -29,6 +29,11 @@ class RequestBody(BaseModel):
         found: list[dict[str, Any]] = extra["examples"]
         return found
 
+    def clauses(self) -> list[str]:
+        """The SQL that it holds."""
+        where = getattr(self, "sql", None) or getattr(self, "where", None) or []
+        return [where] if isinstance(where, str) else list(where)
+
 
 class EstimateRequest(RequestBody):
     """One clause, or several, each of which gets an answer or an error of its own."""
@@ -57,6 +62,16 @@ class DistributionRequest(RequestBody):
         dict[Name, Name],
         Field(description="For categories, by column: only values that contain this text, whatever its case."),
     ] = {}
+
+
+class PiecesRequest(RequestBody):
+    """A column of strings, whose most frequent beginnings and endings are told."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"column": "city", "where": "TRUE", "top": 6}]})
+
+    column: Name
+    where: Clause | None = None
+    top: Annotated[int, Field(ge=1, le=limits.PIECES, description="This many beginnings, and this many endings.")] = 6
 
 
 class QueryRequest(RequestBody):
@@ -89,6 +104,7 @@ class CheckRequest(RequestBody):
 QUESTIONS: dict[str, type[RequestBody]] = {
     "estimate": EstimateRequest,
     "distribution": DistributionRequest,
+    "pieces": PiecesRequest,
     "query": QueryRequest,
     "sample": SampleRequest,
     "check": CheckRequest,

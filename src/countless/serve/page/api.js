@@ -6,12 +6,14 @@ import { fitted, folded, zoomOf } from "./zoom.js";
  * @typedef {import("./types.js").Column} Column
  * @typedef {import("./types.js").Estimate} Estimate
  * @typedef {import("./types.js").Model} Model
+ * @typedef {import("./types.js").Pieces} Pieces
  * @typedef {import("./types.js").Spread} Spread
  * @typedef {import("./zoom.js").Zoom} Zoom
  */
 
 const BINS = 24;
 const TOP = 40;
+const PIECES = 5; // beginnings, and endings, that a text card has room for
 const KEPT = 4000;
 
 /** An answer that says why there is none; `span` is where in the clause, in characters. */
@@ -112,6 +114,26 @@ export class Answers {
    */
   spread(column, where, search = "") {
     return this.kept.get(key("spread", where, column, search));
+  }
+
+  /**
+   * The kept beginnings and endings of a text column under a clause.
+   * @param {string} column
+   * @param {string} where
+   * @returns {Pieces | undefined}
+   */
+  pieces(column, where) {
+    return this.kept.get(key("pieces", where, column));
+  }
+
+  /**
+   * @param {string} column
+   * @param {string} where
+   * @param {AbortSignal} [signal]
+   */
+  async askPieces(column, where, signal) {
+    const body = { column, where: where || null, top: PIECES };
+    this.keep(key("pieces", where, column), await ask(`${this.path}/pieces`, body, signal));
   }
 
   /**

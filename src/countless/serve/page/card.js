@@ -16,6 +16,8 @@ const OFF = 0.05; // a disagreement of values and count that may be worth a mark
  * @property {(filter: Filter | null, options?: {live?: boolean, merge?: string}) => void} filter
  * @property {() => void} settle
  * @property {(text: string) => void} search
+ * @property {(filter: import("./types.js").LikeFilter) => void} narrow adds a pattern to those of a text column
+ * @property {() => void} clear removes all conditions on a text column
  *
  * @typedef {object} Shown what a card draws
  * @property {Filter | undefined} filter the column's own
@@ -29,6 +31,8 @@ const OFF = 0.05; // a disagreement of values and count that may be worth a mark
  * @property {Estimate | undefined} total of the whole view; this and the next two are for text
  * @property {Estimate | undefined} before the view without the column's own filter
  * @property {Estimate | undefined} alone the column's own filter and nothing else
+ * @property {import("./types.js").Pieces | undefined} pieces the latest known of a text column
+ * @property {boolean} arePiecesFresh whether they are of the view
  * @property {number} rows of the table
  * @property {import("./zoom.js").Zoom | null} zoom
  */

@@ -51,6 +51,8 @@ class Explorer {
     this.searches = new Map();
     /** @type {Map<string, import("./types.js").Spread>} */
     this.drawn = new Map(); // stays until the next is known
+    /** @type {Map<string, import("./types.js").Pieces>} */
+    this.pieces = new Map(); // likewise
     /** @type {Map<string, {where: string, message: string}>} */
     this.failures = new Map(); // what the service said instead of a card's answer
     this.isGuarded = false; // whether there is nothing to see without a token
@@ -110,6 +112,7 @@ class Explorer {
     this.answers = new Answers(name, model.columns);
     this.searches = new Map();
     this.drawn = new Map();
+    this.pieces = new Map();
     this.failures = new Map();
     byId("model").value = name;
     document.title = `${name} · Countless`;
@@ -184,9 +187,21 @@ class Explorer {
         this.searches.set(column.name, text);
         this.changed(this.store.view, false);
       },
+      narrow: (/** @type {import("./types.js").LikeFilter} */ filter) => this.store.narrow(column, filter),
+      clear: () => this.store.clear(column.name, (sql) => this.isAboutOnly(sql, column)),
     };
     if (isText(column)) return new TextCard(column, actions);
     return column.kind === "category" ? new CategoryCard(column, actions) : new RangeCard(column, actions);
+  }
+
+  /**
+   * Whether a condition names this column and no other.
+   * @param {string} sql
+   * @param {Column} column
+   */
+  isAboutOnly(sql, column) {
+    const others = this.model?.columns.filter((other) => other !== column) ?? [];
+    return names(sql, column.name) && !others.some((other) => names(sql, other.name));
   }
 
   /**
@@ -215,6 +230,8 @@ class Explorer {
       const found = search ? answers.spread(column.name, others, search) : undefined;
       const spread = answers.spread(column.name, others);
       if (spread) this.drawn.set(column.name, spread);
+      const pieces = answers.pieces(column.name, where);
+      if (pieces) this.pieces.set(column.name, pieces);
       const failure = this.failures.get(column.name);
       const isAnswered = isText(column)
         ? [others, alone].every((sql) => !sql || answers.total(sql))
@@ -231,6 +248,8 @@ class Explorer {
         total: isText(column) ? answers.total(where) : undefined,
         before: isText(column) ? answers.total(others) : undefined,
         alone: isText(column) && alone ? answers.total(alone) : undefined,
+        pieces: this.pieces.get(column.name),
+        arePiecesFresh: Boolean(pieces),
         rows: model.rows,
         zoom: answers.zooms.get(column.name) ?? null,
       });

@@ -1,11 +1,12 @@
 /** What is looked at, kept in the URL's hash: #model=adult&where=age+%3E+35 */
 
-import { isEmpty, whereOf } from "./clause.js";
+import { filterSql, isEmpty, whereOf } from "./clause.js";
 import { parseWhere } from "./parse.js";
 
 /**
  * @typedef {import("./types.js").Column} Column
  * @typedef {import("./types.js").Filter} Filter
+ * @typedef {import("./types.js").LikeFilter} LikeFilter
  * @typedef {import("./types.js").View} View
  */
 
@@ -24,6 +25,16 @@ export function readHash(hash) {
  */
 export function hashOf(model, where) {
   return `#${new URLSearchParams(where ? { model, where } : { model })}`;
+}
+
+/**
+ * Whether every string that the second filter keeps is kept by the first.
+ * @param {Filter} own
+ * @param {LikeFilter} next
+ */
+function isWider(own, next) {
+  if (own.kind !== "like" || own.not || own.mode !== next.mode) return false;
+  return own.mode === "starts" ? next.text.startsWith(own.text) : next.text.endsWith(own.text);
 }
 
 /** The view, its history, and who wants to know of its changes. */
@@ -67,6 +78,28 @@ export class Store {
     if (filter && !isEmpty(filter)) filters.set(column, filter);
     else filters.delete(column);
     this.change({ ...this.view, filters }, options);
+  }
+
+  /**
+   * Adds a pattern to a text column: as its filter, if it has none or a wider one, and else as a further condition.
+   * @param {Column} column
+   * @param {LikeFilter} filter
+   */
+  narrow(column, filter) {
+    const own = this.view.filters.get(column.name);
+    if (!own || isWider(own, filter)) this.filter(column.name, filter);
+    else this.change({ ...this.view, extra: [...this.view.extra, filterSql(column, filter)] }, {});
+  }
+
+  /**
+   * Removes a column's filter, and the further conditions that `isAbout` picks.
+   * @param {string} column
+   * @param {(sql: string) => boolean} isAbout
+   */
+  clear(column, isAbout) {
+    const filters = new Map(this.view.filters);
+    filters.delete(column);
+    this.change({ ...this.view, filters, extra: this.view.extra.filter((sql) => !isAbout(sql)) }, {});
   }
 
   /**

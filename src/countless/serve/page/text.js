@@ -1,8 +1,9 @@
-/** The card of a text column: a pattern, and which share of the rows matches it. */
+/** The card of a text column: a pattern, which share of the rows matches it, and how the matching strings begin and end. */
 
 import { Card } from "./card.js";
 import { debounced, html, set, svg } from "./dom.js";
 import { formatRows, formatShare } from "./format.js";
+import { PieceLists } from "./pieces.js";
 
 /**
  * @typedef {import("./card.js").Actions} Actions
@@ -54,7 +55,16 @@ export class TextCard extends Card {
     this.also = html("p", { class: "also", hidden: true });
     const picture = svg("svg", { class: "hbar", height: 16, "aria-hidden": "true" }, this.bar, this.ghost);
     const how = html("div", { class: "how" }, this.not, this.mode, this.anyCase);
-    this.body.append(how, this.input, picture, this.also, this.said);
+    this.pieces = new PieceLists(
+      name,
+      (mode, text) => {
+        this.typing = false;
+        actions.settle();
+        actions.narrow({ kind: "like", mode, text, anyCase: false, not: false });
+      },
+      (text) => this.tell(text),
+    );
+    this.body.append(how, this.input, picture, this.also, this.said, this.pieces.element);
     this.listen();
   }
 
@@ -96,7 +106,8 @@ export class TextCard extends Card {
 
   cleared() {
     this.typing = false;
-    super.cleared();
+    this.actions.settle();
+    this.actions.clear();
   }
 
   /** @param {Shown} shown */
@@ -114,6 +125,8 @@ export class TextCard extends Card {
     });
     set(this.also, { hidden: !shown.also, title: shown.also });
     this.also.textContent = `and ${shown.also}`;
+    // A card that once had lists keeps their room, so that nothing jumps.
+    if (this.pieces.draw(shown.pieces, shown.arePiecesFresh)) this.element.classList.replace("short", "tall");
     if (!filter) this.said.textContent = "Every row, until a pattern is typed.";
     else if (isKnown) {
       const part = shown.isFiltered

@@ -17,6 +17,10 @@
  *   How the rows of a condition are spread over a column's values; before they were made to add up to its `total`, their
  *   sum was off by the factor 1 + `disagreement`.
  *
+ * @typedef {{text: string, share: number, rows: number, low: number, high: number}} Piece
+ * @typedef {{total: Estimate, column: string, starts: Piece[], ends: Piece[]}} Pieces
+ *   The most frequent beginnings and endings of a text column among the rows of a condition.
+ *
  * @typedef {{kind: "in", values: Value[]}} InFilter
  * @typedef {{text: string, strict: boolean}} Bound  A strict bound is not itself in the range.
  * @typedef {{kind: "range", from: Bound | null, to: Bound | null, orNull: boolean}} RangeFilter

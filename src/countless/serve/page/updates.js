@@ -90,7 +90,8 @@ export class Updates {
   }
 
   /**
-   * What there is to ask, in this order: shapes of the whole table in sight, the count, cards in sight, then the rest.
+   * What there is to ask, in this order: shapes of the whole table in sight, the count, cards in sight, pieces of
+   * their text, then the rest.
    * @param {Job} job
    * @returns {Generator<Step>}
    */
@@ -105,8 +106,26 @@ export class Updates {
     if (where && !answers.total(where)) yield async () => void (await answers.estimate(where, signal));
     yield* this.view(seen, view);
     if (live) return;
+    yield* this.pieces(seen, where);
     yield* this.cards(rest, () => "");
     yield* this.view(rest, view);
+    yield* this.pieces(rest, where);
+  }
+
+  /**
+   * Beginnings and endings of text columns under the whole clause. A card does without those that are refused.
+   * @param {Column[]} columns
+   * @param {string} where
+   * @returns {Generator<Step>}
+   */
+  *pieces(columns, where) {
+    const { answers, isSpread } = this.page;
+    for (const { name } of columns.filter((column) => !isSpread(column) && !answers.pieces(column.name, where))) {
+      yield () =>
+        answers.askPieces(name, where, this.controller.signal).catch((error) => {
+          if (!(error instanceof ApiError) || error instanceof TokenError) throw error;
+        });
+    }
   }
 
   /**

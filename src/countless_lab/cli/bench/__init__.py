@@ -13,6 +13,7 @@ BENCHMARKS = {
     "workload": "What it is worth that a fit knows what will be asked.",
     "rate": "How fast a fit trains, alone and beside busy processes.",
     "serve": "How many requests a service answers, how soon, and whether they are right.",
+    "soak": "Ask a service for half an hour, in every manner, while its model is replaced.",
     "fuzz": "Random inputs of every kind: what breaks?",
     "honesty": "Which questions have error bars that miss the truth by far.",
     "growth": "How latency, training, memory and file size grow with the table and the question.",

@@ -84,7 +84,7 @@ class Main(Exhibit):
                         rows.append((f"{samples:,}", one["data"]["name"], unit, *texts))
         headings = ("Samples", "Data set", "Per query", *(label(method) for method in methods))
         notes = (
-            "ms: the median time of a query. Forward passes: rows of logits per query, in the mean; a sample takes one"
+            "ms: the median time of a query. Forward passes: rows of logits per query, on average; a sample takes one"
             " for every position it visits.",
         )
         return Sheet("Time and work of a query", headings, tuple(rows), 3, notes)

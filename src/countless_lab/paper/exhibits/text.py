@@ -60,7 +60,7 @@ class TextExhibit(Exhibit):
             f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
             " Particles has a tenth of the samples."
         )
-        unit = "ms: the median time of a query. Forward passes: rows of logits per query, in the mean."
+        unit = "ms: the median time of a query. Forward passes: rows of logits per query, on average."
         return [
             Sheet(self.title, ("Data set", "Samples", "Metric", *labels), tuple(errors), 3, (note,)),
             Sheet("Time and work of a query", ("Data set", "Per query", *labels), tuple(work), 2, (unit,)),

@@ -217,7 +217,7 @@ def best_of_all(facts: Record) -> Judged:
 
 
 def _failures_first(judged: Sequence[Judged]) -> Judged:
-    """Whether all hold; where not all do, only those that do not are told."""
+    """Whether all hold; where not all do, only those that do not are listed."""
     failed = [one for one in judged if one[0] is False]
     if not failed:
         return all_hold(judged)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from countless.data.columns.grids.granularity import Granularity
-from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS
+from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, decimal_digits
 from countless.data.sources.source import Source
 
 OBEY = 0.999  # of the rows: if this many keep to a step, it is the column's
@@ -40,7 +40,7 @@ def read_granularity(source: Source, values: str, kind: str) -> Granularity | No
     if kind in INTEGERS:
         return _multiples(source, values, "TRY_CAST(value AS BIGINT)", Fraction(1), ROUND_NUMBERS)
     if DECIMAL.fullmatch(kind):
-        digits = int(kind.rstrip(")").split(",")[1])
+        digits = decimal_digits(kind)[1]
         whole = "TRY_CAST(replace(CAST(value AS VARCHAR), '.', '') AS BIGINT)"
         return _multiples(source, values, whole, Fraction(1, 10**digits), ROUND_NUMBERS)
     if kind == "TIME" or kind.startswith("TIMESTAMP"):

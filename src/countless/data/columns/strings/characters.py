@@ -42,6 +42,10 @@ class Characters:
         lengths = np.array([len(text or "") for text in texts], dtype=np.int64)
         return cls(points, lengths, np.array([text is not None for text in texts], dtype=bool))
 
+    def some(self, chosen: BoolArray) -> Characters:
+        """The strings that are ``chosen``."""
+        return Characters(self.points[np.repeat(chosen, self.lengths)], self.lengths[chosen], self.present[chosen])
+
     def cut(self, length: int) -> NDArray[Any]:
         """The code points of no more than the first ``length`` characters of each string."""
         if self.lengths.max(initial=0) <= length:

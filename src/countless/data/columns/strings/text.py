@@ -12,8 +12,9 @@ from countless.automata.language import Letters
 from countless.cached_property import cached_property
 from countless.data.columns.strings.characters import Characters
 from countless.errors import ModelFileError
+from countless.json_forms import fields_in, plain
 
-MOST_RARE = 1_000  # rare characters that are told apart in a pattern; the others are one nameless letter
+MOST_RARE = 1_000  # rare characters that a pattern can distinguish; the others are one nameless letter
 NAMELESS = "\uffff"  # no character
 AFTER_CHARACTERS = 4  # UNKNOWN, END, CUT and NULL, in this order (countless.spec.TextSpec)
 
@@ -24,7 +25,7 @@ class TextColumn:
 
     ``characters`` is the alphabet, in the order of code points, with how often each occurs in ``frequencies``. ``rare``
     has the other characters, which the model knows only as UNKNOWN, with the same. Strings of more than ``length``
-    characters are cut there: ``cut`` of them, which go on for ``beyond`` characters in the mean. If ``estimated``, the
+    characters are cut there: ``cut`` of them, which are ``beyond`` characters longer on average. If ``estimated``, the
     number of ``distinct`` strings is an estimate.
     """
 
@@ -58,36 +59,13 @@ class TextColumn:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "characters": self.characters,
-            "frequencies": list(self.frequencies),
-            "rare": [list(item) for item in self.rare],
-            "length": self.length,
-            "has_null": self.has_null,
-            "distinct": self.distinct,
-            "estimated": self.estimated,
-            "cut": self.cut,
-            "beyond": self.beyond,
-        }
+        found: dict[str, Any] = plain(self)
+        return found
 
     @classmethod
     def from_json(cls, data: Any) -> TextColumn:
         """The column that :meth:`to_json` wrote."""
-        column = cls(
-            name=data["name"],
-            type=data["type"],
-            characters=data["characters"],
-            length=data["length"],
-            has_null=bool(data["has_null"]),
-            distinct=data["distinct"],
-            estimated=data["estimated"],
-            rare=tuple((character, count) for character, count in data["rare"]),
-            frequencies=tuple(data["frequencies"]),
-            cut=data["cut"],
-            beyond=float(data["beyond"]),
-        )
+        column = cls(**fields_in(cls, data))
         every = column.characters + "".join(character for character, _ in column.rare)
         whole = (
             len(column.frequencies) == len(column.characters)

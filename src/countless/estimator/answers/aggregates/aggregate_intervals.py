@@ -24,11 +24,11 @@ Ends = tuple[FloatArray, FloatArray]  # of error bars, the low and the high
 BANDS = 8  # of values, in which errors go together
 STEPS = 48  # counts, from a part of a row to all, for which it is looked up how far off they may be
 LEAST_ROWS = 0.01
-MOST_OFF = 1e3  # the logarithm of a factor, if there is no telling
+MOST_OFF = 1e3  # the logarithm of a factor that is unknown
 
 
 class Bars:
-    """Error bars of combinations of values that have so many of the table's ``total`` rows each.
+    """Error bars of the counts of combinations of values, in a table of ``total`` rows.
 
     ``shape`` is that of the question for one of them, ``disagreement`` the share of rows that may be elsewhere. What
     was counted (``certain``) has bars without width.
@@ -49,13 +49,13 @@ class Bars:
         return Bars(self.calibration, self.total, shape, self.certain, self.disagreement)
 
     def of_counts(self, rows: FloatArray) -> Ends:
-        """The ends of the bars of groups that have so many rows."""
+        """The ends of the bars of groups with these numbers of rows."""
         if self.certain:
             return np.rint(rows), np.rint(rows)
         return bars(self.calibration, rows, self.total, self.shape)
 
     def of_mean(self, owner: IntArray, rows: FloatArray, amounts: FloatArray, means: FloatArray) -> Ends:
-        """The ends of the bars of groups' ``means``; so many ``rows`` have each of ``amounts``, by group and in order.
+        """The ends of the bars of groups' ``means``; ``rows`` are those of each of ``amounts``, by group and in order.
 
         A bar does not reach beyond the least and the greatest amount.
         """

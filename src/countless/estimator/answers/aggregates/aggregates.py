@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars, Ends
-from countless.estimator.answers.aggregates.groups import LEAST, CountedRows, DerivedColumns, Groups
+from countless.estimator.answers.aggregates.groups import LEAST, DerivedColumns, Groups
 from countless.estimator.answers.aggregates.result import QueryResult
 from countless.estimator.answers.aggregates.value_distributions import (
     ColumnSample,
@@ -31,11 +32,14 @@ from countless.query.select.outer import GroupTable, Outer
 from countless.query.select.selection import AVERAGE, COUNT, SUM, Aggregate, RowExpression, Selection
 from countless.query.select.statement import pointing, read_select
 
+if TYPE_CHECKING:
+    from countless.estimator.prepared import PreparedQuestion
+
 DEVIATIONS = ("stddev_samp", "stddev_pop", "var_samp", "var_pop")
 
 
 def answered(
-    prepare: Callable[[str | None], CountedRows],
+    prepare: Callable[[str | None], PreparedQuestion],
     compiler: Compiler,
     outer: Outer,
     sql: str,
@@ -46,7 +50,7 @@ def answered(
     """The result of the statement ``sql``; with ``intervals``, error bars too.
 
     ``prepare`` gives the rows of a condition; None is every row. An expression can put a whole row into one value: of
-    expressions only what at least ``least_hits`` evidence rows share is told.
+    expressions, only values that at least ``least_hits`` evidence rows share are shown.
     """
     started = answer_clock()
     selection = read_select(sql, compiler.schema, compiler.evidence is not None)
@@ -71,7 +75,7 @@ class GroupAggregates:
 
     def __init__(
         self,
-        rows: CountedRows,
+        rows: PreparedQuestion,
         compiler: Compiler,
         selection: Selection,
         types: Sequence[str],
@@ -112,8 +116,8 @@ class GroupAggregates:
             return [str(round(rows)) for rows in self.groups.rows.tolist()]
         spread = self._spread(aggregate)
         if aggregate.kind == COUNT:
-            told = spread.has_any | (self.groups.rows < LEAST)
-            return [str(count) if known else None for count, known in zip(spread.whole, told, strict=True)]
+            message = spread.has_any | (self.groups.rows < LEAST)
+            return [str(count) if known else None for count, known in zip(spread.whole, message, strict=True)]
         if aggregate.kind in QUANTILES:
             return spread.quantiles(aggregate, kind)
         return _texts(kind, _moment(aggregate.kind, spread), self._enough(aggregate, spread))
@@ -160,7 +164,7 @@ class GroupAggregates:
         return _deviation(kind, low, spread), _deviation(kind, high, spread)
 
     def _bars(self, found: Joint | None) -> Bars:
-        """Error bars of what was ``found``; None is nothing, of which there is no telling."""
+        """Error bars for what was ``found``; for None they are unbounded."""
         if found is None:
             return Bars(self.calibration, self.schema.rows, Shape(), False)
         certain = found.counted and self.rows.question.certain

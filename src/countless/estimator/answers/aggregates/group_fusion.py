@@ -1,6 +1,6 @@
 """Counts of groups from the model and the evidence together.
 
-The model says that a condition's ``total`` rows have so many in each group: the prior. It errs by a factor, of which
+The model predicts how a condition's ``total`` rows are divided among groups: the prior. It errs by a factor, of which
 the calibration knows the spread sigma for counts of that size: a Gamma distribution of ``1 / sigma**2`` pseudo-hits.
 The evidence has some hits in the group, a Poisson number, so that the posterior is a Gamma distribution too. A tenth of
 the prior is much wider: where the hits contradict the model, they decide. What comes out is made to add up to the
@@ -89,7 +89,7 @@ def _posterior(
     parts = []
     for weight, sigma in ((1 - WIDE_WEIGHT, errors[likely]), (WIDE_WEIGHT, np.maximum(errors[likely], WIDE_SIGMA))):
         strength = sigma**-2.0
-        chance = (  # of so many hits: negative binomial
+        chance = (  # of this number of hits: negative binomial
             math.log(weight)
             + log_gamma(strength + seen)
             - log_gamma(strength)

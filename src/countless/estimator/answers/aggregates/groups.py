@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,34 +17,13 @@ from countless.estimator.answers.distributions.evidence_values import part_codes
 from countless.estimator.answers.distributions.joint import Joint
 from countless.estimator.answers.estimate import Estimate
 from countless.query.compile import Compiler
-from countless.query.question import Question
 from countless.query.select.selection import RowExpression
+
+if TYPE_CHECKING:
+    from countless.estimator.prepared import PreparedQuestion
 
 LEAST = 0.5  # rows: groups that hold fewer are left out
 KEPT = 16  # expressions whose values are kept with the evidence rows
-
-
-class CountedRows(Protocol):
-    """The rows of a condition: how many they are, and how they are spread."""
-
-    @property
-    def question(self) -> Question:
-        """The condition."""
-        ...
-
-    @property
-    def total(self) -> Estimate:
-        """How many rows it keeps."""
-        ...
-
-    @property
-    def evidence(self) -> Hits | None:
-        """The evidence rows among them; None if the model has none."""
-        ...
-
-    def joint_of(self, places: Sequence[int], groups: int) -> Joint:
-        """How they are spread over the columns at ``places``, the first ``groups`` of which are grouped by."""
-        ...
 
 
 class DerivedColumns:
@@ -91,7 +69,7 @@ class Groups:
     @classmethod
     def of(
         cls,
-        rows: CountedRows,
+        rows: PreparedQuestion,
         schema: Schema,
         groups: tuple[int, ...] | tuple[RowExpression, ...],
         derived: DerivedColumns | None,
@@ -99,7 +77,7 @@ class Groups:
     ) -> Groups:
         """All groups that a row is likely to be in; without GROUP BY there is one, however few rows it has.
 
-        Values of expressions are told only where so many evidence rows share them.
+        Values of expressions are shown only if at least ``least_hits`` evidence rows share them.
         """
         total = rows.total
         if not groups:
@@ -164,6 +142,6 @@ class Groups:
     def _keys(self, codes: IntArray) -> IntArray:
         """One number for each combination of the groups' codes, which rises as they do."""
         found: IntArray = np.zeros(len(codes), dtype=np.int64)
-        for place, column in enumerate(self.columns):
-            found = found * column.size + codes[:, place]
+        for index, column in enumerate(self.columns):
+            found = found * column.size + codes[:, index]
         return found

@@ -17,7 +17,7 @@ from countless.estimator.answers.aggregates.group_fusion import reach_of
 Rows = tuple[FloatArray, FloatArray]  # how many rows groups have, and how many at most
 FLOOR = 0.05  # a model's mean has an error of at least so much of the deviation: 400 hits outweigh it
 PSEUDO_HITS = 20.0  # of the model's deviation: few hits do not tell their own
-ENOUGH, MOST_RATIO = 30, 3.0  # from so many hits on, the model's deviation is at most so many times theirs
+ENOUGH, MOST_RATIO = 30, 3.0  # from 30 hits on, the model's deviation is at most 3 times that of the hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def fused_means(
     level: float,
     least_variance: float = 0.0,
 ) -> FusedMeans:
-    """The means of groups that have so many ``rows``, from the ``amounts`` of their hits, each with its ``owner``.
+    """The means of groups that have ``rows`` rows, from the ``amounts`` of their hits, each with its ``owner``.
 
     ``model`` has the means that the model says, their standard errors, and the deviations of amounts within groups. A
     mean that it does not know is NaN: then it is that of all hits, with their deviation for an error. Amounts have a

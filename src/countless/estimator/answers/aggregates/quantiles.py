@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from countless.arrays import FloatArray, IntArray
-from countless.data.columns.schema import Column
 from countless.data.columns.types import DECIMAL, TIMES
 from countless.estimator.answers.aggregates.aggregate_intervals import Bars
 from countless.query.grids.scale import scale_of, written
 from countless.query.select.selection import Aggregate
 
+if TYPE_CHECKING:
+    from countless.estimator.answers.aggregates.value_distributions import CellValues
+    from countless.estimator.answers.distributions.values import Values
+
 DISCRETE = "quantile_disc"
 
 
-class ValuesOfCodes(Protocol):
-    """The values that codes stand for."""
-
-    @property
-    def column(self) -> Column:
-        """The column that they are of."""
-        ...
-
-    def at(self, code: int, point: float) -> str | None:
-        """The value of ``code``; of a grid's cell, that below which ``point`` of its rows lie."""
-        ...
-
-
 class Ranked:
-    """The values of one group in their order: so many ``rows`` have each of ``codes``, ``whole`` in all, rounded.
+    """The values of one group in their order: ``codes``, the ``rows`` of each, and their rounded sum ``whole``.
 
     Rows are numbered from 0. The value of a row is that in the middle of its place, so that parts of a row do no harm.
 
+    >>> from countless.data.columns.schema import Column
     >>> from countless.estimator.answers.distributions.values import Values
     >>> values = Values(Column("n", "INTEGER", ("1", "3", "9"), has_null=False))
     >>> ranked = Ranked(values, np.array([0, 1, 2]), np.array([2.1, 1.2, 0.7]), 4)
@@ -43,7 +34,7 @@ class Ranked:
     '2.0'
     """
 
-    def __init__(self, values: ValuesOfCodes, codes: IntArray, rows: FloatArray, whole: int) -> None:
+    def __init__(self, values: Values | CellValues, codes: IntArray, rows: FloatArray, whole: int) -> None:
         self.values = values
         self.codes = codes
         self.rows = rows

@@ -131,7 +131,7 @@ class ColumnSample:
 
 
 class FusedValueDistribution:
-    """The same from a model's distribution and a sample of the groups, which have so many ``rows``, or ``most``."""
+    """The same from a model's distribution and a sample of the groups, which have ``rows`` rows, at most ``most``."""
 
     def __init__(self, model: GroupValueDistribution, sample: ColumnSample, rows: FloatArray, most: FloatArray) -> None:
         self.model = model
@@ -320,7 +320,7 @@ class FusedValueDistribution:
 
 
 class CellValues:
-    """A model's values, but that those of a grid's cells in which there are hits are theirs."""
+    """A model's values; a grid's cell that has hits takes its values from these."""
 
     def __init__(self, model: Values, own: Values, cells: IntArray, codes: IntArray) -> None:
         """``cells``, which rise, are the model's codes of the hits, and ``codes`` those of their ``own`` values."""

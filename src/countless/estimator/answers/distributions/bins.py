@@ -65,7 +65,7 @@ def can_be_binned(kind: str) -> bool:
 
 
 def bins_of(column: Column, wanted: int | Sequence[Any]) -> Bins:
-    """About so many bins of equal width with round edges, or those between the given edges.
+    """About this many bins of equal width with round edges, or those between the given edges.
 
     A bin begins with its left edge and ends before the right one, which only the last bin includes.
 
@@ -96,15 +96,15 @@ def _below(column: Column, edges: Sequence[Key]) -> FloatArray:
     found = np.zeros((column.null, len(edges)))
     if column.grid is not None:
         line = Line(column, column.grid)
-        for place, edge in enumerate(edges):
-            cell, share = line.place((edge, int(place == len(edges) - 1)))
-            found[:cell, place] = 1.0
-            found[cell, place] = share
+        for index, edge in enumerate(edges):
+            cell, share = line.place((edge, int(index == len(edges) - 1)))
+            found[:cell, index] = 1.0
+            found[cell, index] = share
         return found
     keys = Values(column).keys
-    for place, edge in enumerate(edges):
-        last = place == len(edges) - 1
-        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), place] = 1.0
+    for index, edge in enumerate(edges):
+        last = index == len(edges) - 1
+        found[: bisect_right(keys, edge) if last else _first_at(keys, edge), index] = 1.0
     return found
 
 
@@ -184,7 +184,7 @@ def _given_edges(column: Column, wanted: Sequence[Any]) -> list[Key]:
 
 
 def needs_bins(column: Column) -> bool:
-    """Whether a column's values are not known one by one; of such text there is no telling at all."""
+    """Whether a column's values are not known one by one; text of that kind is an error."""
     if column.grid is not None and column.type == TEXT:
         raise QueryTypeError(f'"{column.name}" has too many values to be listed: ask for some of them in a condition')
     return column.grid is not None

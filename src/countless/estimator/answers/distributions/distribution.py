@@ -73,13 +73,13 @@ class Distribution(Frame):
         return found if found >= HALF_A_ROW else 0.0
 
     def __str__(self) -> str:
-        told = f"{format_rows(self.total.rows)} rows where {self.total.where}, {len(self):,} values"
+        message = f"{format_rows(self.total.rows)} rows where {self.total.where}, {len(self):,} values"
         if self.outside:
-            told += f"; {format_rows(self.outside)} of the rows lie outside the bins"
+            message += f"; {format_rows(self.outside)} of the rows lie outside the bins"
         if abs(self.disagreement) >= TOLD:
-            told += f"; the values were scaled to add up, their sum was {self.disagreement:+.1%} off"
+            message += f"; the values were scaled to add up, their sum was {self.disagreement:+.1%} off"
         shown = [(*row[:-4], f"{row[-4]:.2%}", *map(format_rows, row[-3:])) for row in self.rows]
-        return f"{aligned(self.names, self.types, shown)}\n{told}"
+        return f"{aligned(self.names, self.types, shown)}\n{message}"
 
 
 def distribution(
@@ -180,14 +180,14 @@ def _binned(found: Joint, parts: Sequence[Values | Bins]) -> tuple[IntArray, Flo
 
 def _in_bins(codes: Any, rows: FloatArray, parts: Sequence[Bins | None]) -> tuple[Any, FloatArray]:
     """The rows of combinations of bins; a code may lie in two or more."""
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part is None:
             continue
-        shares = part.shares[codes[:, place]]  # (combinations, bins)
+        shares = part.shares[codes[:, index]]  # (combinations, bins)
         combination, which = np.nonzero(shares)
         rows = rows[combination] * shares[combination, which]
         codes = codes[combination].copy()
-        codes[:, place] = which
+        codes[:, index] = which
         codes, places = np.unique(codes, axis=0, return_inverse=True)
         rows = np.bincount(places.ravel(), rows, minlength=len(codes)).astype(np.float64)
     return codes, rows
@@ -198,8 +198,8 @@ def _labels(
 ) -> tuple[list[str], list[str], list[list[str | None]]]:
     """Names, types and values of the columns that say which value a row is about."""
     names, types, values = [], [], []
-    for place, (column, part) in enumerate(zip(columns, parts, strict=True)):
-        own = codes[:, place].tolist()
+    for index, (column, part) in enumerate(zip(columns, parts, strict=True)):
+        own = codes[:, index].tolist()
         if isinstance(part, Values):
             names.append(column.name)
             types.append(column.type)

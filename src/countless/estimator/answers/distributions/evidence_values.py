@@ -21,7 +21,9 @@ A = TypeVar("A")
 
 def part_codes(part: CalendarPart, hits: Hits) -> IntArray:
     """The code of each hit in a hidden column, which follows from the timestamp."""
-    codes = _kept(hits.rows, ("part", part.of, part.part), lambda: part.codes(hits.rows.schema.coded[part.of].values))
+    codes = derived_once(
+        hits.rows, ("part", part.of, part.part), lambda: part.codes(hits.rows.schema.coded[part.of].values)
+    )
     return codes[hits.codes(part.of)]
 
 
@@ -49,18 +51,18 @@ class EvidenceValues:
         column = self.schema.coded[index]
         if column.grid is None:
             return own
-        return _kept(self.hits.rows, ("cells", index), lambda: _cells(column, self.column(index)))[own]
+        return derived_once(self.hits.rows, ("cells", index), lambda: _cells(column, self.column(index)))[own]
 
     def numbers(self, index: int) -> FloatArray:
         """The number of each hit in a column, NaN for NULL."""
         column = self.column(index)
-        found = _kept(self.hits.rows, ("numbers", index), lambda: Values(column).means)
+        found = derived_once(self.hits.rows, ("numbers", index), lambda: Values(column).means)
         return found[self.hits.codes(index)]
 
     def bins(self, index: int, bins: Bins) -> IntArray:
         """The bin of each hit in a column, -1 if it is in none."""
         column, codes = self.column(index), self.hits.codes(index)
-        keys: list[Key] = _kept(self.hits.rows, ("keys", index), lambda: Values(column).keys)
+        keys: list[Key] = derived_once(self.hits.rows, ("keys", index), lambda: Values(column).keys)
         cuts = [*(bisect_left(keys, edge) for edge in bins.cuts[:-1]), bisect_right(keys, bins.cuts[-1])]
         found = np.searchsorted(cuts, codes, side="right") - 1
         found[codes >= cuts[-1]] = -1
@@ -98,7 +100,7 @@ def _cells(column: Column, evidence: Column) -> IntArray:
     return np.array([*firsts, column.null], dtype=np.int64)
 
 
-def _kept(rows: EvidenceRows, name: Hashable, make: Callable[[], A]) -> A:
+def derived_once(rows: EvidenceRows, name: Hashable, make: Callable[[], A]) -> A:
     """What ``make`` returns, once for the same evidence; two threads may both make it."""
     if name not in rows.derived:
         rows.derived[name] = make()

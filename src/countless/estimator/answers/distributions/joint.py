@@ -55,7 +55,7 @@ class ObservedGroups:
     """What evidence rows say of groups, and how far the model is to be trusted beside them.
 
     A ``vague`` question is one that the model answers by a grid's knots, or the like. The evidence is ``alone`` if the
-    model is not asked: of a condition on text with some hits, its groups would be further off than theirs.
+    model is not asked: of a condition on text with some hits, its groups would be further off than those of the hits.
     """
 
     evidence: EvidenceValues
@@ -141,7 +141,7 @@ def joined(region: Region, total: Estimate, axes: Sequence[Axis], found: JointDi
 
 
 def axes_of(schema: Schema, columns: Sequence[int]) -> list[Axis]:
-    """What the engine wants to know of columns that rows are told apart by."""
+    """What the engine needs to know of columns by which rows are grouped."""
     return [
         Axis(index, schema.positions(index), column.radices, column.size)
         for index, column in ((index, schema.coded_column(index)) for index in columns)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from countless.arrays import FloatArray
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import Source
+from countless.estimator.fitting.orders import entropy
 
 SAMPLE = 10_000  # rows that are looked at
 BINS = 32  # of a column with more values
@@ -45,12 +45,7 @@ def mutual_information(first: NDArray[np.int64], second: NDArray[np.int64]) -> f
     np.add.at(counts, (first, second), 1)
     rows, columns = counts.sum(axis=1), counts.sum(axis=0)
     chance = (np.count_nonzero(rows) - 1) * (np.count_nonzero(columns) - 1) / (2 * np.log(2) * len(first))
-    return float(_entropy(rows) + _entropy(columns) - _entropy(counts.ravel()) - chance)
-
-
-def _entropy(counts: FloatArray) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log2(shares)).sum())
+    return float(entropy(rows) + entropy(columns) - entropy(counts.ravel()) - chance)
 
 
 def _codes(sample: Source, names: Sequence[str]) -> list[NDArray[np.int64]]:

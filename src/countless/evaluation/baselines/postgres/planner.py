@@ -58,7 +58,7 @@ class LoadedTable:
 
         self.tell("loading the table into PostgreSQL")
         columns = ", ".join(
-            f"{internal_name(place)} {postgres_type(kind)}" for place, (_, kind) in enumerate(self.columns)
+            f"{internal_name(index)} {postgres_type(kind)}" for index, (_, kind) in enumerate(self.columns)
         )
         with tempfile.TemporaryDirectory(prefix="countless-") as directory, self.server.connect() as connection:
             path = Path(directory) / "rows.csv"
@@ -74,10 +74,10 @@ class LoadedTable:
     def _write(self, path: Path) -> None:
         """The columns as CSV. Strings stand in quotes, so that an empty one is not NULL."""
         values = ", ".join(
-            f"CAST({quote_identifier(name)} AS VARCHAR) AS {internal_name(place)}"
-            for place, (name, _) in enumerate(self.columns)
+            f"CAST({quote_identifier(name)} AS VARCHAR) AS {internal_name(index)}"
+            for index, (name, _) in enumerate(self.columns)
         )
-        texts = ", ".join(internal_name(place) for place, (_, kind) in enumerate(self.columns) if kind == TEXT)
+        texts = ", ".join(internal_name(index) for index, (_, kind) in enumerate(self.columns) if kind == TEXT)
         quotes = f", FORCE_QUOTE ({texts})" if texts else ""
         target = str(path).replace("'", "''")
         self._source.run(
@@ -130,7 +130,7 @@ class Postgres(Baseline):
         return answered(self.method, where, self.rows, (share, 0.0, 1.0), started)
 
     def close(self) -> None:
-        """Hang up. The server stops with the loaded table."""
+        """Close the connection. The server stops with the loaded table."""
         self._connection.close()
 
     def _prepare(self) -> None:
@@ -143,9 +143,7 @@ class Postgres(Baseline):
             self._connection.execute(statement.encode())
         except psycopg.Error as error:
             self.close()
-            raise ServerError(
-                f"PostgreSQL gave up: {first_line(error)}; is there room in /tmp and in memory?"
-            ) from None
+            raise ServerError(f"PostgreSQL failed: {first_line(error)}; is there room in /tmp and in memory?") from None
 
     def _number(self, query: str) -> int:
         row = self._connection.execute(query.encode()).fetchone()
@@ -154,7 +152,7 @@ class Postgres(Baseline):
 
 
 class PostgresExtended(Postgres):
-    """The same as someone sets it up who knows that the columns depend on each other.
+    """The same, set up by an expert who knows that the columns depend on each other.
 
     Extended statistics of all three kinds (ndistinct, dependencies, mcv) on groups of up to four related columns, and
     a statistics target of 1,000 instead of 100: ANALYZE looks at 300,000 rows and keeps up to 1,000 frequent values of

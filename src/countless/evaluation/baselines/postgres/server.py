@@ -37,7 +37,7 @@ if [ $? -eq 0 ]; then
         -c wal_level=minimal -c max_wal_senders=0 -c max_connections=10 -c max_wal_size=4GB -c timezone=UTC \
         -c max_parallel_workers_per_gather=0 -c maintenance_work_mem=256MB >>log 2>&1 </dev/null 3<&- &
     server=$!
-    (read -r _; while kill -QUIT $server; do sleep 0.1; done) <&3 &  # again: it is deaf while it starts
+    (read -r _; while kill -QUIT $server; do sleep 0.1; done) <&3 &  # again: it ignores signals while it starts
     watch=$!
     wait $server
     kill $watch 2>/dev/null

@@ -10,6 +10,7 @@ TARGETS = {
     "tables": "Fit random tables of every type and awkward content.",
     "predicates": "Ask random predicates of every operator and function, and compare with DuckDB's counts.",
     "files": "Load and ask model files that are damaged in every way.",
+    "service": "Send hostile requests to a service, and an ordinary question after each.",
     "kill": "Kill commands at random moments, and run them again.",
     "concurrency": "Share one estimator among threads and processes, and compare every answer.",
     "kernel": "Run the compiled code with sanitizers on random inputs.",

@@ -1,0 +1,34 @@
+"""Plain data as JSON that every language reads alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+SAFE_INTEGER = 2**53 - 1  # beyond, other languages read another number
+
+
+def to_json(data: Any) -> bytes:
+    """JSON in UTF-8, without blanks."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str).encode()
+
+
+def cell(value: Any) -> Any:
+    """A value of a table as JSON has it: what it cannot hold, or others would misread, becomes text.
+
+    >>> cell(float("inf")), cell(2**60), cell(True), cell(None), cell(1.5)
+    ('inf', '1152921504606846976', True, None, 1.5)
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        return str(value)
+    return value
+
+
+def finite(data: Any) -> Any:
+    """Plain data in which every number is one that JSON has."""
+    if isinstance(data, dict):
+        return {name: finite(value) for name, value in data.items()}
+    return list(map(finite, data)) if isinstance(data, list | tuple) else cell(data)

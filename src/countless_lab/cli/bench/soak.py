@@ -1,0 +1,65 @@
+"""``countless bench soak``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from countless.cli.parameters.options import Duration, json_option, model_argument
+from countless.cli.terminal import display as show
+from countless.data.atomic_files import json_bytes, write_bytes
+from countless_lab.contests.soak import SoakOptions
+from countless_lab.contests.soak import soak as run_soak
+
+
+@click.command(epilog="\b\nExample:\n  countless bench soak people.countless --minutes 30 -o soak.json")
+@model_argument
+@click.option("--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long they ask.")
+@click.option(
+    "--clients", type=click.IntRange(1, 1_000), default=64, show_default=True, help="Number of concurrent clients."
+)
+@click.option(
+    "--replace-every",
+    type=Duration(),
+    default="20s",
+    show_default=True,
+    help="Time between two replacements of the model file.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything random.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
+@json_option
+def soak(
+    model: Path, minutes: float, clients: int, replace_every: float, seed: int, output: Path | None, as_json: bool
+) -> int:
+    """Ask a service of MODEL for a long time, in every manner, while its model file is replaced.
+
+    Starts countless serve on this machine. Clients ask valid and invalid questions, some send slowly, some vanish in
+    the middle of a request. The model file takes turns with its stripped copy, and is broken now and then. The exit
+    code is 1 if an answer is wrong or missing, if the service fails, or if its memory grows by more than 10% after the
+    first fifth of the time.
+    """
+    show.progress().print(f"asking for {minutes:g} minutes with {show.plural(clients, 'client')} ...")
+    facts = run_soak(model, SoakOptions(minutes, clients, replace_every, seed))
+    if output is not None:
+        write_bytes(output, json_bytes(facts))
+    _show(facts)
+    if as_json:
+        click.echo(json.dumps(facts))
+    return int(bool(facts["failures"]) or not facts["is_level"])
+
+
+def _show(facts: dict[str, Any]) -> None:
+    console = show.results()
+    times = ", ".join(f"p{place} {facts[f'ms_p{place}']:.1f} ms" for place in (50, 90, 99) if f"ms_p{place}" in facts)
+    manners = ", ".join(f"{count:,} {manner}" for manner, count in facts["manners"].items())
+    files = ", ".join(f"{count} {what}" for what, count in facts["files"].items()) or "left alone"
+    failures = ", ".join(f"{count} {what}" for what, count in facts["failures"].items()) or "none"
+    console.print(f"requests  {facts['requests']:,}: {manners}", soft_wrap=True)
+    console.print(f"latency   {times}; {facts['late']} were refused because all threads were busy", soft_wrap=True)
+    console.print(f"files     {files}", soft_wrap=True)
+    console.print(f"failures  {failures}", soft_wrap=True)
+    first, last, peak = (facts[f"memory_mb_{name}"] for name in ("first", "last", "peak"))
+    console.print(f"memory    {first:.0f} MB after the warm-up, {last:.0f} MB at the end, {peak:.0f} MB at most")

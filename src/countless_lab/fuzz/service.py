@@ -1,0 +1,197 @@
+"""A service under hostile requests: after each of them it must answer an ordinary question as before."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import importlib.util
+import json
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless_lab.contests.service_process import HOST, ServiceProcess, running_service
+from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
+from countless_lab.fuzz.child import Limits
+from countless_lab.fuzz.hostile_requests import MODEL, QUESTIONS, HostileRequest, hostile_request
+from countless_lab.fuzz.small_models import make_models, make_table
+
+REQUESTS = 200  # of each case
+WARM_UP = 50  # of these, after which the memory may no longer grow
+GROWTH = 60 * 1024**2  # bytes; answers that are kept, and what allocators hold back
+TIMEOUT = 2.0  # seconds, of the service
+SLOWEST = 60.0  # seconds that any answer may take on a busy machine
+CANARY = "age > 20 AND city = 'Oslo'"
+DOCUMENTED = 4  # requests that schemathesis makes of each operation
+MOST_DEFECTS = 5
+
+
+def attack_service(models: Path, seed: int, folder: str, requests: int = REQUESTS) -> Outcome:
+    """A case: a service of a small model, hostile requests one after the other, and a canary after each."""
+    arguments = [
+        *(f"{MODEL}={models / 'mixed.countless'}", "--table", f"{MODEL}={models / 'small.parquet'}"),
+        *("--timeout", f"{TIMEOUT:g}s"),
+    ]
+    rng, defects, answered = np.random.default_rng(seed), [], 0
+    with running_service(arguments, Path(folder) / "service.log") as service:
+        known, memory = canary(service.port, 0), 0
+        for number in range(requests):
+            request = hostile_request(rng)
+            found = [*check_request(service.port, request), *_check_canary(service, number + 1, known)]
+            defects += [f"request {number}, {request.about}: {each}" for each in found]
+            answered += 1
+            if number + 1 == min(WARM_UP, requests):
+                memory = service.memory
+            if len(defects) >= MOST_DEFECTS or service.process.poll() is not None:
+                break
+        if service.process.poll() is None:
+            defects += check_document(service, seed)
+            defects += _check_end(service, memory)
+    if service.process.returncode != 0:
+        defects.append(f"the service ended with exit code {service.process.returncode}")
+    return Outcome("answered", "", tuple(defects[:MOST_DEFECTS]), answered)
+
+
+def check_request(port: int, request: HostileRequest) -> list[str]:
+    """What is wrong with the answer to a request."""
+    try:
+        answer = _send(port, request)
+    except TimeoutError:
+        return [f"no answer within {SLOWEST:g} s"]
+    except OSError as error:  # it may hang up on what is no HTTP, and on bodies that are too large
+        return [f"no connection: {error}"] if isinstance(error, ConnectionRefusedError) else []
+    if request.vanishes:
+        return []
+    replies = list(_replies(answer))
+    if not replies and request.is_http:
+        return ["it hung up without an answer"]
+    defects = [f"status {status}" for status, _ in replies if status >= 500][:1]
+    if request.is_http:
+        defects += [problem for status, body in replies if status >= 400 for problem in _check_error(body)][:1]
+    return defects
+
+
+def _replies(answer: bytes) -> Iterator[tuple[int, bytes]]:
+    """The status and the body of each answer on a connection."""
+    while head := re.match(rb"HTTP/1\.[01] (\d{3}).*?\r\n\r\n", answer, re.DOTALL):
+        length = re.search(rb"content-length: (\d+)", head[0], re.IGNORECASE)
+        end = head.end() + int(length[1]) if length else len(answer)
+        yield int(head[1]), answer[head.end() : end]
+        answer = answer[end:]
+
+
+def _check_error(body: bytes) -> list[str]:
+    try:
+        message = json.loads(body)["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        return [f"a refusal without a message: {body[:200]!r}"]
+    return [] if message and "\n" not in message else [f"a strange message: {message!r}"]
+
+
+def canary(port: int, number: int) -> tuple[int, float | None]:
+    """The status and the rows of an ordinary question, which no cache answers: each has other blanks."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=SLOWEST)
+    body = json.dumps({"where": CANARY.replace(" = ", f" ={' ' * (number % 1_000)} ")})
+    try:
+        connection.request("POST", f"/v1/models/{MODEL}/estimate", body, {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        told = json.loads(reply.read())
+    finally:
+        connection.close()
+    return reply.status, told["estimates"][0]["rows"] if reply.status == http.HTTPStatus.OK else None
+
+
+def _check_canary(service: ServiceProcess, number: int, known: tuple[int, float | None]) -> Iterator[str]:
+    """Threads may need a moment to give up what nobody waits for; then the canary sings."""
+    end, found = time.monotonic() + SLOWEST, None
+    while time.monotonic() < end and service.process.poll() is None:
+        try:
+            found = canary(service.port, number)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            yield f"the canary had no answer: {unexpected(error)}"
+            return
+        if found[0] not in (408, 429):
+            break
+    if found != known:
+        yield f"the canary was answered {found} and not {known}"
+
+
+def check_document(service: ServiceProcess, seed: int) -> list[str]:
+    """Requests that schemathesis makes of the service's own document, if it is installed."""
+    if importlib.util.find_spec("schemathesis") is None:
+        return []
+    import schemathesis
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import seed as seeded
+    from schemathesis import GenerationMode
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+    schema = schemathesis.openapi.from_url(f"http://{HOST}:{service.port}/openapi.json")
+    defects = []
+    for question in QUESTIONS:
+        for mode in GenerationMode:
+            operation = schema[f"/v1/models/{{name}}/{question}"]["POST"]
+
+            def ask(case: Any) -> None:
+                case.path_parameters["name"] = MODEL
+                case.call_and_validate(excluded_checks=[positive_data_acceptance], timeout=SLOWEST)
+
+            options = settings(
+                max_examples=DOCUMENTED, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+            )
+            run: Callable[[], None] = seeded(seed)(
+                options(given(case=operation.as_strategy(generation_mode=mode))(ask))
+            )
+            try:
+                run()
+            except BaseException as error:  # failures come in groups
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise
+                defects.append(f"{question} is not answered as documented: {str(error)[:1_000]}")
+    return defects
+
+
+def _check_end(service: ServiceProcess, memory: int) -> Iterator[str]:
+    """Nothing is left of the requests."""
+    end = time.monotonic() + SLOWEST
+    while (left := service.metrics())["countless_questions"] and time.monotonic() < end:
+        time.sleep(0.1)
+    for name, most in (("countless_questions", 0), ("countless_threads_stuck", 0), ("countless_requests_in_flight", 1)):
+        if left[name] > most:
+            yield f"{name} is {left[name]:g} when nobody asks"
+    if left["process_threads"] > left["countless_threads"] + 2:  # the main thread, and the one that looks at files
+        yield f"there are {left['process_threads']:g} threads"
+    if service.memory > memory + GROWTH:
+        yield f"the memory grew from {memory / 1e6:.0f} to {service.memory / 1e6:.0f} MB"
+    if service.tracebacks():
+        yield f"there are {service.tracebacks()} tracebacks in {service.log.name}"
+
+
+def _send(port: int, request: HostileRequest) -> bytes:
+    with socket.create_connection((HOST, port), timeout=SLOWEST) as connection:
+        for piece in request.pieces:
+            connection.sendall(piece)
+            time.sleep(request.pause)
+        answer = b""
+        while not request.vanishes and (part := connection.recv(1 << 16)):
+            answer += part
+    return answer
+
+
+def service_campaign(models: Path, requests: int = REQUESTS) -> Campaign:
+    """The campaign; the model and its table are made in ``models`` if they are not there."""
+    make_models(models)
+    make_table(models)
+    return Campaign(
+        "fuzz service",
+        "service",
+        "request",
+        functools.partial(attack_service, models, requests=requests),
+        limits=Limits(seconds=1_800, memory=None),
+        preload=("countless_lab.fuzz.service",),
+    )

@@ -1,0 +1,120 @@
+"""What one method answered: counts, and the groups of GROUP BY, with their times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from countless.data.atomic_files import json_bytes, write_bytes
+from countless.estimator.answers.estimate import Estimate
+from countless.workload import Query
+from countless_lab.measurement.timer import timed
+from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth, class_of
+from countless_lab.scoreboard.answers import Answers, ask, figures
+
+FOREVER = 1e9  # seconds: questions are chosen beforehand, so that no bound on time is needed
+NONE = Estimate("", 0.0, 0.0, 0.0, 0.0, 0.9, "none", False, 0.0)
+
+Count = Callable[[str], Estimate]
+Groups = Callable[[str, str], dict[str | None, Estimate]]
+
+
+@dataclass(frozen=True)
+class ScaleAnswers:
+    """Answers to conditions; to GROUP BY, one for each group; and the milliseconds of each GROUP BY by its number."""
+
+    counts: Answers
+    groups: Answers
+    group_ms: dict[int, float]
+
+    def save(self, path: Path) -> None:
+        """Write them to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = {"counts": self.counts.to_json(), "groups": self.groups.to_json(), "group_ms": [*self.group_ms.items()]}
+        write_bytes(path, json_bytes(data))
+
+    @classmethod
+    def load(cls, path: Path) -> ScaleAnswers:
+        """Read what :meth:`save` wrote."""
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return cls(Answers(**data["counts"]), Answers(**data["groups"]), dict(data["group_ms"]))
+
+
+def ask_method(
+    method: str,
+    count: Count,
+    groups: Groups,
+    questions: ScaleQuestions,
+    truth: ScaleTruth,
+    is_refusal: type[Exception] = KeyError,
+    chosen: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> ScaleAnswers:
+    """Ask one method all questions, or only those whose numbers are ``chosen``."""
+    numbers, group_numbers = chosen or (range(len(questions.counts)), range(len(questions.groups)))
+    counted = ask(method, count, truth.queries(questions), FOREVER, is_refusal, numbers)
+    places = np.cumsum([0, *(len(found) for found in truth.groups)]).tolist()
+    grouped, group_ms = Answers(method), {}
+    for number in group_numbers:
+        question = questions.groups[number]
+        found, ms = timed(partial(_attempt, groups, question.column, question.where, is_refusal))
+        group_ms[int(number)] = ms
+        for place, (value, _) in enumerate(truth.groups[number], places[number]):
+            answer = NONE if found is None else found.get(value, NONE)
+            grouped.add(place, answer, ms, refused=found is None)
+    return ScaleAnswers(counted, grouped, group_ms)
+
+
+def _attempt(groups: Groups, column: str, where: str, is_refusal: type[Exception]) -> dict[str | None, Estimate] | None:
+    try:
+        return groups(column, where)
+    except is_refusal:
+        return None
+
+
+def method_figures(answers: ScaleAnswers, questions: ScaleQuestions, truth: ScaleTruth) -> dict[str, Any]:
+    """q-errors, coverage and latency by class of question, and by kind."""
+    found: dict[str, Any] = {}
+    kinds = [group.kind for group in questions.groups]
+    for name, rename in (("classes", class_of), ("kinds", str)):
+        counted = _with_kinds(truth.queries(questions), rename)
+        grouped = _with_kinds(truth.group_queries(questions), rename)
+        found[name] = figures(answers.counts, counted)["kinds"] if answers.counts.numbers else {}
+        if answers.groups.numbers:
+            found[name] |= figures(answers.groups, grouped)["kinds"]
+        for kind in dict.fromkeys(map(rename, kinds)):
+            times = [ms for number, ms in answers.group_ms.items() if rename(kinds[number]) == kind]
+            if kind in found[name] and times:  # of questions, not of groups
+                found[name][kind]["latency_ms"] = {f"p{p}": round(float(np.percentile(times, p)), 3) for p in (50, 99)}
+    return found
+
+
+def time_ratios(other: ScaleAnswers, own: ScaleAnswers, questions: ScaleQuestions) -> dict[str, float]:
+    """The median time of one method over that of another by class, on the questions that both answered."""
+    times = [_times(answers, questions) for answers in (other, own)]
+    ratios = {}
+    for name in times[0]:
+        both = times[0][name].keys() & times[1].get(name, {}).keys()
+        if both:
+            theirs, ours = (float(np.median([found[name][number] for number in both])) for found in times)
+            ratios[name] = float(f"{theirs / max(1e-6, ours):.4g}")
+    return ratios
+
+
+def _times(answers: ScaleAnswers, questions: ScaleQuestions) -> dict[str, dict[int, float]]:
+    """Milliseconds by class and number of the question."""
+    found: dict[str, dict[int, float]] = {}
+    for number, ms in zip(answers.counts.numbers, answers.counts.ms, strict=True):
+        found.setdefault(class_of(questions.counts[number][1]), {})[number] = ms
+    for number, ms in answers.group_ms.items():
+        found.setdefault(class_of(questions.groups[number].kind), {})[number] = ms
+    return found
+
+
+def _with_kinds(queries: Sequence[Query], rename: Callable[[str], str]) -> list[Query]:
+    return [Query(query.where, query.rows, rename(query.kind)) for query in queries]

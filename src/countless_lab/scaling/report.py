@@ -1,0 +1,61 @@
+"""The figures of all parts as one report, which is kept as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from countless_lab.runner.store import ResultStore
+from countless_lab.scaling.answers import ScaleAnswers, method_figures, time_ratios
+from countless_lab.scaling.steps import AskPartModel, FitPart, TablePart, TakePart, asking_steps
+from countless_lab.scoreboard.history import origin
+
+OWN = "countless"
+SAMPLE_METHODS = ("sample", "same bytes")
+PLACES = ("p50", "p95", "p99")
+ROUNDING = 1.005  # q-errors that differ by less are equal
+
+Facts = dict[str, Any]
+
+
+def report(parts: Sequence[TablePart], folder: Path) -> Facts:
+    """Everything that was measured; parts that are not finished are left out."""
+    store = ResultStore(folder)
+    found = [facts for part in parts if (facts := _part_facts(part, store)) is not None]
+    table = parts[0].table
+    asked = {"per_kind": table.per_kind, "timed_per_kind": table.timed_per_kind}
+    return {**origin(), "table": table.file.stem, "questions": asked, "parts": found}
+
+
+def _part_facts(part: TablePart, store: ResultStore) -> Facts | None:
+    steps = asking_steps(part)
+    results = {step.name: store.result(step) for step in (TakePart(part), FitPart(part), *steps)}
+    taken, fitted, asked = (results[step.name] for step in (TakePart(part), FitPart(part), AskPartModel(part)))
+    if taken is None or fitted is None or asked is None:
+        return None
+    questions, truth = part.questions(store.folder)
+    answers, methods = {}, {}
+    for step in steps:
+        result = results[step.name]
+        if result is None:
+            continue
+        for method, path in step.answers(store.folder).items():
+            answers[method] = ScaleAnswers.load(path)
+            own = result.get(method, result)  # a step of several methods has facts of each
+            methods[method] = {**own, **method_figures(answers[method], questions, truth)}
+            if method != OWN:
+                methods[method]["time_ratio"] = time_ratios(answers[method], answers[OWN], questions)
+    return {**taken, "fit": fitted, "methods": methods, "behind_samples": _behind(methods)}
+
+
+def _behind(methods: Facts) -> list[str]:
+    """Kinds and quantiles of which the better of the two samples is nearer to the truth than the model."""
+    found = []
+    for kind, own in methods[OWN]["kinds"].items():
+        samples = [methods[name]["kinds"].get(kind) for name in SAMPLE_METHODS if name in methods]
+        for place in PLACES:
+            best = min((sample["q_error"][place] for sample in samples if sample), default=float("inf"))
+            if own["q_error"][place] > ROUNDING * best:
+                found.append(f"{kind} {place}: {own['q_error'][place]:.3g} ({best:.3g})")
+    return found
