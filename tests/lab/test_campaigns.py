@@ -92,7 +92,7 @@ class TestKill:
         words = ("strip", "model.countless", "-o", "model.countless")
         assert killing.run_command(words, tmp_path, 0.0) is None
         assert killing._broken(model, before, killed=True) == []
-        assert killing.run_command(words, tmp_path, killing.SECONDS) == 0
+        assert killing.run_command(words, tmp_path, None) == 0
         assert killing._undone(model, before, killing.ACTIONS["strip"]) == []
         assert killing._strays(tmp_path) == []
 

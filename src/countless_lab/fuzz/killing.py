@@ -18,11 +18,13 @@ from countless.data.encoding import memory_limit
 from countless.data.sources.connection import connect
 from countless.errors import CountlessError
 from countless_lab.fuzz.campaign import Campaign, Outcome
+from countless_lab.fuzz.child import Limits
 from countless_lab.fuzz.fitting import PRELOADED
 from countless_lab.fuzz.small_models import COLUMNS, make_table
 
 OLD, NEW_ROWS = "old.countless", "new.parquet"
-SECONDS = 300.0  # of a command that nobody kills
+PATIENCE = 1_800.0  # seconds of a command that nobody kills
+IDLE = 5.0  # seconds after which one that only waits is killed
 EPOCHS = 6
 FAST = ("--hidden", "16", "--blocks", "1", "--embedding", "4", "--batch", "100", "--epochs", str(EPOCHS))
 SERVE_PORT = ("--port", "0")
@@ -33,12 +35,12 @@ TEXT = ("--text", "page", "--text-model")
 class Action:
     """A command on the files of a folder; ``again`` are options of the run after the kill.
 
-    It takes about ``seconds``, among which the moment of the kill is drawn.
+    It takes about ``seconds`` of processor time, among which the moment of the kill is drawn.
     """
 
     words: tuple[str, ...]
     again: tuple[str, ...] = ()
-    seconds: float = 3.0
+    seconds: float = 1.6
     out_of_core: bool = False
     serves: bool = False
     learns: bool = False  # whether the new model knows the new rows, too
@@ -47,13 +49,13 @@ class Action:
 FIT = ("fit", "small.parquet", "-o", "model.countless", *FAST)
 ACTIONS: dict[str, Action] = {
     "fit": Action((*FIT, "--columns", ",".join(COLUMNS)), ("--resume",)),
-    "fit with text": Action((*FIT, *TEXT), ("--resume",), seconds=5.0),
-    "fit out of core": Action((*FIT, "--memory", "2GB", "--columns", ",".join(COLUMNS)), ("--resume",), 4.0, True),
+    "fit with text": Action((*FIT, *TEXT), ("--resume",), seconds=4.0),
+    "fit out of core": Action((*FIT, "--memory", "2GB", "--columns", ",".join(COLUMNS)), ("--resume",), 1.8, True),
     "update": Action(("update", "model.countless", NEW_ROWS, "--epochs", "2"), learns=True),
-    "train": Action(("train", "model.countless", "small.parquet", "--epochs", "1"), seconds=4.0),
-    "calibrate": Action(("calibrate", "model.countless", "small.parquet", "--seed", "5"), seconds=2.0),
-    "strip": Action(("strip", "model.countless", "-o", "model.countless"), seconds=0.5),
-    "serve": Action(("serve", "model.countless", *SERVE_PORT), seconds=3.0, serves=True),
+    "train": Action(("train", "model.countless", "small.parquet", "--epochs", "1"), seconds=2.0),
+    "calibrate": Action(("calibrate", "model.countless", "small.parquet", "--seed", "5"), seconds=0.8),
+    "strip": Action(("strip", "model.countless", "-o", "model.countless"), seconds=0.3),
+    "serve": Action(("serve", "model.countless", *SERVE_PORT), seconds=0.8, serves=True),
 }
 
 
@@ -78,7 +80,7 @@ def kill_once(models: Path, seed: int, folder: str) -> Outcome:
         defects += _strays(place)
         return Outcome(result, f"after {delay:.2f} s", tuple(defects))
     if ended is None:
-        ended = run_command((*action.words, *action.again), place, SECONDS, action.out_of_core)
+        ended = run_command((*action.words, *action.again), place, None, action.out_of_core)
         if ended != 0:
             reason = "hangs" if ended is None else f"exit code {ended}"
             defects.append(f"the command after the kill: {reason}: {_log(place)}")
@@ -87,13 +89,17 @@ def kill_once(models: Path, seed: int, folder: str) -> Outcome:
     return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(place)))
 
 
-def run_command(words: tuple[str, ...], folder: Path, seconds: float, out_of_core: bool = False) -> int | None:
-    """The exit code of a command that runs in ``folder``; None if it was killed after ``seconds``."""
+def run_command(words: tuple[str, ...], folder: Path, seconds: float | None, out_of_core: bool = False) -> int | None:
+    """The exit code of a command that runs in ``folder``; None if it was killed.
+
+    It is killed once it has had ``seconds`` of processor time: on a busy machine that is the same moment of its work.
+    One that waits, such as a service, is killed after some more time. Without ``seconds`` it has long enough.
+    """
     pid = os.fork()
     if pid == 0:
         _become_command(words, folder, out_of_core)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.monotonic() + (PATIENCE if seconds is None else IDLE + seconds)
+    while time.monotonic() < end and (seconds is None or _processor_time(pid) < seconds):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
@@ -104,6 +110,13 @@ def run_command(words: tuple[str, ...], folder: Path, seconds: float, out_of_cor
         os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return None
+
+
+def _processor_time(pid: int) -> float:
+    """Seconds of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _become_command(words: tuple[str, ...], folder: Path, out_of_core: bool) -> None:
@@ -166,7 +179,7 @@ def make_inputs(folder: Path) -> None:
     """The table, rows to learn, and an old model."""
     table = make_table(folder)
     connect().execute(f"COPY (SELECT * FROM '{table}' LIMIT 300) TO '{folder / NEW_ROWS}'")
-    code = run_command(("fit", str(table), "-o", str(folder / OLD), *FAST), folder, SECONDS)
+    code = run_command(("fit", str(table), "-o", str(folder / OLD), *FAST), folder, None)
     assert code == 0, _log(folder)
 
 
@@ -177,5 +190,6 @@ def kill_campaign(inputs: Path) -> Campaign:
         "kill",
         "kill",
         functools.partial(kill_once, inputs),
+        limits=Limits(seconds=2 * PATIENCE),
         preload=(*PRELOADED, "countless_lab.fuzz.killing", "countless.cli.main", "countless.cli.fit", "sqlglot"),
     )

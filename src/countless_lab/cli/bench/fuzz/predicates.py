@@ -21,7 +21,7 @@ def predicates(**options: Any) -> int:
 
     Each table is fitted for a second, and most models hold all its rows. Every operator and every function that a
     clause may call occurs. It is a defect if an exact answer is not DuckDB's count, if the model answers what DuckDB
-    cannot read, if an exception is none of Countless's own, if an answer takes more than two seconds, or if memory
-    grows.
+    finds no meaning for, if an exception is none of Countless's own, if an answer takes more than two seconds of
+    processor time, or if memory grows.
     """
     return run_command(PREDICATES, **options)
