@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 MODEL = "small"
-QUESTIONS = ("estimate", "distribution", "query", "sample", "check")
+QUESTIONS = ("estimate", "pieces", "distribution", "query", "sample", "check")
 JSON = "Content-Type: application/json\r\n"
 
 
@@ -115,6 +115,7 @@ def _asked(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]]:
     question = str(rng.choice(QUESTIONS))
     bodies: dict[str, dict[str, Any]] = {
         "estimate": {"where": clause if rng.random() < 0.7 else ["TRUE", clause] * int(rng.integers(1, 40))},
+        "pieces": {"column": "page", "where": clause},
         "distribution": {"columns": ["age", "city", "seen"], "where": clause, "bins": int(rng.integers(1, 1_001))},
         "query": {"sql": f"SELECT city, count(*), avg(age) FROM t WHERE {clause} GROUP BY 1"[:20_000]},
         "sample": {"count": int(rng.integers(1, 10_001)), "where": clause},
