@@ -68,7 +68,7 @@ class KnownModel(NamedTuple):
     rows: Sequence[float]
 
 
-class Reply(NamedTuple):
+class SoakReply(NamedTuple):
     """An answer: its status, the version of the model, and its body."""
 
     status: int
@@ -197,7 +197,7 @@ class _Run:
         if self._expect(reply, 200):
             self._compare(reply, manner, places)
 
-    def _expect(self, reply: Reply, status: int) -> bool:
+    def _expect(self, reply: SoakReply, status: int) -> bool:
         self.counts.statuses[reply.status] += 1
         if reply.status == status:
             return True
@@ -207,7 +207,7 @@ class _Run:
             self.counts.failures[f"status {reply.status} instead of {status}"] += 1
         return False
 
-    def _compare(self, reply: Reply, manner: str, places: list[int]) -> None:
+    def _compare(self, reply: SoakReply, manner: str, places: list[int]) -> None:
         self.counts.versions[reply.version] += 1
         answer = json.loads(reply.content)
         found = [answer["total"]] if manner == "cards" else answer["estimates"]
@@ -224,7 +224,7 @@ class _Connection:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, path: str, body: bytes, pause: float = 0.0) -> Reply:
+    async def post(self, path: str, body: bytes, pause: float = 0.0) -> SoakReply:
         """Send a request, the last part of its body after a ``pause``, and read the answer."""
         reader, writer = await self._open()
         writer.write(_head(path, body) + body[: len(body) // 2])
@@ -240,7 +240,7 @@ class _Connection:
         content = await reader.readexactly(int(length[1]) if length else 0)
         if "connection: close" in head:
             await self.close()
-        return Reply(int(head.split()[1]), version[1] if version else "", content)
+        return SoakReply(int(head.split()[1]), version[1] if version else "", content)
 
     async def vanish(self, path: str, body: bytes, share: float) -> None:
         """Send a share of a request, and hang up."""

@@ -20,7 +20,7 @@ from countless_lab.fuzz.campaign import Campaign, Outcome, unexpected
 from countless_lab.fuzz.child import Limits, limited_processor_time
 from countless_lab.fuzz.fitting import BUDGET, EPOCHS, NETWORK, PRELOADED, excluded_by
 from countless_lab.fuzz.forms import given
-from countless_lab.fuzz.predicates import ColumnValues, Predicate, PredicateMaker
+from countless_lab.fuzz.predicates import ColumnValues, PredicateMaker, RandomPredicate
 from countless_lab.fuzz.tables import DUCKDB, RandomTable, draw_table
 
 QUESTIONS = 2_500  # of each table
@@ -35,7 +35,7 @@ STATIC = ("Binder Error", "Catalog Error")  # of DuckDB, whatever the rows are; 
 
 
 @dataclass
-class Tally:
+class AnswerTally:
     """How the questions of a table were answered, and what is wrong."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
     path = Path(folder) / "made.countless"
     model.save(path)
     model = Estimator.load(path)
-    source, rng, tally = Source.open(made), random.Random(seed), Tally()
+    source, rng, tally = Source.open(made), random.Random(seed), AnswerTally()
     source.run("SET threads = 1")
     source = source.selected(f"SELECT * FROM {source.table}")  # in memory, and in the types that the model stores
     maker = PredicateMaker(list(_columns(model, source, seed)), rng)
@@ -74,7 +74,7 @@ def ask_table(seed: int, folder: str, questions: int = QUESTIONS) -> Outcome:
     return _outcome(tally)
 
 
-def _outcome(tally: Tally) -> Outcome:
+def _outcome(tally: AnswerTally) -> Outcome:
     shown = ", ".join(f"{count} {result}" for result, count in sorted(tally.counts.items()))
     return Outcome("asked", shown, tuple(tally.defects), sum(tally.counts.values()))
 
@@ -116,7 +116,7 @@ def _columns(model: Estimator, source: Source, seed: int) -> Iterator[ColumnValu
         yield ColumnValues(column.name, column.type, literals)
 
 
-def _ask(model: Estimator, source: Source, predicate: Predicate, prepare: bool, tally: Tally) -> None:
+def _ask(model: Estimator, source: Source, predicate: RandomPredicate, prepare: bool, tally: AnswerTally) -> None:
     """Ask both, and note what they disagree about."""
     count = _counted(source, predicate.clause)
     prepare = prepare and bool(predicate.parameters)
@@ -138,7 +138,7 @@ def _ask(model: Estimator, source: Source, predicate: Predicate, prepare: bool, 
         tally.defects.append(f"WHERE {_shown(predicate, prepare)}: {wrong}")
 
 
-def _answered(model: Estimator, predicate: Predicate, prepare: bool) -> Estimate:
+def _answered(model: Estimator, predicate: RandomPredicate, prepare: bool) -> Estimate:
     if prepare:
         return model.prepare(predicate.prepared)(*predicate.parameters).estimate()
     return model.estimate(predicate.clause)
@@ -169,7 +169,7 @@ def _compared(answer: Estimate | CountlessError, count: int | str, rows: int) ->
     return EXACT if answer.exact else ESTIMATED, None
 
 
-def _shown(predicate: Predicate, prepare: bool) -> str:
+def _shown(predicate: RandomPredicate, prepare: bool) -> str:
     text = f"{predicate.prepared} with {predicate.parameters}" if prepare else predicate.clause
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 

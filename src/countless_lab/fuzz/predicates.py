@@ -44,7 +44,7 @@ class ColumnValues:
 
 
 @dataclass(frozen=True)
-class Predicate:
+class RandomPredicate:
     """A WHERE clause; ``prepared`` is the same with parameters, whose values are ``parameters``."""
 
     clause: str
@@ -75,7 +75,7 @@ class PredicateMaker:
     rng: random.Random
     _parameters: list[tuple[str, Any]] = field(default_factory=list)  # SQL and value of each literal that may be one
 
-    def draw(self) -> Predicate:
+    def draw(self) -> RandomPredicate:
         """The next predicate."""
         self._parameters.clear()
         marked = self._clause(self.rng.choice([0, 0, 0, 1, 1, 2, 3]))
@@ -84,7 +84,7 @@ class PredicateMaker:
         clause = MARK.sub(lambda mark: self._parameters[int(mark[1])][0], marked)
         prepared = MARK.sub("?", marked)
         assert used <= set(range(len(self._parameters)))
-        return Predicate(clause, prepared, tuple(self._parameters[number][1] for number in found))
+        return RandomPredicate(clause, prepared, tuple(self._parameters[number][1] for number in found))
 
     def _clause(self, depth: int) -> str:
         """Leaves that are joined by AND, OR and NOT."""
