@@ -21,6 +21,11 @@ from countless import Estimator
 from tests.serve.test_process import ask, process
 
 
+def obey_hangups() -> None:
+    """For a process before it starts: what nohup started ignores SIGHUP, and so would its children."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def status(port: int, path: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", path)
@@ -32,7 +37,10 @@ def test_hangup_loads_the_files_again_and_the_log_is_json(model: Path, estimator
     file = Path(shutil.copy(model, tmp_path / "people.countless"))
     arguments = ["serve", file, "--port", 0, "--no-watch", "--access-log", "--log-format", "json"]
     started = subprocess.Popen(
-        [sys.executable, "-m", "countless.cli.main", *map(str, arguments)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "countless.cli.main", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=obey_hangups,
     )
     try:
         assert started.stderr is not None
@@ -65,6 +73,7 @@ def test_a_closed_terminal_ends_it(model: Path) -> None:
     """Who closes a terminal sends SIGHUP too, and wants no service that nobody sees."""
     child, terminal = pty.fork()
     if child == 0:
+        obey_hangups()
         os.execv(sys.executable, [sys.executable, "-m", "countless.cli.main", "serve", str(model), "--port", "0"])
     said = b""
     while b"serving at" not in said:
