@@ -83,7 +83,7 @@ def test_the_command(model: Path, people: Path) -> None:
         assert started.wait(10) == 0
         assert started.stderr is not None
         line, stopped = started.stderr.read().splitlines()
-        assert json.loads(line)["status"] == 200
+        assert " 127.0.0.1 POST /v1/models/people/estimate 200 " in line
         assert stopped == "stopped"
 
 
@@ -97,6 +97,12 @@ class TestWhatItDoesNotStartWith:
         assert run("serve", model, "--token", "x", "--no-auth").code == 2
         assert "the token is empty" in run("serve", model, "--token", "").err
 
+    def test_a_token_file(self, run: Run, model: Path, tmp_path: Path) -> None:
+        done = run("serve", model, "--token-file", tmp_path / "no")
+        assert (done.code, "cannot be read: No such file" in done.err) == (1, True)
+        (tmp_path / "empty").write_text("\n", encoding="utf-8")
+        assert "the token is empty" in run("serve", model, "--token-file", tmp_path / "empty").err
+
     @pytest.mark.parametrize(
         ("given", "words"),
         [
@@ -105,6 +111,10 @@ class TestWhatItDoesNotStartWith:
             (["again={model}"], 'two models would be called "again"'),
             (["--timeout", "0"], "must be more than zero"),
             (["--timeout", "soon"], "is not a time: write 90s, 5m or 1h30m"),
+            (["--trusted-proxy", "nginx"], "give an address such as 10.0.0.5"),
+            (["--client-burst", "5"], "--client-burst says how --client-rate is counted"),
+            (["--log-clauses"], "--log-clauses adds to the lines of --access-log"),
+            (["--token", "x", "--token-file", "{people}"], "give either --token or --token-file"),
         ],
     )
     def test_a_wrong_option(self, run: Run, model: Path, people: Path, given: list[str], words: str) -> None:
