@@ -6,7 +6,7 @@ import ctypes
 import sys
 from contextlib import suppress
 
-LARGE = 1 << 20  # bytes; arrays from this size on are given back as soon as they are freed
+LARGE = 4 << 20  # bytes; arrays from this size on are given back as soon as they are freed
 ARENAS = 2  # heaps that threads share; by default there are eight for each core
 # Options of mallopt, from glibc's malloc.h. To set a threshold also stops glibc from raising it by itself.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
@@ -22,6 +22,6 @@ def give_memory_back() -> bool:
         return False
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
-        settings = ((M_MMAP_THRESHOLD, LARGE), (M_TRIM_THRESHOLD, 2 * LARGE), (M_ARENA_MAX, ARENAS))
+        settings = ((M_MMAP_THRESHOLD, LARGE), (M_TRIM_THRESHOLD, LARGE), (M_ARENA_MAX, ARENAS))
         return sum(int(library.mallopt(option, value)) for option, value in settings) == len(settings)
     return False
