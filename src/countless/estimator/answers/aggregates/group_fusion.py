@@ -91,8 +91,7 @@ def _posterior(
         strength = sigma**-2.0
         chance = (  # of this number of hits: negative binomial
             math.log(weight)
-            + log_gamma(strength + seen)
-            - log_gamma(strength)
+            + _log_rising(strength, seen)
             - strength * np.log1p(expected / strength)
             - seen * np.log1p(strength / np.maximum(expected, 1e-300))
         )
@@ -108,6 +107,14 @@ def _posterior(
         for share, (_, own, variance) in zip((narrow, 1 - narrow), parts, strict=True)
     )
     return means, variances
+
+
+def _log_rising(strength: FloatArray, seen: FloatArray) -> FloatArray:
+    """The logarithm of ``strength * (strength + 1) * ...``, ``seen`` factors: most groups have none."""
+    logs: FloatArray = np.zeros(len(seen))
+    some = seen > 0
+    logs[some] = log_gamma(strength[some] + seen[some]) - log_gamma(strength[some])
+    return logs
 
 
 def _spread(
