@@ -61,16 +61,17 @@ def _edge(text: str | None, numeric: bool) -> float | str | None:
 
 def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     texts, *numbers = found.columns
-    rows = [
-        {"value": text, **_numbers(each)}
-        for text, *each in zip(texts, *numbers, strict=True)
-        if search is None or (text is not None and search in text.casefold())
-    ]
-    rest = rows[top:]
+    chosen: Sequence[int] = range(len(texts))
+    if search is not None:
+        chosen = [index for index, text in enumerate(texts) if text is not None and search in text.casefold()]
+    told = [{"value": texts[index], **_numbers([each[index] for each in numbers])} for index in chosen[:top]]
+    rest = chosen[top:]
     if not rest:
-        return rows, None
-    others = {"values": len(rest), **{name: sum(row[name] for row in rest) for name in ("share", "rows")}}
-    return rows[:top], others
+        return told, None
+    rows, shares = (numbers[NUMBERS.index(name)] for name in ("rows", "share"))
+    some = [index for index in rest if snap_to_zero(rows[index])]
+    sums = {name: sum(each[index] for index in some) for name, each in (("share", shares), ("rows", rows))}
+    return told, {"values": len(rest), **sums}
 
 
 def _numbers(each: Sequence[float]) -> dict[str, float]:
