@@ -24,7 +24,7 @@ globalThis.fetch = async (path, { body }) => {
   const { columns, search } = JSON.parse(body);
   asked.push({ columns, search: Object.entries(search) });
   const cards = columns.map((column) => ({ column, kind: "category", values: [], others: null }));
-  return { ok: true, status: 200, json: async () => ({ cards, total: {} }) };
+  return { ok: true, status: 200, headers: new Headers(), json: async () => ({ cards, total: {} }) };
 };
 const columns = names.map((name) => ({ name, type: "VARCHAR", kind: "category", distinct: 3, has_null: false }));
 const answers = new Answers("m", columns);

@@ -35,6 +35,6 @@ def test_the_page_shows_the_new_model_under_the_same_clause(
     page.goto(f"http://127.0.0.1:{client.port}/#model=people&where=age%20%3E%2041")  # a question that is not kept
     wait_for("6,000")
     assert "age > 41" in page.input_value("#where")
-    assert page.inner_text("#model") == "people · 6,000 rows"
+    page.wait_for_function("document.querySelector('#model').innerText === 'people · 6,000 rows'")
     assert not page.evaluate("document.body.classList.contains('refused')")
     page.close()
