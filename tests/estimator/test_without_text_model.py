@@ -9,8 +9,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
 from countless import Network, fit, load
+from countless.cli.strip import strip
 from countless.data.sources.source import Source
 from countless.errors import NoTextModelError, TrainingError
 from countless.estimator.calibration.posterior import SampleCount, posterior
@@ -122,3 +124,9 @@ def test_common_questions_about_text_are_counted_in_a_sample(
     assert found[0] == pytest.approx(truths[0], rel=0.1)
     assert found[0] % 3 == 0  # three times those of the sample
     assert found[1:] == truths[1:]
+
+
+def test_strip_warns_that_text_is_multiplied_with_columns(model: Estimator, tmp_path: Path) -> None:
+    done = CliRunner().invoke(strip, [str(model.save(tmp_path / "m.countless")), "-o", str(tmp_path / "p.countless")])
+    assert done.exit_code == 0, done.output
+    assert "as if they were independent" in done.output

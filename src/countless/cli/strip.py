@@ -18,6 +18,11 @@ STAYS = (
     "frequent pieces of text, and the model: leave columns out with countless fit --exclude, counts with --no-summary"
 )
 
+TEXT_ALONE = (
+    "warning: without the rows, patterns on text are multiplied with filters on other columns as if they were "
+    "independent, and error bars of such questions are too narrow; fit with --text-model to give a model of both away"
+)
+
 
 @click.command(epilog="\b\nExample:\n  countless strip people.countless -o public.countless")
 @model_argument
@@ -26,7 +31,8 @@ def strip(model: Path, output: Path) -> None:
     """Write MODEL without rows of its table, to give it to others.
 
     Left out are the evidence rows, the calibration questions (they contain values of random rows), and digests of the
-    table. Answers then come from the model alone. The error bars stay.
+    table. Answers then come from the model alone. The error bars stay. Functions of text that need rows are refused,
+    and without a network of text (fit --text-model) patterns are multiplied with filters on other columns.
     """
     require_writable(output)
     hold("strip", output)
@@ -38,4 +44,11 @@ def strip(model: Path, output: Path) -> None:
         console.print(f"left out: {what}", soft_wrap=True)
     grids = show.known_values(estimator.schema.coded)
     console.print(STAYS.format(grids=f" ({grids})" if grids else ""), soft_wrap=True)
+    if without and len(estimator.schema.texts) < len(estimator.schema.columns) and _lacks_text_network(estimator):
+        console.print(TEXT_ALONE, soft_wrap=True)
     console.print(f"wrote {output} ({show.size(output.stat().st_size)})", soft_wrap=True)
+
+
+def _lacks_text_network(estimator: Estimator) -> bool:
+    """Whether the table has text that no network has learned."""
+    return bool(estimator.schema.texts) and "text" not in estimator.report
