@@ -81,7 +81,7 @@ class TestFit:
             "text of line: 1 epoch in",
             "training rows: ",
             " bits/character, none are held out for validation",
-            "but of text only what its model learned",
+            "rows of the table as they are, text included, in",
             "counts are exact: the file holds all rows of the table",
         ):
             assert phrase in done.err

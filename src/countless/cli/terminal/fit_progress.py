@@ -324,10 +324,11 @@ def _holds_every_row(estimator: Estimator) -> bool:
 def _holds(estimator: Estimator) -> str:
     """What of the table's values the file tells."""
     schema, evidence = estimator.schema, estimator.info()["evidence"]
-    holds = "it holds every distinct value of the fitted columns"
-    text = "of text only what its model learned" if schema.texts else ""
+    holds = "every distinct value of the fitted columns"
+    text = "of text only frequent pieces and what a network learned" if schema.texts else ""
     less = [part for part in (known_values(schema.coded), text) if part]
     holds = f"{holds}, but {' and '.join(less)}" if less else holds
     if not evidence:
-        return holds
-    return f"{holds}; and {plural(evidence['rows'], 'row')} of the table, whole, in {size(evidence['bytes'])}"
+        return f"it holds {holds}"
+    rows = f"{plural(evidence['rows'], 'row')} of the table as they are"
+    return f"it holds {rows}{', text included' if schema.texts else ''}, in {size(evidence['bytes'])}; and {holds}"
