@@ -72,6 +72,11 @@ class Constraint(Protocol):
         ...
 
     @property
+    def derived(self) -> dict[Any, Any]:
+        """What others derived from it and keep with it, by who did."""
+        ...
+
+    @property
     def single(self) -> bool:
         """Whether it allows one symbol at its first position."""
         ...
@@ -102,6 +107,7 @@ class ValueSet:
 
     def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
         self.weights, self.listed = weights, listed
+        self.derived: dict[Any, Any] = {}
         self.start = START if listed or not _allows_all(weights) else FREE
 
     @property
@@ -154,6 +160,7 @@ class DigitSet:
         self.weights = weights
         self.start = START if listed or not _allows_all(weights) else FREE
         self.radices, self.listed = radices, listed
+        self.derived: dict[Any, Any] = {}
 
     @cached_property
     def single(self) -> bool:

@@ -17,6 +17,8 @@ from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
+TOLD_BY_COUNTS = 2  # filters whose rows may be counted
+
 
 @dataclass(frozen=True)
 class Density:
@@ -76,7 +78,7 @@ def counts_answer(runtimes: Runtimes, region: Region) -> bool:
     if not box.texts:
         if not box.filters:
             return True
-        if runtimes.counts is None or len(box.filters) > 2:
+        if runtimes.counts is None or len(box.filters) > TOLD_BY_COUNTS:
             return False
         known = runtimes.known(box)
         return known.answer is not None and known.answer.counted
@@ -142,7 +144,9 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
     counts = runtimes.counts if METHODS[name].uses_counts else None
     if counts is None:
         return ask(boxes)
-    known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
+    # To remember what is known of a box takes longer than to find it again, but of one or two filters it was asked.
+    known = [runtimes.known(box) if len(box.filters) <= TOLD_BY_COUNTS else counts.known(box) for box in boxes]
+    first = runtimes.columns[0]
     if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))

@@ -44,7 +44,7 @@ class CodedRows:
         """How many rows are in ``region``, and ``among`` these, if some are marked."""
         if among is not None:
             return int(np.count_nonzero(self.mark_region(region, among)))
-        return sum(self.count(self._sets(box)) for box in region.boxes)  # no row is in two boxes
+        return sum([self.count(self._sets(box)) for box in region.boxes])  # no row is in two boxes
 
     def mark_region(self, region: Region, among: BoolArray | None = None) -> BoolArray:
         """Which rows these are."""

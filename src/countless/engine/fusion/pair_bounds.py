@@ -10,9 +10,8 @@ filters that have most to do with each other tell as much as all pairs, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from countless.engine.answer import Answer, Effort
 from countless.engine.columns.kernel import compiled
 from countless.engine.columns.runtime import CompiledWalk
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
-from countless.region import FREE, Box, Constraint, Filter, flat_weights
+from countless.region import FREE, Box, Filter, flat_weights
 
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
@@ -80,20 +79,34 @@ class Known:
         floor = LEAST_ROWS / self.rows
         ratios = [max(part.density, floor) / max(part.found, floor) for part in checks]
         spent = answer.forward_rows + sum([part.forward_rows for part in checks])
-        worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
-        if worst is None or ratios[worst] <= TRUSTED:
-            return self.clip(answer, forward_rows=spent)
-        factor, corrected = ratios[worst] / TRUSTED, checks[worst].columns
-        return self.clip(answer, factor, forward_rows=spent, factor=factor, corrected=corrected)
+        worst = max(ratios, default=0.0)
+        if worst <= TRUSTED:
+            return self.clip(answer, spent)
+        return self.clip(answer, spent, worst / TRUSTED, checks[ratios.index(worst)].columns)
 
-    def clip(self, answer: Answer, times: float = 1.0, **changes: Any) -> Answer:
-        """The answer, so many ``times``, within the bounds, and with other ``changes``."""
+    def clip(self, answer: Answer, spent: int, times: float = 1.0, corrected: tuple[int, ...] = ()) -> Answer:
+        """The answer within the bounds, after so many rows of logits in all; at first so many ``times`` as large."""
         raised = answer.density * times
         density = min(max(raised, self.least), self.most)
         clipped = self.tightest if density < raised else ()
         excess = raised / density if density > 0 else 1.0
-        return replace(
-            answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess, **changes
+        return Answer(  # of all fields: to replace some would take longer
+            density,
+            answer.exact,
+            answer.particles,
+            answer.visited,
+            spent,
+            answer.sampling_error,
+            answer.texts,
+            answer.counted,
+            self.least,
+            self.most,
+            clipped,
+            excess,
+            times,
+            corrected,
+            answer.contexts,
+            answer.steps,
         )
 
 
@@ -122,7 +135,6 @@ class Counts:
         self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
-        self._filters: WeakKeyDictionary[Constraint, FilterCounts] = WeakKeyDictionary()
 
     def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
@@ -135,7 +147,7 @@ class Counts:
             told.improve(answer, [_check(part, next(told_of)) for part in told.parts] if few else [])
             for told, answer, few in zip(left, found, rare, strict=True)
         )
-        return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
+        return [next(answers) if told.answer is None else told.clip(told.answer, 0) for told in known]
 
     @property
     def are_compiled(self) -> bool:
@@ -145,7 +157,7 @@ class Counts:
     def answer(self, known: Known, kernel: CompiledWalk, effort: Effort) -> Answer:
         """The answer of one box, as :meth:`answers` gives it, in one compiled call."""
         if known.answer is not None:
-            return known.clip(known.answer)
+            return known.clip(known.answer, 0)
         crossed = known.box.hints
         assert isinstance(crossed, CompiledCrossed)
         answer, parts = kernel.ask(crossed.compiled, effort, RARE)
@@ -171,9 +183,10 @@ class Counts:
 
     def filter_counts(self, item: Filter) -> FilterCounts:
         """What counts say of one filter, found once while the filter is kept."""
-        found = self._filters.get(item.constraint)
+        derived = item.constraint.derived
+        found: FilterCounts | None = derived.get(self)
         if found is None:
-            found = self._filters[item.constraint] = self._counted(item)
+            found = derived[self] = self._counted(item)
         return found
 
     def _counted(self, item: Filter) -> FilterCounts:
