@@ -98,27 +98,30 @@ def flat_weights(constraint: Constraint) -> NDArray[Any]:
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
-    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed.
+    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed. ``allowed``
+    is how many symbols have a weight, if that is known: some, but not all.
 
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
     >>> odd.transitions[0].weights[odd.start].tolist()
     [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
-    def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
-        self.weights, self.listed = weights, listed
+    def __init__(self, weights: NDArray[Any], listed: bool = False, allowed: int | None = None) -> None:
+        self.weights, self.listed, self._allowed = weights, listed, allowed
         self.derived: dict[Any, Any] = {}
-        self.start = START if listed or not _allows_all(weights) else FREE
+        self.start = START if listed or allowed or not _allows_all(weights) else FREE
 
     @property
     def radices(self) -> tuple[int, ...]:
         """How many symbols the position has."""
         return (len(self.weights),)
 
-    @cached_property
+    @property
     def single(self) -> bool:
         """Whether it allows one symbol."""
-        return bool(np.count_nonzero(self.weights) == 1)
+        if self._allowed is None:
+            self._allowed = int(np.count_nonzero(self.weights))
+        return self._allowed == 1
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:

@@ -112,9 +112,9 @@ class _SearchedColumn(NamedTuple):
             return cls(False, False, (), ())
         return cls(True, column.grid is not None, schema.positions(index), schema.coded_column(index).radices)
 
-    def filter(self, allowed: BoolArray) -> Filter:
-        """The filter that allows some codes."""
-        return Filter(self.positions, set_of(allowed, self.radices))
+    def filter(self, allowed: BoolArray, count: int) -> Filter:
+        """The filter that allows so many codes, not all."""
+        return Filter(self.positions, set_of(allowed, self.radices, count))
 
 
 class CachedCompiler:
@@ -216,12 +216,16 @@ class CachedCompiler:
             else:
                 own.append(item)
         pieces: list[_Piece | None] = []
+        made: list[tuple[str, _Piece | None]] = []
         for items in columns.values():
             text = " AND ".join([item.text for item in items]) if len(items) > 1 else items[0].text
             piece = self._pieces.get(text, UNKNOWN)
             if piece is UNKNOWN:
-                piece = self._keep(text, self._of_column(text, items))
+                piece = self._of_column(text, items)
+                made.append((text, piece))
             pieces.append(piece)
+        if made:
+            self._keep(made)
         return pieces
 
     def _of_column(self, text: str, items: list[SimpleFilter]) -> _Piece | None:
@@ -258,7 +262,7 @@ class CachedCompiler:
         count = int(np.count_nonzero(allowed))
         if count == len(allowed):
             return _Piece(Region((Box(),)))
-        return _Piece(Region((Box((column.filter(allowed),)),) if count else ()))
+        return _Piece(Region((Box((column.filter(allowed, count),)),) if count else ()))
 
     def _others(self, where: str) -> list[_Piece | None] | None:
         """The pieces of any other clause: its simple filters, and others that may be about several columns."""
@@ -292,17 +296,18 @@ class CachedCompiler:
                 with self._lock:
                     self._pieces[text] = self._pieces.pop(text, piece)
             return piece
-        return self._keep(text, piece)
+        self._keep([(text, piece)])
+        return piece
 
-    def _keep(self, text: str, piece: _Piece | None) -> _Piece | None:
+    def _keep(self, made: list[tuple[str, _Piece | None]]) -> None:
         with self._lock:
-            if text not in self._pieces:
-                self._bytes += _bytes_of(text, piece)
-                self._pieces[text] = piece
+            for text, piece in made:
+                if text not in self._pieces:
+                    self._bytes += _bytes_of(text, piece)
+                    self._pieces[text] = piece
             while self._bytes > MOST_BYTES:
                 oldest = next(iter(self._pieces))
                 self._bytes -= _bytes_of(oldest, self._pieces.pop(oldest))
-        return piece
 
     def _compiled(self, clause: str | Clause) -> _Piece | None:
         """A piece that is compiled; None if there is an error in it."""
@@ -325,12 +330,14 @@ def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilt
 def _bytes_of(text: str, piece: _Piece | None) -> int:
     """How much room a piece may take, about."""
     known = BYTES_OF_ENTRY + len(text)
-    if piece is not None and piece.among is not None:
-        known += len(piece.among)
     if piece is None:
         return known
-    for box in (*piece.region.boxes, *piece.region.cover):
-        known += BYTES_OF_TEXT * len(box.texts)
-        for item in box.filters:
-            known += BYTES_OF_CODE * len(item.constraint.weights)
+    if piece.among is not None:
+        known += len(piece.among)
+    for boxes in (piece.region.boxes, piece.region.cover):
+        for box in boxes:
+            if box.texts:
+                known += BYTES_OF_TEXT * len(box.texts)
+            for item in box.filters:
+                known += BYTES_OF_CODE * len(item.constraint.weights)
     return known

@@ -62,23 +62,27 @@ class Search:
 
     def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
         """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
-        size, null = self._size_of(index)
-        if comparison.operator == IS_NULL:
+        size, null = self._sizes.get(index) or self._size_of(index)
+        operator, constants = comparison
+        if operator == IS_NULL:
             found: BoolArray = np.full(size, negated)
             found[null:] = not negated
             return found
-        if index not in self._keys:
-            self._keys[index] = _keys_of(self.schema.coded_column(index))
-        keys = self._keys[index]
-        ranges = None if keys is None else _ranges(keys, comparison)
+        try:
+            keys = self._keys[index]
+        except KeyError:
+            keys = self._keys[index] = _keys_of(self.schema.coded_column(index))
+        ranges = None if keys is None else _ranges(keys, operator, constants)
         if ranges is None:
             return None
-        inside = (comparison.operator == "<>") == negated
         found = np.zeros(size, dtype=np.bool_)
-        if not inside:
-            found[:null] = True
+        if (operator == "<>") == negated:
+            for low, high in ranges:
+                found[low:high] = True
+            return found
+        found[:null] = True
         for low, high in ranges:
-            found[low:high] = inside
+            found[low:high] = False
         return found
 
     def _size_of(self, index: int) -> tuple[int, int]:
@@ -127,9 +131,8 @@ class _Keys:
         return low, bisect_right(self.values, key, low)
 
 
-def _ranges(keys: _Keys, comparison: PlainComparison) -> list[tuple[int, int]] | None:
+def _ranges(keys: _Keys, operator: str, constants: tuple[Constant, ...]) -> list[tuple[int, int]] | None:
     """The ranges of codes that a comparison allows (for <>: forbids)."""
-    operator, constants = comparison
     found = [keys.read(constant) for constant in constants]
     if None in found:
         return None
