@@ -50,7 +50,9 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         help="How much of the paper's protocol to run (see countless paper --help).",
     )
     @click.option(
-        "--orders", type=click.IntRange(min=1), help="Random orders to measure under  [default: as many as the scale has]"
+        "--orders",
+        type=click.IntRange(min=1),
+        help="Random orders to measure under  [default: as many as the scale has]",
     )
     @click.option(
         "-o",
