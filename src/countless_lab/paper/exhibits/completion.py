@@ -64,7 +64,8 @@ class Completion(Exhibit):
             f"{self.holes} {holes} random rows, which the models may have seen. The masked model reads what is known,"
             " and weighs every value by what comes after it. The unmasked model draws what is hidden, and weighs each"
             " sample by how likely it makes what is known. The paper has no figures for this.",
-            "ms: the median of the processor time. The best of each row is bold.",
+            "Particles have no place here: one value is asked for, and all that it may be are tried. ms: the median of"
+            " the processor time. The best of each row is bold.",
         )
         headings = ("Data set", "", *(_label(method, samples) for method, samples in budgets))
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
