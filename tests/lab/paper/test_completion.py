@@ -19,7 +19,8 @@ SPEC = TextSpec(characters=2, length=5, width=8, blocks=1, heads=2, inner=8, gra
 
 def joint() -> FloatArray:
     found: FloatArray = np.random.default_rng(0).gamma(0.5, size=SIZES) + 1e-3
-    return found / found.sum()
+    found /= found.sum()
+    return found
 
 
 def truth(hole: ColumnHole) -> FloatArray:
@@ -27,7 +28,8 @@ def truth(hole: ColumnHole) -> FloatArray:
     where = tuple(int(hole.codes[p]) if p in hole.known else slice(None) for p in range(len(SIZES)))
     rest = [p for p in range(len(SIZES)) if p not in hole.known]
     masses: FloatArray = joint()[where].sum(axis=tuple(i for i, p in enumerate(rest) if p != hole.target))
-    return masses / masses.sum()
+    masses /= masses.sum()
+    return masses
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 1, 4, 0, 2)])

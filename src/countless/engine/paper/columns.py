@@ -165,11 +165,11 @@ def choose(masses: Logits, totals: Logits, points: FloatArray, rows: IntArray) -
     """For each of ``points``, which are in [0, 1), the symbol there among the ``masses`` (K, D) of its row."""
     thresholds = (points * totals[rows]).astype(masses.dtype)
     edges = np.cumsum(masses, axis=1)
-    symbols = np.empty(len(rows), dtype=np.int64)
+    symbols: IntArray = np.empty(len(rows), dtype=np.int64)
     for begin in range(0, len(rows), TOGETHER):
         part = slice(begin, begin + TOGETHER)
         symbols[part] = np.count_nonzero(edges[rows[part]] <= thresholds[part, None], axis=1)
-    symbols = np.minimum(symbols, masses.shape[1] - 1)
+    np.minimum(symbols, masses.shape[1] - 1, out=symbols)
     for place in np.flatnonzero(masses[rows, symbols] <= 0):  # rounding went past the last with mass
         row = rows[place]
         symbols[place] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
