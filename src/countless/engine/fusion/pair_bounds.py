@@ -23,6 +23,7 @@ from countless.data.summaries.pair_counts import Pairs
 from countless.engine.answer import Answer
 from countless.engine.columns.kernel import compiled
 from countless.engine.fusion.pair_filters import Crossed, Sums
+from countless.engine.fusion.wide_columns import WideColumns
 from countless.region import Box, Constraint, Filter
 
 PAIRS_ASKED = 2  # of a box
@@ -34,11 +35,21 @@ LEAST_ROWS = 0.5  # that a count and the model's have in a ratio
 
 @dataclass(frozen=True)
 class FilterDensity:
-    """Some filters of a box, one or two, and the density that they have in the table, or about."""
+    """Some filters of a box, one or two or a star, and the density that they have in the table, or about."""
 
     columns: tuple[int, ...]
     box: Box
     density: float
+    is_star: bool = False
+
+
+@dataclass(frozen=True)
+class CountedPart:
+    """Some filters of a box, of which about ``rows`` rows are known, and at most ``most``."""
+
+    box: Box
+    rows: float
+    most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +79,10 @@ class Known:
         floor = LEAST_ROWS / self.rows
         ratios = [max(part.density, floor) / max(found.density, floor) for part, found in checks]
         spent = answer.forward_rows + sum(found.forward_rows for _, found in checks)
+        star = next((place for place, (part, _) in enumerate(checks) if part.is_star), None)
+        if star is not None:  # the model tells how many of its rows satisfy the other filters
+            factor, corrected = ratios[star], checks[star][0].columns
+            return self.clip(answer, factor, forward_rows=spent, factor=factor, corrected=corrected)
         worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
         if worst is None or ratios[worst] <= TRUSTED:
             return self.clip(answer, forward_rows=spent)
@@ -91,6 +106,7 @@ class Counts:
     def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
         self.pairs = pairs
         self._sums = Sums(pairs, compiled())
+        self._wide = WideColumns(pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
         self._rows: WeakKeyDictionary[Constraint, int | None] = WeakKeyDictionary()
@@ -99,7 +115,10 @@ class Counts:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
         left = [told for told in known if told.answer is None]
         found = ask([told.box for told in left]) if left else []
-        rare = [answer.density * self.pairs.rows < RARE for answer in found]
+        rare = [
+            answer.density * self.pairs.rows < RARE or any(part.is_star for part in told.parts)
+            for told, answer in zip(left, found, strict=True)
+        ]
         parts = [part for told, few in zip(left, rare, strict=True) if few for part in told.parts]
         checks = zip(parts, ask([part.box for part in parts]) if parts else [], strict=True)
         answers = iter(
@@ -116,7 +135,10 @@ class Counts:
 
     def crossed(self, box: Box) -> Crossed:
         """The filters of a box among the counts."""
-        return Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+        filters = [(self._columns[item.positions], item) for item in box.filters]
+        crossed = Crossed(self.pairs, self._sums, filters)
+        crossed.stars = self._wide.refine(crossed, filters)
+        return crossed
 
     def table(self, filters: Sequence[Filter]) -> FloatArray | None:
         """The density of every code of one filter, or of every two codes of two, by the rows that have them.
@@ -141,17 +163,37 @@ class Counts:
             self._rows[constraint] = None if split else int(np.add.reduce(counts[inside]))
         return self._rows[constraint]
 
+    def rarest_part(self, known: Known, whole: bool) -> CountedPart | None:
+        """The filters of a box of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
+        crossed, filters = known.box.hints, known.box.filters
+        assert isinstance(crossed, Crossed)
+        parts = [(each.places, each.rows, each.most) for each in crossed.stars if each.most <= NEAR * each.least]
+        counted = np.argwhere(np.triu(crossed.least == crossed.most)).tolist()
+        parts += [((one, two), float(rows), rows) for one, two in counted if (rows := int(crossed.most[one, two])) >= 0]
+        parts = [each for each in parts if whole or len(set(each[0])) < len(filters)]
+        if not parts:
+            return None
+        places, rows, most = min(parts, key=lambda each: each[1])
+        return CountedPart(Box(tuple(filters[place] for place in sorted(set(places)))), rows, most)
+
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
         rows, crossed = self.pairs.rows, self.crossed(box)
         upper = crossed.most.ravel().tolist()
         most = min(upper)
-        tightest = divmod(upper.index(most), len(box.filters))
+        tightest: Sequence[int] = divmod(upper.index(most), len(box.filters))
+        star = min(crossed.stars, key=lambda each: each.most, default=None)
+        if star is not None and star.most < most:
+            most, tightest = star.most, star.places
         columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
         least = min(most, crossed.least_of_all)
+        whole = [each for each in crossed.stars if len(each.places) == len(box.filters)]
         answer = None
         if least == most:
             answer = _told(box, most / rows, counted=True)
+        elif whole:
+            nearest = min(whole, key=lambda each: each.most - each.least)
+            answer = _told(box, min(max(nearest.rows, least), most) / rows, counted=False)
         elif len(box.filters) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
@@ -160,7 +202,12 @@ class Counts:
 
 
 def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
-    """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
+    """A star whose rows are known; or else the rarest filter, and the pairs of filters that have most to do with each
+    other, where they are known.
+    """
+    star = min(crossed.stars, key=lambda each: each.most, default=None)
+    if star is not None and star.most <= NEAR * star.least:
+        return [_part(box, crossed, sorted(star.places), star.rows, is_star=True)]
     known = crossed.most <= NEAR * crossed.least
     counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
     alone = counts.diagonal()
@@ -171,14 +218,13 @@ def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
-    return [
-        FilterDensity(
-            tuple(crossed.columns[place] for place in part),
-            Box(tuple(box.filters[place] for place in part)),
-            float(counts[part[0], part[-1]]) / crossed.rows,
-        )
-        for part in parts
-    ]
+    return [_part(box, crossed, part, float(counts[part[0], part[-1]])) for part in parts]
+
+
+def _part(box: Box, crossed: Crossed, places: Sequence[int], rows: float, is_star: bool = False) -> FilterDensity:
+    columns = tuple(crossed.columns[place] for place in places)
+    filters = tuple(box.filters[place] for place in places)
+    return FilterDensity(columns, Box(filters), rows / crossed.rows, is_star)
 
 
 def _told(box: Box, density: float, counted: bool) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -107,14 +108,29 @@ class Touch:
         self.whole: IntArray = self.buckets[self.must == self.rows]
 
 
+@dataclass(frozen=True)
+class Star:
+    """Filters on a column with many values and on columns that were counted with it: how many rows satisfy them all.
+
+    ``places`` are those of the filters, the one on the wide column first.
+    """
+
+    places: tuple[int, ...]
+    rows: float
+    least: int
+    most: int
+
+
 class Crossed:
     """The rows that each two filters keep together (filters, filters), at ``least`` and at ``most``.
 
-    The diagonal is of the filters alone. Of two that are no pair that was counted, only these are known.
+    The diagonal is of the filters alone. Of two that are no pair that was counted, only these are known. ``stars`` are
+    filters around a column with many values, more than two perhaps.
     """
 
     most: IntArray
     least: IntArray
+    stars: Sequence[Star] = ()
 
     def __init__(self, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> None:
         self.rows = pairs.rows
@@ -220,8 +236,9 @@ class Crossed:
 
     @property
     def least_of_all(self) -> int:
-        """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
+        """The rows that all filters keep, at least: those of some of them, but for those that the others may drop."""
         dropped = self.rows - self.least.diagonal()
         both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
         np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
-        return max(0, int(both.max()))
+        stars = [star.least - int(dropped.sum() - dropped[list(star.places)].sum()) for star in self.stars]
+        return max(0, int(both.max()), *stars)
