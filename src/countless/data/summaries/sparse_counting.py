@@ -13,6 +13,7 @@ from countless.data.summaries.sparse_pairs import MOST_TABLES, SparseTable
 
 LEAST_BYTES, ROWS_PER_BYTE = 20_000, 40  # that sparse tables may take: so many, and one more for so many rows
 MOST_BYTES = 2_000_000
+ROWS_PER_CELL = 8  # of a table, at least: with fewer its cells are chance
 CELLS_PER_BYTE = 2  # that a sparse table may have for each byte that all may take: others are given up early
 MOST_COUNTERS = 2**25  # of all candidates together, four bytes each, while rows are counted
 LOOK_EVERY = 32  # blocks after which candidates with too many cells are given up
@@ -75,8 +76,11 @@ class SparseCounter:
             some = np.flatnonzero(cells)
             width = self._sizes[two]
             table = SparseTable.of_cells(one, two, self._sizes[one], some // width, some % width, cells[some])
+            rows = int(table.rows.sum())
+            if len(table.codes) * ROWS_PER_CELL > rows:
+                continue
             gain, size = mutual_information(table) - known(one, two), table.bytes
-            if gain * float(table.rows.sum()) > size:
+            if gain * rows > size:
                 worth.append((gain / size, size, table))
         chosen, room = [], self._most_bytes
         for _, size, table in sorted(worth, key=lambda each: each[0], reverse=True):
