@@ -59,12 +59,12 @@ def test_stars_hold_the_truth(
         patch.setattr(wide_columns, "FEW_CODES", 0 if summed else 64)
         crossed = counts.crossed(Box(tuple(filters)))
     for star in crossed.stars:
-        own = [filters[place] for place in star.places]
-        own_most = kept(rows, own)
-        own_sure = np.all([item.constraint.weights[rows[:, item.positions[0]]] == 1 for item in own], axis=0).sum()
+        some = [filters[place] for place in star.places]
+        own_most = kept(rows, some)
+        own_sure = np.all([item.constraint.weights[rows[:, item.positions[0]]] == 1 for item in some], axis=0).sum()
         assert star.least <= own_sure <= own_most <= star.most
         assert star.least - 1e-9 <= star.rows <= star.most + 1e-9
-        if whole and len(own) == 2:
+        if whole and len(some) == 2:
             assert star.least == own_most == star.most
     assert crossed.least_of_all <= sure
     assert most <= crossed.most.min()

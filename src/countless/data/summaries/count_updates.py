@@ -102,15 +102,17 @@ def new_buckets(starts: IntArray, origin: IntArray, room: int, has_null: bool) -
 
 def _added_sparse(table: SparseTable, growth: Growth, codes: Sequence[IntArray]) -> SparseTable:
     """The cells of a sparse table by the new codes, and those of the new rows' ``codes``."""
-    moved = []
-    for column, old in ((table.column, table.ones), (table.other, table.codes)):
+
+    def moved(column: int, old: IntArray) -> IntArray:
         origin = growth.origins[column]
         kept = np.flatnonzero(origin != NEW)
         new = np.zeros(int(origin.max(initial=-1)) + 1, dtype=np.int64)
         new[origin[kept]] = kept
-        moved.append(np.concatenate([new[old], codes[column]]))
+        return np.concatenate([new[old], codes[column]])
+
+    ones, twos = moved(table.column, table.ones), moved(table.other, table.codes)
     rows = np.concatenate([table.rows, np.ones(len(codes[table.column]), dtype=np.int64)])
-    return SparseTable.of_cells(table.column, table.other, len(growth.origins[table.column]), *moved, rows)
+    return SparseTable.of_cells(table.column, table.other, len(growth.origins[table.column]), ones, twos, rows)
 
 
 def _spread(table: NDArray[Any], sources: IntArray) -> NDArray[Any]:

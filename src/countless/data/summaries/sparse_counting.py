@@ -75,7 +75,9 @@ class SparseCounter:
         for (one, two), cells in self._cells.items():
             some = np.flatnonzero(cells)
             width = self._sizes[two]
-            table = SparseTable.of_cells(one, two, self._sizes[one], some // width, some % width, cells[some])
+            table = SparseTable.of_cells(
+                one, two, self._sizes[one], some // width, some % width, cells[some].astype(np.int64)
+            )
             rows = int(table.rows.sum())
             if len(table.codes) * ROWS_PER_CELL > rows:
                 continue

@@ -115,7 +115,8 @@ def read_sparse(arrays: Mapping[str, NDArray[Any]], counts: Sequence[IntArray]) 
     stored = [cells - np.count_nonzero(own) for own, (_, _, cells) in zip(cells_of, heads, strict=True)]
     rows = _parts(arrays["pairs.sparse_rows"], stored)
     return tuple(
-        _table(one, two, *numbers, counts) for (one, two, _), *numbers in zip(heads, cells_of, gaps, rows, strict=True)
+        _table(one, two, own, apart, stored_rows, counts)
+        for (one, two, _), own, apart, stored_rows in zip(heads, cells_of, gaps, rows, strict=True)
     )
 
 

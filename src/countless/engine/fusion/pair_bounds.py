@@ -167,14 +167,15 @@ class Counts:
         """The filters of a box of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
         crossed, filters = known.box.hints, known.box.filters
         assert isinstance(crossed, Crossed)
-        parts = [(each.places, each.rows, each.most) for each in crossed.stars if each.most <= NEAR * each.least]
-        counted = np.argwhere(np.triu(crossed.least == crossed.most)).tolist()
-        parts += [((one, two), float(rows), rows) for one, two in counted if (rows := int(crossed.most[one, two])) >= 0]
-        parts = [each for each in parts if whole or len(set(each[0])) < len(filters)]
+        parts = [(set(each.places), each.rows, each.most) for each in crossed.stars if each.most <= NEAR * each.least]
+        for one, two in np.argwhere(np.triu(crossed.least == crossed.most)).tolist():
+            counted = int(crossed.most[one, two])
+            parts.append(({one, two}, float(counted), counted))
+        parts = [each for each in parts if whole or len(each[0]) < len(filters)]
         if not parts:
             return None
         places, rows, most = min(parts, key=lambda each: each[1])
-        return CountedPart(Box(tuple(filters[place] for place in sorted(set(places)))), rows, most)
+        return CountedPart(Box(tuple(filters[place] for place in sorted(places))), rows, most)
 
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from countless.arrays import FloatArray, IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.summaries.pair_counts import Pairs
 from countless.data.summaries.sparse_pairs import SparseTable
 from countless.engine.fusion.pair_filters import Crossed, Star
@@ -112,7 +114,7 @@ def _rows_of(table: SparseTable, constraint: Constraint, codes: IntArray) -> _Ro
     return _Rows(most, least, mean)
 
 
-def _sums(values: FloatArray | IntArray, begins: IntArray, some: np.ndarray) -> IntArray:  # type: ignore[type-arg]
+def _sums(values: NDArray[Any], begins: IntArray, some: BoolArray) -> NDArray[Any]:
     """The sum of each code's cells, from where they begin; 0 of a code that has none."""
     found = np.zeros(len(begins), dtype=values.dtype)
     if some.any():
