@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,27 @@ from numpy.typing import NDArray
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.summaries.pair_counts import Pairs
 from countless.data.summaries.sparse_pairs import SparseTable
-from countless.engine.fusion.pair_filters import Crossed, Star
 from countless.region import Constraint, Filter
 
 FEW_CODES = 64  # of a filter, whose cells are looked up; of more, all cells are summed once for each other filter
 MOST_SUMS = 32  # that are kept, three numbers for each code
 
 
+@dataclass(frozen=True)
+class Star:
+    """A filter on a column with many values and some on columns that were counted with it: the rows that satisfy all.
+
+    ``places`` are those of the filters, the one on the wide column first. There are about ``rows``, between bounds.
+    """
+
+    places: tuple[int, ...]
+    rows: float
+    least: int
+    most: int
+
+
 class WideColumns:
-    """The sparse tables by their column with many values, as :class:`Counts` asks them."""
+    """The sparse tables by their column with many values."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._counts = pairs.counts
@@ -34,44 +47,38 @@ class WideColumns:
             self._tables.setdefault(table.column, {})[table.other] = table
         self._sums: dict[tuple[Constraint, SparseTable], _Rows] = {}
 
-    def refine(self, crossed: Crossed, filters: Sequence[tuple[int, Filter]]) -> list[Star]:
-        """Tighten the bounds of pairs of filters, and give those of more filters at once."""
-        stars = []
+    def stars(self, filters: Sequence[tuple[int, Filter]]) -> list[Star]:
+        """What is known of filters on these columns: of each two that were counted, and of all around one column."""
+        found: list[Star] = []
         for place, (column, item) in enumerate(filters):
             tables = self._tables.get(column)
             if tables is None:
                 continue
-            linked = [other for other, (own, _) in enumerate(filters) if own in tables]
-            if linked:
-                rays = [(other, tables[filters[other][0]], filters[other][1].constraint) for other in linked]
-                stars.append(self._star(crossed, place, self._counts[column], item.constraint, rays))
-        return stars
+            rays = [(other, tables[own], each.constraint) for other, (own, each) in enumerate(filters) if own in tables]
+            if rays:
+                found += self._stars(place, self._counts[column], item.constraint, rays)
+        return found
 
-    def _star(
-        self,
-        crossed: Crossed,
-        place: int,
-        counts: IntArray,
-        own: Constraint,
-        rays: Sequence[tuple[int, SparseTable, Constraint]],
-    ) -> Star:
-        """The filter at ``place``, on a wide column whose codes have ``counts``, with the ``rays`` around it."""
+    def _stars(
+        self, place: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
+    ) -> list[Star]:
+        """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
         codes = np.flatnonzero(own.weights)
-        weights = own.weights[codes]
-        kept, all_rows = weights == 1, counts[codes]
-        most, least, share = all_rows, np.where(kept, all_rows, 0), np.asarray(weights, dtype=np.float64)
-        for other, table, constraint in rays:
-            rows = self._rows(table, constraint, codes)
-            pair_most, pair_least = int(rows.most.sum()), int(rows.least[kept].sum())
-            for one, two in ((place, other), (other, place)):
-                crossed.most[one, two] = min(crossed.most[one, two], pair_most)
-                crossed.least[one, two] = max(crossed.least[one, two], pair_least)
-            most = np.minimum(most, rows.most)
-            least = least + rows.least - all_rows
-            share = share * (rows.mean / np.maximum(all_rows, 1))
-        least = np.maximum(least, 0)
-        mean = np.clip(all_rows * share, least, most)
-        return Star((place, *(other for other, _, _ in rays)), float(mean.sum()), int(least.sum()), int(most.sum()))
+        weights, all_rows = own.weights[codes], counts[codes]
+        sure = weights == 1
+        of_rays = [self._rows(table, constraint, codes) for _, table, constraint in rays]
+        stars = [
+            Star((place, other), float(weights @ rows.mean), int(rows.least[sure].sum()), int(rows.most.sum()))
+            for (other, _, _), rows in zip(rays, of_rays, strict=True)
+        ]
+        if len(rays) > 1:
+            most = reduce(np.minimum, [rows.most for rows in of_rays])
+            least = np.maximum(sum(rows.least - all_rows for rows in of_rays) + all_rows, 0)
+            shares = reduce(np.multiply, [rows.mean / np.maximum(all_rows, 1) for rows in of_rays])
+            mean = np.where(sure, np.clip(all_rows * shares, least, most), weights * all_rows * shares)
+            places = (place, *(other for other, _, _ in rays))
+            stars.append(Star(places, float(mean.sum()), int(least[sure].sum()), int(most.sum())))
+        return stars
 
     def _rows(self, table: SparseTable, constraint: Constraint, codes: IntArray) -> _Rows:
         """How many rows of each of the wide column's ``codes`` satisfy a filter on the table's other column."""

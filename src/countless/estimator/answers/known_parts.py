@@ -41,12 +41,11 @@ def _among_filters(
     hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box
 ) -> SampleCount:
     """The hits among the rows of the rarest filters that were counted, if these are rarer than what was ``found``."""
-    counts = runtimes.counts
-    if counts is None or not box.filters or (len(box.filters) < 2 and not box.texts):
+    if runtimes.counts is None or not box.filters or (len(box.filters) < 2 and not box.texts):
         return found
     if hits.count > FEW_HITS and not box.texts:
         return found
-    part = counts.rarest_part(runtimes.known(Box(box.filters)), whole=bool(box.texts))
+    part = runtimes.known(Box(box.filters)).rarest_part(whole=bool(box.texts))
     if part is None or part.rows >= found.total:
         return found
     if not box.texts and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
