@@ -69,14 +69,14 @@ def densities(
 
 
 def counts_answer(runtimes: Runtimes, region: Region) -> bool:
-    """Whether exact counts alone tell the density, so that nothing is walked: of one or two columns, or of a text."""
+    """Whether exact counts alone tell the density, so that nothing is walked: of columns, or of a text."""
     if len(region.boxes) != 1:
         return not region.boxes
     (box,) = region.boxes
     if not box.texts:
         if not box.filters:
             return True
-        if runtimes.counts is None or len(box.filters) > 2:
+        if runtimes.counts is None:
             return False
         known = runtimes.known(box)
         return known.answer is not None and known.answer.counted
