@@ -17,8 +17,6 @@ from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
-TOLD_BY_COUNTS = 2  # filters whose rows may be counted
-
 
 @dataclass(frozen=True)
 class Density:
@@ -71,14 +69,14 @@ def densities(
 
 
 def counts_answer(runtimes: Runtimes, region: Region) -> bool:
-    """Whether exact counts alone tell the density, so that nothing is walked: of one or two columns, or of a text."""
+    """Whether exact counts alone tell the density, so that nothing is walked: of columns, or of a text."""
     if len(region.boxes) != 1:
         return not region.boxes
     (box,) = region.boxes
     if not box.texts:
         if not box.filters:
             return True
-        if runtimes.counts is None or len(box.filters) > TOLD_BY_COUNTS:
+        if runtimes.counts is None:
             return False
         known = runtimes.known(box)
         return known.answer is not None and known.answer.counted
@@ -144,9 +142,7 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
     counts = runtimes.counts if METHODS[name].uses_counts else None
     if counts is None:
         return ask(boxes)
-    # To remember what is known of a box takes longer than to find it again, but of one or two filters it was asked.
-    known = [runtimes.known(box) if len(box.filters) <= TOLD_BY_COUNTS else counts.known(box) for box in boxes]
-    first = runtimes.columns[0]
+    known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
     if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))

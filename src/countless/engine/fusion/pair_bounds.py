@@ -22,6 +22,7 @@ from countless.engine.answer import Answer, Effort
 from countless.engine.columns.kernel import compiled
 from countless.engine.columns.runtime import CompiledWalk
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
+from countless.engine.fusion.wide_columns import Star, WideColumns
 from countless.region import FREE, Box, Filter, flat_weights
 
 PAIRS_ASKED = 2  # of a box
@@ -49,12 +50,22 @@ class PartCheck(NamedTuple):
     forward_rows: int
 
 
+@dataclass(frozen=True)
+class CountedPart:
+    """Some filters of a box, of which about ``rows`` rows are known, and at most ``most``."""
+
+    box: Box
+    rows: float
+    most: float
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
-    ``columns`` are those of its filters, and ``tightest`` the one or two whose counts say how much at most. ``answer``
-    is there if counts alone give it.
+    ``columns`` are those of its filters, and ``tightest`` those whose counts say how much at most. ``stars`` are
+    filters around a column with many values, and ``counted`` as in :class:`RowBounds`. ``answer`` is there if counts
+    alone give it.
     """
 
     box: Box
@@ -64,6 +75,8 @@ class Known:
     columns: tuple[int, ...]
     tightest: tuple[int, ...]
     answer: Answer | None = None
+    stars: tuple[Star, ...] = ()
+    counted: Sequence[tuple[int, int, int]] = ()
 
     @cached_property
     def parts(self) -> tuple[FilterDensity, ...]:
@@ -73,6 +86,16 @@ class Known:
         crossed = self.box.hints
         assert isinstance(crossed, Crossed | CompiledCrossed)
         return tuple(_parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed))
+
+    def rarest_part(self, whole: bool) -> CountedPart | None:
+        """The filters of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
+        parts = [(set(star.places), star.rows, star.most) for star in self.stars if star.most <= NEAR * star.least]
+        parts += [({one, two}, float(rows), rows) for one, two, rows in self.counted]
+        parts = [each for each in parts if whole or len(each[0]) < len(self.columns)]
+        if not parts:
+            return None
+        places, rows, most = min(parts, key=lambda each: (each[1], -len(each[0])))
+        return CountedPart(Box(tuple(self.box.filters[place] for place in sorted(places))), rows, most)
 
     def improve(self, answer: Answer, checks: Sequence[PartCheck]) -> Answer:
         """The model's answer, corrected by its answers of parts that are known, and within the bounds."""
@@ -132,6 +155,7 @@ class Counts:
     def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
         self.pairs = pairs
         self._sums, self._module = Sums(pairs), compiled()
+        self._wide = WideColumns(pairs)
         self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
@@ -226,17 +250,26 @@ class Counts:
         """What the counts say of a box that has filters."""
         rows, crossed = self.pairs.rows, self.crossed(box.filters)
         columns = tuple([self._columns[item.positions] for item in box.filters])
-        sure, most, one, two = crossed.bounds()
-        tightest = (columns[one],) if one == two else (columns[one], columns[two])
-        least = min(most, sure)
+        least, most, one, two, counted = crossed.bounds()
+        tightest: tuple[int, ...] = (columns[one],) if one == two else (columns[one], columns[two])
+        stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
+        whole = None
+        for star in stars:
+            if len(star.places) == len(columns):
+                least, whole = max(least, star.least), star
+            if star.most < most:
+                most, tightest = star.most, tuple([columns[place] for place in star.places])
+        least = min(most, least)
         answer = None
         if least == most:
             answer = _told(box, most / rows, counted=True)
+        elif whole is not None:
+            answer = _told(box, min(max(whole.rows, least), most) / rows, counted=False)
         elif len(columns) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
         hinted = Box(box.filters, box.texts, crossed)
-        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer)
+        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars), counted)
 
 
 def _check(part: FilterDensity, answer: Answer) -> PartCheck:

@@ -414,7 +414,7 @@ static PyMethodDef METHODS[] = {
     {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)]) -> tables"},
     {"reading", pairs_reading, METH_VARARGS,
      "reading(tables, column, weights, positions, radices, free, listed) -> (reading, most, values, parts)"},
-    {"cross", pairs_cross, METH_O, "cross(readings) -> (crossed, least, most, one, two)"},
+    {"cross", pairs_cross, METH_O, "cross(readings) -> (crossed, least, most, one, two, counted)"},
     {"crossed", pairs_crossed, METH_O, "crossed(crossed) -> (most, least, shares)"},
     {"posterior", posterior_find, METH_VARARGS,
      "posterior(hits, rows, total, least, most, errors, answer, counts, below) -> how many counts"},
