@@ -83,9 +83,19 @@ class Known:
         """The parts of the box whose density is known, by which the model's answer is corrected."""
         if self.answer is not None:
             return ()
-        crossed = self.box.hints
+        star, crossed = self.star, self.box.hints
         assert isinstance(crossed, Crossed | CompiledCrossed)
-        return tuple(_parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed))
+        pairs = _parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed)
+        return (*pairs, *([] if star is None else [star]))
+
+    @cached_property
+    def star(self) -> FilterDensity | None:
+        """The rarest star whose rows are known, if it is a part of the box."""
+        known = [star for star in self.stars if star.most <= NEAR * star.least and len(star.places) < len(self.columns)]
+        if self.answer is not None or not known:
+            return None
+        star = min(known, key=lambda each: (each.most, -len(each.places)))
+        return _part(self, sorted(star.places), star.rows / self.rows)
 
     def rarest_part(self, whole: bool) -> CountedPart | None:
         """The filters of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
@@ -186,18 +196,21 @@ class Counts:
         assert isinstance(crossed, CompiledCrossed)
         answer, parts = kernel.ask(crossed.compiled, effort, RARE)
         columns = known.columns
-        return known.improve(
-            answer,
-            [
-                PartCheck(
-                    (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
-                    part.counted,
-                    part.density,
-                    int(part.forward_rows),
-                )
-                for part in parts
-            ],
-        )
+        checks = [
+            PartCheck(
+                (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
+                part.counted,
+                part.density,
+                int(part.forward_rows),
+            )
+            for part in parts
+        ]
+        star = known.star
+        if star is not None and answer.density * self.pairs.rows < RARE:
+            own = self.crossed(star.box.filters)
+            assert isinstance(own, CompiledCrossed)
+            checks.append(_check(star, kernel.ask(own.compiled, effort, 0.0)[0]))
+        return known.improve(answer, checks)
 
     def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
         """A table about two columns that is made when it is first asked for."""
@@ -288,14 +301,13 @@ def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
-    return [
-        FilterDensity(
-            tuple(known.columns[place] for place in part),
-            Box(tuple(known.box.filters[place] for place in part)),
-            float(counts[part[0], part[-1]]) / crossed.rows,
-        )
-        for part in parts
-    ]
+    return [_part(known, part, float(counts[part[0], part[-1]]) / crossed.rows) for part in parts]
+
+
+def _part(known: Known, places: Sequence[int], density: float) -> FilterDensity:
+    columns, filters = known.columns, known.box.filters
+    box = Box(tuple([filters[place] for place in places]))
+    return FilterDensity(tuple([columns[place] for place in places]), box, density)
 
 
 def _told(box: Box, density: float, counted: bool) -> Answer:
