@@ -1,14 +1,16 @@
 """Many strings that are searched together, for LIKE patterns and by automata.
 
-Their UTF-8 bytes are one buffer, which compiled loops read (``string_scan.c``). Without the compiled module the same is
-done in Python and NumPy.
+Their UTF-8 bytes are one buffer, which compiled loops read (``string_scan.c``). Neighbours mostly begin alike, and what
+they have in common is searched once. Without the compiled module the same is done in Python and NumPy.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -23,10 +25,16 @@ SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, no 
 ANY_TEXT, ANY_CHARACTER = b"\xfe", b"\xff"  # of a pattern; no bytes of UTF-8
 SPECIAL = re.compile(rb"[\xfe\xff]")
 WORD = 8  # bytes at either end of a string that are compared at once
-PADDING = b"\xff" * WORD
+OVERLAP = 7  # bytes of what a string has in common with the one before it that its rest repeats; as in front_coded.h
+STEP = 64  # bytes of the rests: of every so manieth it is known to which string it belongs; as in front_coded.h
+POINTS = 0x110000  # of Unicode
+JOINED = 10_000  # strings that are encoded together
 SAMPLED = 100_000  # bytes that tell which bytes are rare
 MOST_NEEDLES = 2  # parts of a pattern that are searched in all strings
+FEW = 8  # one of so many strings, or fewer, are read one by one and not searched for parts
 MOST_LETTERS = 2**16
+ASCII = 128
+LEADS = 64  # bytes from 128 on that go on with a letter; then come those that begin one
 ACCEPTED, DECIDED = 1, 2  # of a state: its string is accepted; whatever follows, that stays so
 
 
@@ -53,6 +61,33 @@ def like_pattern(pieces: Sequence[Sequence[str]]) -> bytes:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What searches need of strings: eight bytes from either end of each, and how many it shares with the one before.
+
+    ``points`` marks the characters beyond ASCII that occur.
+    """
+
+    heads: NDArray[np.uint64]
+    tails: NDArray[np.uint64]
+    shared: NDArray[np.uint8]
+    points: NDArray[np.uint8]
+    sorted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Rests:
+    """The strings without most of what they share with the one before them, one after the other in ``data``.
+
+    Each begins at its place in ``starts``, and ``owners`` has the string of every STEP-th byte.
+    """
+
+    data: NDArray[np.uint8]
+    starts: IntArray
+    owners: NDArray[np.int32]
+    frequencies: IntArray
+
+
 class StringTable:
     """Strings in one buffer. What is derived from them is made when it is first needed.
 
@@ -71,11 +106,39 @@ class StringTable:
 
     @cached_property
     def _data(self) -> NDArray[np.uint8]:
-        return np.frombuffer(b"".join(self._encoded), dtype=np.uint8)
+        parts = ("".join(self.texts[start : start + JOINED]) for start in range(0, len(self.texts), JOINED))
+        return np.frombuffer(b"".join(part.encode("utf-8", "surrogatepass") for part in parts), dtype=np.uint8)
 
     @cached_property
     def _starts(self) -> IntArray:
-        return _starts([len(text) for text in self._encoded])
+        lengths = list(map(len, self.texts))
+        if sum(lengths) < len(self._data):
+            lengths = [
+                length if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+                for text, length in zip(self.texts, lengths, strict=True)
+            ]
+        return _starts(lengths)
+
+    @cached_property
+    def _survey(self) -> Survey:
+        assert self._module is not None
+        count = len(self.texts)
+        heads, tails = np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.uint64)
+        shared, points = np.empty(count, dtype=np.uint8), np.zeros(POINTS, dtype=np.uint8)
+        in_order: bool = self._module.survey(self._data, self._starts, heads, tails, shared, points)
+        return Survey(heads, tails, shared, np.flatnonzero(points), in_order)
+
+    @cached_property
+    def _rests(self) -> Rests:
+        assert self._module is not None
+        own, lengths = self._survey, np.diff(self._starts)
+        starts = _starts(lengths - np.maximum(own.shared.astype(np.int64) - OVERLAP, 0))
+        data = np.zeros(starts[-1] + WORD, dtype=np.uint8)
+        self._module.cut(self._data, self._starts, starts, data)
+        places = np.arange(0, starts[-1] + 1, STEP)
+        owners = np.maximum(np.searchsorted(starts[:-1], places, side="right") - 1, 0).astype(np.int32)
+        step = max(1, len(data) // SAMPLED)
+        return Rests(data, starts, owners, np.bincount(data[::step], minlength=256))
 
     @cached_property
     def is_ascii(self) -> bool:
@@ -84,11 +147,15 @@ class StringTable:
 
     @cached_property
     def letters(self) -> str | None:
-        """The characters that the strings may have, as :meth:`run` numbers them; None if they are too many."""
-        if self.is_ascii:
-            return "".join(map(chr, range(128)))
-        found = np.flatnonzero(np.bincount(self._points)).tolist()
-        return "".join(map(chr, found)) if len(found) <= MOST_LETTERS else None
+        """The characters that the strings may have, as :meth:`run` numbers them; None if they are too many.
+
+        Those of ASCII come first, all of them.
+        """
+        if self._module is None:
+            found = sorted({*"".join(self.texts), *map(chr, range(128))})
+            return "".join(found) if len(found) <= MOST_LETTERS else None
+        points = self._survey.points.tolist()
+        return "".join(map(chr, [*range(128), *points])) if len(points) + 128 <= MOST_LETTERS else None
 
     @cached_property
     def _points(self) -> NDArray[np.uint32]:
@@ -104,45 +171,42 @@ class StringTable:
         number[[ord(letter) for letter in self.letters]] = np.arange(len(self.letters))
         return number[self._points], _starts([len(text) for text in self.texts])
 
-    @cached_property
-    def _frequencies(self) -> IntArray:
-        step = max(1, len(self._data) // SAMPLED)
-        return np.bincount(self._data[::step], minlength=256)
-
-    @cached_property
-    def _heads(self) -> NDArray[np.uint64]:
-        words = b"".join([(text[:WORD] + PADDING)[:WORD] for text in self._encoded])
-        return np.frombuffer(words, dtype=">u8").astype(np.uint64)
-
-    @cached_property
-    def _tails(self) -> NDArray[np.uint64]:
-        words = b"".join([(PADDING + text[-WORD:])[-WORD:] for text in self._encoded])
-        return np.frombuffer(words, dtype="<u8").astype(np.uint64)
-
     def like(self, pattern: bytes) -> BoolArray:
         """Which strings match a pattern: its ends or longest parts are searched first, the rest only where they are."""
         if self._module is None:
             return self.like_by_python(pattern)
         head, tail = SPECIAL.split(pattern)[0], SPECIAL.split(pattern)[-1]
-        found: BoolArray | None = None
-        if head:
-            found = _ends_alike(self._heads, head[:WORD], "big")
-        if tail:
-            last = _ends_alike(self._tails, tail[-WORD:], "little")
-            found = last if found is None else found & last
-        rest = pattern[len(head) : len(pattern) - len(tail)] if head != pattern else b""
-        if head != pattern and max(len(head), len(tail)) <= WORD and not rest.strip(ANY_TEXT):
-            whole = found if found is not None else np.ones(len(self.texts), dtype=np.bool_)
-            if not (head and tail):  # or they could overlap
-                return whole
-        needles = sorted({needle for needle in SPECIAL.split(pattern) if needle}, key=len)[-MOST_NEEDLES:]
-        if found is None and needles:
-            found = np.logical_and.reduce([self.find(needle) for needle in needles])
-            if pattern == ANY_TEXT + needles[0] + ANY_TEXT:
-                return found
-        marks: BoolArray = np.empty(len(self.texts), dtype=np.bool_)
-        self._module.like(self._data, self._starts, pattern, found, marks)
+        own, first, last = self._survey, 0, len(self.texts)
+        if head and own.sorted:
+            text = head.decode("utf-8", "surrogatepass")
+            first = bisect_left(self.texts, text)
+            last = bisect_right(self.texts, text, first, key=lambda each: each[: len(text)])
+        marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
+        found = marks[first:last]
+        found[:] = _ends_alike(own.heads, head[:WORD], "big") if head and not own.sorted else True
+        decided = own.sorted or len(head) <= WORD
+        between = pattern[len(head) : len(pattern) - len(tail)] if head != pattern else b""
+        if head == pattern:
+            found &= self._lengths(first, last) == len(head)
+        else:
+            if tail:
+                found &= _ends_alike(own.tails[first:last], tail[-WORD:], "little")
+                decided = decided and len(tail) <= WORD
+            if head and tail:
+                found &= self._lengths(first, last) >= len(head) + len(tail)
+        if decided and not between.strip(ANY_TEXT):
+            return marks
+        needles = sorted({needle for needle in SPECIAL.split(between) if needle}, key=len)
+        for needle in needles[: -1 - MOST_NEEDLES : -1]:
+            if np.count_nonzero(found) * FEW > last - first:
+                found &= self.find(needle, first, last)[first:last]
+        if pattern != ANY_TEXT + b"".join(needles) + ANY_TEXT:
+            self._module.like(self._data, self._starts, pattern, marks, marks)
         return marks
+
+    def _lengths(self, first: int, last: int) -> IntArray:
+        """The bytes of some of the strings."""
+        return np.diff(self._starts[first : last + 1])
 
     def like_by_python(self, pattern: bytes) -> BoolArray:
         """The same, without the compiled module."""
@@ -152,14 +216,19 @@ class StringTable:
         compiled = re.compile(b"".join(parts.get(token) or re.escape(token) for token in tokens), re.DOTALL)
         return np.array([compiled.fullmatch(text) is not None for text in self._encoded], dtype=np.bool_)
 
-    def find(self, needle: bytes) -> BoolArray:
-        """Which strings have ``needle``."""
-        if self._module is None or not needle:
-            return np.array([needle in text for text in self._encoded], dtype=np.bool_)
-        rarest = np.argsort(self._frequencies[np.frombuffer(needle, dtype=np.uint8)], kind="stable").tolist()
-        one, two = rarest[0], rarest[min(1, len(rarest) - 1)]
+    def find(self, needle: bytes, first: int = 0, last: int | None = None) -> BoolArray:
+        """Which strings from ``first`` to ``last`` have ``needle``."""
+        last = len(self.texts) if last is None else last
         marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
-        self._module.find(self._data, self._starts, needle, one, two, marks)
+        if self._module is None or not needle:
+            marks[first:last] = [needle in text for text in self._encoded[first:last]]
+            return marks
+        rests = self._rests
+        piece = np.frombuffer(needle[-WORD:], dtype=np.uint8)
+        rarest = np.argsort(rests.frequencies[piece], kind="stable").tolist()
+        one, two = rarest[0], rarest[min(1, len(rarest) - 1)]
+        places = rests.data, rests.starts, rests.owners, self._survey.shared
+        self._module.find(self._data, self._starts, *places, needle, one, two, first, last, marks)
         return marks
 
     def run(self, following: IntArray, accepts: BoolArray, among: BoolArray | None = None) -> BoolArray:
@@ -171,17 +240,15 @@ class StringTable:
         narrow = following[:, first]
         if self._module is None:
             return self.run_by_numpy(narrow, kind, accepts, among)
-        letters, starts = self._letters
-        columns = len(first)
-        table = np.empty((len(accepts), columns + 1), dtype=np.int32)
-        table[:, :columns] = narrow * (columns + 1)
+        assert self.letters is not None
+        table, kinds = on_bytes(narrow, kind, self.letters)
         unsure = distance(narrow, accepts), distance(narrow, ~accepts)
         decided = (unsure[0] == len(accepts)) | (unsure[1] == len(accepts))
-        table[:, columns] = ACCEPTED * accepts + DECIDED * decided
-        kinds = np.zeros(256 if letters.dtype == np.uint8 else MOST_LETTERS, dtype=np.uint16)
-        kinds[: len(kind)] = kind
+        flags = np.repeat(ACCEPTED * accepts + DECIDED * decided, len(table) // len(accepts))
+        states, columns = table.shape
+        rows = np.column_stack([table * (columns + 1), flags]).astype(np.int32)
         marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
-        self._module.run(letters, starts, kinds, table, columns, among, marks)
+        self._module.run(self._data, self._starts, self._survey.shared, kinds, rows, states, columns, among, marks)
         return marks
 
     def run_by_numpy(
@@ -199,6 +266,53 @@ class StringTable:
             going = going[lengths[going] > place]
         marks: BoolArray = accepts[states]
         return marks if among is None else marks & among
+
+
+def on_bytes(narrow: IntArray, kind: IntArray, letters: str) -> tuple[IntArray, NDArray[np.uint16]]:
+    """An automaton that reads kinds of ``letters``, as one that reads kinds of bytes; and the kind of each byte.
+
+    Each state becomes several: so much of a letter of more than one byte was read, by nodes of a tree of their bytes.
+    Letters of the most common kind have no branches of their own.
+    """
+    kinds, high = kind[:ASCII], np.zeros((1, ASCII), dtype=np.int64)
+    if len(letters) > ASCII:
+        common = int(np.bincount(kind[ASCII:]).argmax())
+        others = [place for place in range(ASCII, len(letters)) if kind[place] != common]
+        high = _bytes_of_letters(
+            [(letters[place].encode("utf-8", "surrogatepass"), int(kind[place])) for place in others], common
+        )
+    first, of_high = same_columns(high)
+    high = high[:, first]
+    states, nodes = len(narrow), len(high)
+    table = np.zeros((states, nodes, narrow.shape[1] + len(first)), dtype=np.int64)
+    table[:, 0, : narrow.shape[1]] = narrow * nodes
+    own = np.arange(states)[:, None, None] * nodes + np.maximum(high, 0)
+    table[:, :, narrow.shape[1] :] = np.where(high >= 0, own, narrow[:, np.maximum(-1 - high, 0)] * nodes)
+    whole = np.concatenate([kinds, of_high + narrow.shape[1]])
+    return table.reshape(states * nodes, -1), whole.astype(np.uint16)
+
+
+def _bytes_of_letters(letters: Sequence[tuple[bytes, int]], common: int) -> IntArray:
+    """What follows each node by each byte from 128 on: a node, or after a letter's last byte -1 less its kind.
+
+    ``letters`` are those whose kind is not the ``common`` one.
+    """
+    leaf = -1 - common
+    if not letters:  # the first byte tells all, and the others are passed over
+        return np.array([[0] * LEADS + [leaf] * LEADS])
+    default: list[list[int]] = [[0] * LEADS + [1] * 32 + [2] * 16 + [3] * 16]
+    default += [[after] * LEADS + [0] * LEADS for after in (leaf, 1, 2)]
+    table = [list(row) for row in default]
+    for encoded, kind in letters:
+        node = 0
+        for byte in encoded[:-1]:
+            after = table[node][byte - ASCII]
+            if after < len(default):
+                table.append(list(default[after]))
+                after = table[node][byte - ASCII] = len(table) - 1
+            node = after
+        table[node][encoded[-1] - ASCII] = -1 - kind
+    return np.array(table)
 
 
 def _starts(lengths: Sequence[int]) -> IntArray:

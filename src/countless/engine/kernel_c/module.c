@@ -366,6 +366,7 @@ static PyMethodDef METHODS[] = {
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
+    {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"digits", digit_tables, METH_VARARGS, "digits(weights, radices) -> [(weights, next)]"},
     {"hints", pairs_hints, METH_VARARGS, "hints(shares, columns, least, [(from, others, starts, codes, out)])"},
