@@ -99,6 +99,7 @@ class StringTable:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
         self._module = compiled_scan()
+        self._last: tuple[bytes, BoolArray] | None = None  # pattern, and what it was found in
 
     @cached_property
     def _encoded(self) -> list[bytes]:
@@ -173,8 +174,17 @@ class StringTable:
 
     def like(self, pattern: bytes) -> BoolArray:
         """Which strings match a pattern: its ends or longest parts are searched first, the rest only where they are."""
-        if self._module is None:
-            return self.like_by_python(pattern)
+        last = self._last
+        if last is not None and last[0] == pattern:  # a question asks several times
+            return last[1]
+        found = self.like_by_python(pattern) if self._module is None else self._like(pattern)
+        found.setflags(write=False)
+        self._last = pattern, found
+        return found
+
+    def _like(self, pattern: bytes) -> BoolArray:
+        """The same, by the compiled module."""
+        assert self._module is not None
         head, tail = SPECIAL.split(pattern)[0], SPECIAL.split(pattern)[-1]
         own, first, last = self._survey, 0, len(self.texts)
         if head and own.sorted:
