@@ -65,13 +65,13 @@ def like_pattern(pieces: Sequence[Sequence[str]]) -> bytes:
 class Survey:
     """What searches need of strings: eight bytes from either end of each, and how many it shares with the one before.
 
-    ``points`` marks the characters beyond ASCII that occur.
+    ``points`` are the characters beyond ASCII that occur.
     """
 
     heads: NDArray[np.uint64]
     tails: NDArray[np.uint64]
     shared: NDArray[np.uint8]
-    points: NDArray[np.uint8]
+    points: IntArray
     sorted: bool
 
 
@@ -325,7 +325,7 @@ def _bytes_of_letters(letters: Sequence[tuple[bytes, int]], common: int) -> IntA
     return np.array(table)
 
 
-def _starts(lengths: Sequence[int]) -> IntArray:
+def _starts(lengths: Sequence[int] | IntArray) -> IntArray:
     starts: IntArray = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

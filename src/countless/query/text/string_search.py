@@ -21,7 +21,7 @@ from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.regex_automata import matching
-from countless.query.text.regex_syntax import Regex, required_text
+from countless.query.text.regex_syntax import Regex, required_texts
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, Script
 
@@ -78,8 +78,8 @@ class ListJudge(StringJudge):
         nothing = np.zeros(len(table.letters))
         letters = Letters(table.letters, nothing.astype(np.int64), nothing, nothing, 0.0)
         found = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
-        needle = required_text(regex.root)
-        return self._known(table.run(found.next, found.accepts, table.find(needle.encode()) if needle else None))
+        needles = [table.find(text.encode()) for text in required_texts(regex.root)]
+        return self._known(table.run(found.next, found.accepts, np.logical_or.reduce(needles) if needles else None))
 
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
         if self._lengths is None:
