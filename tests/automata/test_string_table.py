@@ -63,6 +63,19 @@ def test_strings_that_begin_alike_are_searched_from_where_they_differ(texts: lis
         assert table.like(pattern).tolist() == table.like_by_python(pattern).tolist()
 
 
+@given(TEXTS | ALIKE, st.sampled_from([{}, {"é": "É"}, {"中": "ab", "é": "e"}, {"é": "中", "中": "é"}]), st.booleans())
+def test_folded_strings(texts: list[str], changed: dict[str, str], lower: bool) -> None:
+    every = str.maketrans({letter: letter.lower() if lower else letter.upper() for letter in "abA_/"} | changed)
+    expected = [text.translate(every) for text in texts]
+    found = StringTable(texts).folded(lower, changed)
+    assert list(found.texts) == expected
+    for piece in ("a", "B", "e", "É", "中"):
+        pattern = like_pattern(like_pieces(f"%{piece}%"))
+        assert found.like(pattern).tolist() == [piece in text for text in expected]
+        assert found.like(like_pattern(like_pieces(f"{piece}%"))).tolist() == [t.startswith(piece) for t in expected]
+    assert found.is_sorted == (expected == sorted(expected))
+
+
 def test_more_is_shared_than_a_byte_can_tell() -> None:
     texts = ["a" * 300, "a" * 300 + "b", "a" * 300 + "bc", "a" * 300 + "c"]
     table = StringTable(texts)

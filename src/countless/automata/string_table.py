@@ -6,10 +6,12 @@ they have in common is searched once. Without the compiled module the same is do
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, IntArray
+from countless.automata.byte_automata import ASCII, on_bytes
 from countless.automata.dfa import distance, same_columns
 from countless.cached_property import cached_property
 
@@ -33,8 +36,7 @@ SAMPLED = 100_000  # bytes that tell which bytes are rare
 MOST_NEEDLES = 2  # parts of a pattern that are searched in all strings
 FEW = 8  # one of so many strings, or fewer, are read one by one and not searched for parts
 MOST_LETTERS = 2**16
-ASCII = 128
-LEADS = 64  # bytes from 128 on that go on with a letter; then come those that begin one
+ASCII_LETTERS = frozenset(map(chr, range(ASCII)))
 ACCEPTED, DECIDED = 1, 2  # of a state: its string is accepted; whatever follows, that stays so
 
 
@@ -62,7 +64,7 @@ def like_pattern(pieces: Sequence[Sequence[str]]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class StringFacets:
     """What searches need of strings: eight bytes from either end of each, and how many it shares with the one before.
 
     ``points`` are the characters beyond ASCII that occur.
@@ -97,9 +99,29 @@ class StringTable:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
+        self._given: Sequence[str] | None = texts  # None if they are read from the buffer when they are asked for
+        self._count = len(texts)
         self._module = compiled_scan()
         self._last: tuple[bytes, BoolArray] | None = None  # pattern, and what it was found in
+
+    @classmethod
+    def _of_bytes(cls, data: NDArray[np.uint8], starts: IntArray) -> StringTable:
+        """The strings in a buffer, which begin at ``starts``; the last number is its end."""
+        found = cls(())
+        found._given, found._count = None, len(starts) - 1
+        vars(found).update(_data=data, _starts=starts)
+        return found
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def texts(self) -> Sequence[str]:
+        """The strings."""
+        if self._given is not None:
+            return self._given
+        data, starts = self._data.tobytes(), self._starts.tolist()
+        return [data[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(starts)]
 
     @cached_property
     def _encoded(self) -> list[bytes]:
@@ -107,7 +129,7 @@ class StringTable:
 
     @cached_property
     def _data(self) -> NDArray[np.uint8]:
-        parts = ("".join(self.texts[start : start + JOINED]) for start in range(0, len(self.texts), JOINED))
+        parts = ("".join(self.texts[start : start + JOINED]) for start in range(0, self._count, JOINED))
         return np.frombuffer(b"".join(part.encode("utf-8", "surrogatepass") for part in parts), dtype=np.uint8)
 
     @cached_property
@@ -121,13 +143,13 @@ class StringTable:
         return _starts(lengths)
 
     @cached_property
-    def _survey(self) -> Survey:
+    def _survey(self) -> StringFacets:
         assert self._module is not None
-        count = len(self.texts)
+        count = self._count
         heads, tails = np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.uint64)
         shared, points = np.empty(count, dtype=np.uint8), np.zeros(POINTS, dtype=np.uint8)
         in_order: bool = self._module.survey(self._data, self._starts, heads, tails, shared, points)
-        return Survey(heads, tails, shared, np.flatnonzero(points), in_order)
+        return StringFacets(heads, tails, shared, np.flatnonzero(points), in_order)
 
     @cached_property
     def _rests(self) -> Rests:
@@ -152,11 +174,41 @@ class StringTable:
 
         Those of ASCII come first, all of them.
         """
+        found = [*map(chr, range(ASCII)), *self.letters_beyond_ascii]
+        return "".join(found) if len(found) <= MOST_LETTERS else None
+
+    @cached_property
+    def letters_beyond_ascii(self) -> tuple[str, ...]:
+        """The characters that the strings have, but those of ASCII."""
         if self._module is None:
-            found = sorted({*"".join(self.texts), *map(chr, range(128))})
-            return "".join(found) if len(found) <= MOST_LETTERS else None
-        points = self._survey.points.tolist()
-        return "".join(map(chr, [*range(128), *points])) if len(points) + 128 <= MOST_LETTERS else None
+            return tuple(sorted(set().union(*(text for text in self.texts if not text.isascii())) - ASCII_LETTERS))
+        return tuple(map(chr, self._survey.points.tolist()))
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        """Whether no string is before the one before it, by code points."""
+        if self._module is None:
+            return all(map(operator.le, self.texts, self.texts[1:]))
+        return self._survey.sorted
+
+    def folded(self, lower: bool, changed: Mapping[str, str]) -> StringTable:
+        """The strings in lower or upper case; ``changed`` says what becomes of characters beyond ASCII."""
+        plain = str.lower if lower else str.upper
+        moved = {old: new for old, new in changed.items() if old != new}
+        pairs = [tuple(each.encode("utf-8", "surrogatepass") for each in pair) for pair in moved.items()]
+        if any(len(old) != len(new) for old, new in pairs) or not moved.keys().isdisjoint(moved.values()):
+            table = str.maketrans({letter: plain(letter) for letter in ASCII_LETTERS} | moved)
+            return StringTable([plain(text) if text.isascii() else text.translate(table) for text in self.texts])
+        every = [ord(plain(chr(byte))) if byte < ASCII else byte for byte in range(256)]
+        data = np.array(every, dtype=np.uint8)[self._data]
+        beyond = np.flatnonzero(self._data >= ASCII) if pairs else np.zeros(0, dtype=np.int64)
+        for old, new in pairs:
+            here = beyond
+            for place, byte in enumerate(old):
+                here = here[self._data[here + place] == byte]
+            for place, byte in enumerate(new):
+                data[here + place] = byte
+        return self._of_bytes(data, self._starts)
 
     @cached_property
     def _points(self) -> NDArray[np.uint32]:
@@ -186,15 +238,16 @@ class StringTable:
         """The same, by the compiled module."""
         assert self._module is not None
         head, tail = SPECIAL.split(pattern)[0], SPECIAL.split(pattern)[-1]
-        own, first, last = self._survey, 0, len(self.texts)
-        if head and own.sorted:
+        own, first, last = self._survey, 0, self._count
+        placed = own.sorted and self._given is not None
+        if head and placed:
             text = head.decode("utf-8", "surrogatepass")
             first = bisect_left(self.texts, text)
             last = bisect_right(self.texts, text, first, key=lambda each: each[: len(text)])
-        marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
+        marks: BoolArray = np.zeros(self._count, dtype=np.bool_)
         found = marks[first:last]
-        found[:] = _ends_alike(own.heads, head[:WORD], "big") if head and not own.sorted else True
-        decided = own.sorted or len(head) <= WORD
+        found[:] = _ends_alike(own.heads, head[:WORD], "big") if head and not placed else True
+        decided = placed or len(head) <= WORD
         between = pattern[len(head) : len(pattern) - len(tail)] if head != pattern else b""
         if head == pattern:
             found &= self._lengths(first, last) == len(head)
@@ -228,8 +281,8 @@ class StringTable:
 
     def find(self, needle: bytes, first: int = 0, last: int | None = None) -> BoolArray:
         """Which strings from ``first`` to ``last`` have ``needle``."""
-        last = len(self.texts) if last is None else last
-        marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
+        last = self._count if last is None else last
+        marks: BoolArray = np.zeros(self._count, dtype=np.bool_)
         if self._module is None or not needle:
             marks[first:last] = [needle in text for text in self._encoded[first:last]]
             return marks
@@ -257,7 +310,7 @@ class StringTable:
         flags = np.repeat(ACCEPTED * accepts + DECIDED * decided, len(table) // len(accepts))
         states, columns = table.shape
         rows = np.column_stack([table * (columns + 1), flags]).astype(np.int32)
-        marks: BoolArray = np.zeros(len(self.texts), dtype=np.bool_)
+        marks: BoolArray = np.zeros(self._count, dtype=np.bool_)
         self._module.run(self._data, self._starts, self._survey.shared, kinds, rows, states, columns, among, marks)
         return marks
 
@@ -267,7 +320,7 @@ class StringTable:
         """The same without the compiled module, of an automaton that reads kinds of letters: one character of all."""
         letters, starts = self._letters
         lengths = np.diff(starts)
-        states: IntArray = np.zeros(len(self.texts), dtype=np.int64)
+        states: IntArray = np.zeros(self._count, dtype=np.int64)
         going: IntArray = np.flatnonzero(lengths if among is None else lengths * among)
         place = 0
         while len(going):
@@ -276,53 +329,6 @@ class StringTable:
             going = going[lengths[going] > place]
         marks: BoolArray = accepts[states]
         return marks if among is None else marks & among
-
-
-def on_bytes(narrow: IntArray, kind: IntArray, letters: str) -> tuple[IntArray, NDArray[np.uint16]]:
-    """An automaton that reads kinds of ``letters``, as one that reads kinds of bytes; and the kind of each byte.
-
-    Each state becomes several: so much of a letter of more than one byte was read, by nodes of a tree of their bytes.
-    Letters of the most common kind have no branches of their own.
-    """
-    kinds, high = kind[:ASCII], np.zeros((1, ASCII), dtype=np.int64)
-    if len(letters) > ASCII:
-        common = int(np.bincount(kind[ASCII:]).argmax())
-        others = [place for place in range(ASCII, len(letters)) if kind[place] != common]
-        high = _bytes_of_letters(
-            [(letters[place].encode("utf-8", "surrogatepass"), int(kind[place])) for place in others], common
-        )
-    first, of_high = same_columns(high)
-    high = high[:, first]
-    states, nodes = len(narrow), len(high)
-    table = np.zeros((states, nodes, narrow.shape[1] + len(first)), dtype=np.int64)
-    table[:, 0, : narrow.shape[1]] = narrow * nodes
-    own = np.arange(states)[:, None, None] * nodes + np.maximum(high, 0)
-    table[:, :, narrow.shape[1] :] = np.where(high >= 0, own, narrow[:, np.maximum(-1 - high, 0)] * nodes)
-    whole = np.concatenate([kinds, of_high + narrow.shape[1]])
-    return table.reshape(states * nodes, -1), whole.astype(np.uint16)
-
-
-def _bytes_of_letters(letters: Sequence[tuple[bytes, int]], common: int) -> IntArray:
-    """What follows each node by each byte from 128 on: a node, or after a letter's last byte -1 less its kind.
-
-    ``letters`` are those whose kind is not the ``common`` one.
-    """
-    leaf = -1 - common
-    if not letters:  # the first byte tells all, and the others are passed over
-        return np.array([[0] * LEADS + [leaf] * LEADS])
-    default: list[list[int]] = [[0] * LEADS + [1] * 32 + [2] * 16 + [3] * 16]
-    default += [[after] * LEADS + [0] * LEADS for after in (leaf, 1, 2)]
-    table = [list(row) for row in default]
-    for encoded, kind in letters:
-        node = 0
-        for byte in encoded[:-1]:
-            after = table[node][byte - ASCII]
-            if after < len(default):
-                table.append(list(default[after]))
-                after = table[node][byte - ASCII] = len(table) - 1
-            node = after
-        table[node][encoded[-1] - ASCII] = -1 - kind
-    return np.array(table)
 
 
 def _starts(lengths: Sequence[int] | IntArray) -> IntArray:
