@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from countless_lab.cli.bench.fuzz.campaign_options import campaign_options, run_command
-from countless_lab.fuzz.killing import kill_campaign, make_inputs
+from countless_lab.fuzz.killing import kill_campaign, make_inputs, small_cluster
 
 
 @click.command(epilog="\b\nExample:\n  countless bench fuzz kill --cases 200 --minutes 60 -o kill/")
@@ -17,10 +17,11 @@ from countless_lab.fuzz.killing import kill_campaign, make_inputs
 def kill(**options: Any) -> int:
     """Kill commands with SIGKILL at random moments, and run them again.
 
-    The commands are fit (in memory, with text, out of core), update, train, calibrate, strip and serve. Afterwards the
-    model file must be the old one or a whole new one. The same command, with --resume if it is a fit, must then
-    succeed, do what was asked, and leave no stray files.
+    The commands are fit (in memory, with text, out of core, on a Ray cluster on this machine), update, train,
+    calibrate, strip and serve. Afterwards the model file must be the old one or a whole new one. The same command, with
+    --resume if it is a fit, must then succeed, do what was asked, and leave no stray files.
     """
     with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
         make_inputs(Path(folder))
-        return run_command(kill_campaign(Path(folder)), **options)
+        with small_cluster(Path(folder)) as cluster:
+            return run_command(kill_campaign(Path(folder), cluster), **options)
