@@ -81,7 +81,7 @@ class TestFit:
             "text of line: 1 epoch in",
             "training rows: ",
             " bits/character, none are held out for validation",
-            "rows of the table as they are, text included, in",
+            "rows of the table as they are, text included (",
             "counts are exact: the file holds all rows of the table",
         ):
             assert phrase in done.err

@@ -37,8 +37,8 @@ def test_a_model_is_trained_longer_with_the_command_that_its_fit_tells(run: Run,
     done = run("fit", table, "-o", model, *FAST)
     assert done.code == 0, done.err
     kept = tmp_path / "m.countless.training"
-    assert f"; {kept} (" in done.err
-    assert "), for countless train, may be deleted" in done.err
+    assert f"wrote {kept} (" in done.err
+    assert "): it is for countless train, and may be deleted" in done.err
     assert f"train longer: countless train {model} {table} --budget 1m" in done.err
     assert files(tmp_path) == ["m.countless", "m.countless.training", "some.parquet"]
     done = run("train", model, table, "--epochs", 3)

@@ -107,7 +107,7 @@ class TestWhatItDoesNotStartWith:
         ("given", "words"),
         [
             (["--table", "{people}"], "a table is given as NAME=TABLE"),
-            (["--table", "persons={people}"], 'no model is called "persons": there are people, again'),
+            (["--table", "persons={people}"], 'no model is called "persons": the models are people, again'),
             (["again={model}"], 'two models would be called "again"'),
             (["--timeout", "0"], "must be more than zero"),
             (["--timeout", "soon"], "is not a time: write 90s, 5m or 1h30m"),
@@ -182,7 +182,7 @@ class TestNames:
     def test_tables(self, model: Path, people: Path, tmp_path: Path) -> None:
         with pytest.raises(CountlessError, match="given as NAME=TABLE"):
             load_models([str(model)], [str(people)])
-        with pytest.raises(CountlessError, match='no model is called "persons": there are people'):
+        with pytest.raises(CountlessError, match='no model is called "persons": the models are people'):
             load_models([str(model)], [f"persons={people}"])
         with pytest.raises(SourceError, match="no such file"):
             load_models([str(model)], [f"people={tmp_path / 'no.parquet'}"])

@@ -406,11 +406,13 @@ class Estimator(QuestionMethods):
         >>> est.info()["rows"]
         48842
         """
+        from countless.estimator.calibration.coverage import interval_facts
         from countless.estimator.info import held_facts, without_history
 
         held = held_facts(self.schema, self._sections, self._runtimes)
-        training = without_history(self.report)
-        return held | {"interval": self.calibration.facts(self.rows), "training": training, "library": self.library}
+        evidence = self._model.evidence
+        interval = interval_facts(self.calibration, self.rows, None if evidence is None else evidence.rows.rows)
+        return held | {"interval": interval, "training": without_history(self.report), "library": self.library}
 
     def __repr__(self) -> str:
         return f"<Estimator of {self.rows:,} rows, {len(self.columns)} columns>"

@@ -158,6 +158,6 @@ def _tables(given: Iterable[str], models: Mapping[str, Path]) -> dict[str, str]:
         if not path:
             raise NamingError(f"{shown(item)}: a table is given as NAME=TABLE, with the name of its model")
         if name not in models:
-            raise NamingError(f'no model is called "{name}": there are {", ".join(models)}')
+            raise NamingError(f'no model is called "{name}": the models are {", ".join(models)}')
         found[name] = path
     return found

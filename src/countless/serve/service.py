@@ -120,7 +120,7 @@ class Service:
         """The model called ``name``."""
         if name not in self.models:
             raise RefusalError(
-                404, "UnknownModelError", f'no model is called "{name}": there are {", ".join(self.models)}'
+                404, "UnknownModelError", f'no model is called "{name}": the models are {", ".join(self.models)}'
             )
         return self.models[name]
 

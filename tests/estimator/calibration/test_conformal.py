@@ -65,21 +65,6 @@ def test_coverage_holds_in_every_corner_and_bars_are_as_wide_as_need_be() -> Non
     assert np.sqrt(near_high * near_low) == pytest.approx(np.exp(0.1), rel=0.05)
 
 
-def test_a_query_is_judged_by_the_others() -> None:
-    """Of 50 queries that lie together, the bar leaves out 4% of the others, which are two, at either end."""
-    spread = [CalibrationQuery("x", 100 + place, 150.0, Shape(2)) for place in range(50)]
-    found = Calibration(tuple(spread)).checked(1000)
-    assert found["coverage"] == 48 / 50  # the estimate is above all truths, and the bar holds it
-    assert found["width"] == {
-        "0-1": None,
-        "1-10": None,
-        "10-100": None,
-        "100-1000": pytest.approx(150 / 101),
-        "1000+": None,
-    }
-    assert Calibration(()).checked(1000)["coverage"] is None
-
-
 def test_the_shape_of_a_question(estimator: Estimator) -> None:
     compiler = Compiler(estimator.schema)
 

@@ -234,7 +234,7 @@ def test_a_slash_too_many_is_another_path(client: Client, path: str) -> None:
 def test_a_model_that_is_not_there(client: Client) -> None:
     for reply in (client.get("/v1/models/nobody"), client.post("/v1/models/nobody/estimate", {"where": "TRUE"})):
         assert (reply.status, reply.error["kind"]) == (404, "UnknownModelError")
-        assert reply.error["message"] == 'no model is called "nobody": there are people'
+        assert reply.error["message"] == 'no model is called "nobody": the models are people'
 
 
 def test_no_table_to_count_in(start: Callable[..., Client], model: Path) -> None:

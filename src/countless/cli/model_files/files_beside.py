@@ -68,10 +68,11 @@ def keep_training(console: Console, beside: Path, output: Path, keep: bool | Non
 
 
 def kept_training(output: Path) -> str:
-    """A sentence about the files that further training needs, if there are any."""
+    """A line about the files that further training needs, if there are any; it begins with a line break."""
     files = [of_network(training_of(output), name) for name in (COLUMNS, TEXT)]
     files = [file for file in files if file.exists()]
     if not files:
         return ""
     bytes_kept = size(sum(file.stat().st_size for file in files))
-    return f"; {' and '.join(map(str, files))} ({bytes_kept}), for countless train, may be deleted"
+    they_are = "they are" if len(files) > 1 else "it is"
+    return f"\nwrote {' and '.join(map(str, files))} ({bytes_kept}): {they_are} for countless train, and may be deleted"

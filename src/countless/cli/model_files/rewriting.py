@@ -53,7 +53,7 @@ def rewritten(
 
 
 def summarize_written(estimator: Estimator, output: Path, lines: Sequence[str] = (), more: str = "") -> None:
-    """Print ``lines``, how wide the error bars are, and what was written; ``more`` ends the last line."""
+    """Print ``lines``, how wide the error bars are, and what was written; ``more`` follows."""
     console = show.progress()
     bars = f"error bars: {show.error_bars(estimator.info()['interval'])}"
     for line in (*lines, bars, f"wrote {output} ({show.size(output.stat().st_size)}){more}"):

@@ -302,8 +302,8 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
         needed, memory = size(report["on_disk"]["bytes"]), size(report["on_disk"]["memory"])
         console.print(f"the encoded table was kept on disk: it would take {needed} of {memory} of memory")
     console.print(f"peak memory {size(peak_memory())}")
-    written = f"wrote {path} ({size(path.stat().st_size)}); {_holds(estimator)}{kept_training(path)}"
-    console.print(written, soft_wrap=True)
+    console.print(f"wrote {path} ({size(path.stat().st_size)})", soft_wrap=True)
+    console.print(f"it holds {_holds(estimator)}{kept_training(path)}", soft_wrap=True)
 
 
 def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
@@ -329,6 +329,6 @@ def _holds(estimator: Estimator) -> str:
     less = [part for part in (known_values(schema.coded), text) if part]
     holds = f"{holds}, but {' and '.join(less)}" if less else holds
     if not evidence:
-        return f"it holds {holds}"
+        return holds
     rows = f"{plural(evidence['rows'], 'row')} of the table as they are"
-    return f"it holds {rows}{', text included' if schema.texts else ''}, in {size(evidence['bytes'])}; and {holds}"
+    return f"{rows}{', text included' if schema.texts else ''} ({size(evidence['bytes'])}), and {holds}"

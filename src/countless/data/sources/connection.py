@@ -13,7 +13,8 @@ import duckdb
 from countless.data.sources.file_formats import quote_path
 
 TO_UTF8 = (
-    "Convert it from what it is, often CP1252 or UTF-16: iconv -f CP1252 -t UTF-8 old.csv > new.csv. "
+    "Say what it is with --csv encoding=latin-1 or utf-16, or convert it, most often from CP1252: "
+    "iconv -f CP1252 -t UTF-8 old.csv > new.csv. "
     "If it is UTF-8 with damaged bytes, drop them: iconv -c -f UTF-8 -t UTF-8 old.csv > new.csv"
 )
 AFTER_REASON = re.compile(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from statistics import NormalDist
 from typing import Any
@@ -21,7 +21,6 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.cached_property import cached_property
 from countless.errors import ModelFileError
-from countless.estimator.calibration.bands import PREDICTED, band
 from countless.json_forms import CALIBRATION, check_section
 from countless.region import FREE, Box, Region
 
@@ -155,28 +154,13 @@ class Calibration:
     def _spreads(self) -> dict[tuple[int, Shape], float]:
         return {}
 
-    def checked(self, total: int) -> dict[str, Any]:
-        """How good the bars are on the queries themselves, each judged by the others, as plain data.
-
-        ``coverage`` is the share whose truth its bar holds, ``width`` the median factor between the ends of a bar (both
-        at least one row), by predicted rows.
-        """
-        inside = []
-        widths: dict[str, list[float]] = {name: [] for name in PREDICTED}
+    def left_out_bars(self, total: int) -> Iterator[tuple[float, float, float]]:
+        """For each query, its estimate and the ends of the error bar that the other queries give it."""
         for index, query in enumerate(self.queries):
             distances = self._distances(query.estimate, query.shape)
             distances[index] = math.inf
             low, high = interval(query.estimate, total, self._factors(distances, len(self.queries) - 1))
-            inside.append(low <= query.rows <= high)
-            widths[band(PREDICTED, query.estimate)].append(width(low, high))
-        return {
-            "coverage": float(np.mean(inside)) if inside else None,
-            "width": {name: float(np.median(found)) if found else None for name, found in widths.items()},
-        }
-
-    def facts(self, total: int) -> dict[str, Any]:
-        """What there is to tell of the error bars in a table of ``total`` rows, as plain data."""
-        return {"level": self.level, "queries": len(self.queries), **self.checked(total)}
+            yield query.estimate, low, high
 
     def _factors(self, distances: FloatArray, others: int) -> tuple[float, float]:
         """The ends by the nearest of this many ``others``."""

@@ -8,7 +8,7 @@ the errors that the model made at questions with known answers. The posterior is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -185,23 +185,31 @@ def is_enough(hits: SampleCount, shape: Shape, calibration: Calibration) -> bool
     return hits.count * spread**2 >= ENOUGH * others
 
 
+def left_out_posteriors(calibration: Calibration, rows: int, total: int) -> Iterator[Posterior]:
+    """The posterior of each calibration query, by the errors at the other queries.
+
+    ``rows`` of the table's ``total`` are evidence.
+    """
+    for index, query in enumerate(calibration.queries):
+        hits = SampleCount(query.hits, rows, total)
+        if hits.are_all or (not query.shape.steps and is_enough(hits, query.shape, calibration)):
+            yield posterior(hits, None, None, 0.0, total)
+        else:
+            errors = calibration.errors(query.estimate, query.shape, without=index)
+            yield posterior(hits, query.estimate, errors, 0.0, total)
+
+
 def with_tail(calibration: Calibration, rows: int, total: int) -> Calibration:
     """The calibration with error bars of posteriors that hold its own queries, each judged by the others.
 
     ``rows`` of the table's ``total`` are evidence.
     """
+    if len(calibration.queries) < LEAST_QUERIES:
+        return calibration
     left_out = []
-    for index, query in enumerate(calibration.queries):
-        hits = SampleCount(query.hits, rows, total)
-        if hits.are_all or (not query.shape.steps and is_enough(hits, query.shape, calibration)):
-            found = posterior(hits, None, None, 0.0, total)
-        else:
-            errors = calibration.errors(query.estimate, query.shape, without=index)
-            found = posterior(hits, query.estimate, errors, 0.0, total)
+    for query, found in zip(calibration.queries, left_out_posteriors(calibration, rows, total), strict=True):
         truth = max(query.rows, 1)
         left_out.append(min(found.probability(truth + 0.5), 1.0 - found.probability(truth - 0.5)))
-    if len(left_out) < LEAST_QUERIES:
-        return calibration
     share = 1.0 - (calibration.level + (1.0 - calibration.level) * CAUTION)
     return replace(calibration, tail=float(np.clip(np.quantile(left_out, share), *TAILS)))
 
