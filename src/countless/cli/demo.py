@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,7 +110,8 @@ def demo(model: Path, refit: bool) -> int:
     progress.print(f"counting {RANDOM_QUERIES} random queries of 5 to 12 filters ...")
     sample = DemoContender("1% sample", RowSample(table).estimate)
     console.print(_random(estimator, (*contenders, sample), source))
-    console.print(f"ask your own:  countless estimate {model} \"age > 35 AND income = '>50K'\"")
+    command = "countless" if shutil.which("countless") else sys.argv[0]  # in a .venv that is not active
+    console.print(f"ask your own:  {command} estimate {model} \"age > 35 AND income = '>50K'\"", soft_wrap=True)
     return 0
 
 

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from countless.cancellation import check_cancelled
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
+from countless.engine.columns.particle_budget import effort
 from countless.engine.fusion.text_in_context import with_texts
-from countless.engine.methods import METHODS, for_columns, for_text, of_model
+from countless.engine.methods import METHODS, MODEL_METHOD, for_columns, for_text, of_model
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
+
+MOST_COUNTED = 8  # boxes of a question whose counts are looked up before evidence rows are counted
 
 
 @dataclass(frozen=True)
@@ -67,27 +71,40 @@ def densities(
 
 
 def counts_answer(runtimes: Runtimes, region: Region) -> bool:
-    """Whether exact counts alone tell the density, so that nothing is walked: of one or two columns, or of a text."""
-    if len(region.boxes) != 1:
-        return not region.boxes
-    (box,) = region.boxes
-    if not box.texts:
-        if not box.filters:
-            return True
-        if runtimes.counts is None or len(box.filters) > 2:
+    """Whether exact counts alone tell the density, so that nothing is walked: of columns, or of a text."""
+    if any(box.texts for box in region.boxes):
+        if len(region.boxes) > 1:
             return False
-        known = runtimes.known(box)
-        return known.answer is not None and known.answer.counted
-    if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
-        return False
-    summary = runtimes.summaries[box.texts[0].column]
-    return summary is not None and is_counted(box.texts[0].language.pattern, summary)
+        (box,) = region.boxes
+        if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
+            return False
+        summary = runtimes.summaries[box.texts[0].column]
+        return summary is not None and is_counted(box.texts[0].language.pattern, summary)
+    return _counts_tell(runtimes, region.boxes, counted=True)
 
 
 def counts_estimate(runtimes: Runtimes, region: Region) -> bool:
-    """Whether counts of substrings alone give an estimate and bounds, so that asking for the density costs little."""
-    plain = all(box.texts and not box.filters for box in region.boxes)
-    return plain and bool(region.boxes) and texts_are_estimated(runtimes.summaries, region)
+    """Whether counts alone give an estimate and bounds, of text or of columns, so that the density costs little."""
+    if any(box.texts for box in region.boxes):
+        return not any(box.filters or not box.texts for box in region.boxes) and texts_are_estimated(
+            runtimes.summaries, region
+        )
+    return bool(region.boxes) and _counts_tell(runtimes, (*region.boxes, *region.cover), counted=False)
+
+
+def _counts_tell(runtimes: Runtimes, boxes: Sequence[Box], counted: bool) -> bool:
+    """Whether counts of pairs tell the rows of each box of columns, exactly if that is asked (``counted``)."""
+    if len(boxes) > MOST_COUNTED:
+        return False
+    for box in boxes:
+        if not box.filters:
+            continue
+        if runtimes.counts is None:
+            return False
+        answer = runtimes.known(box).answer
+        if answer is None or (counted and not answer.counted):
+            return False
+    return True
 
 
 def texts_are_estimated(summaries: Sequence[Substrings | None], region: Region) -> bool:
@@ -138,7 +155,17 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
         return methods[name](runtimes.columns, boxes, budget, seed)
 
     counts = runtimes.counts if METHODS[name].uses_counts else None
-    return ask(boxes) if counts is None else counts.answers(list(map(runtimes.known, boxes)), ask)
+    if counts is None:
+        return ask(boxes)
+    known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
+    if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
+        return counts.answers(known, ask)
+    walk = effort(budget, seed, len(first.sizes))
+    answers = []
+    for told in known:
+        check_cancelled()
+        answers.append(counts.answer(told, first.kernel, walk))
+    return answers
 
 
 def _density(region: Region, answers: Any) -> Density:
