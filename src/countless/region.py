@@ -9,7 +9,7 @@ The engine never asks which: it sees tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -57,6 +57,16 @@ class Constraint(Protocol):
         ...
 
     @property
+    def radices(self) -> tuple[int, ...]:
+        """How many symbols each of its positions has."""
+        ...
+
+    @property
+    def listed(self) -> bool:
+        """Whether each code matters on its own, so that every position is read even where all codes are allowed."""
+        ...
+
+    @property
     def start(self) -> int:
         """The state before any symbol is read; FREE if nothing is asked at all."""
         ...
@@ -91,8 +101,13 @@ class ValueSet:
     """
 
     def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
-        self.weights = weights
+        self.weights, self.listed = weights, listed
         self.start = START if listed or not _allows_all(weights) else FREE
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """How many symbols the position has."""
+        return (len(self.weights),)
 
     @cached_property
     def single(self) -> bool:
@@ -215,10 +230,6 @@ class Hints(Protocol):
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the filter at ``index``, about how often the ``later`` filters hold too; None if unknown."""
-        ...
-
-    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
-        """The same of several filters, for the compiled walk: for each symbol of the first position, MASK last."""
         ...
 
 

@@ -252,12 +252,16 @@ def test_draw_never_leaves_the_allowed_symbols() -> None:
 
 
 @pytest.mark.parametrize("sampler", [progressive, skipping])
-def test_walking_paths_are_the_plain_ones(sampler: Any) -> None:
+@pytest.mark.parametrize(("samples", "together"), [(1, 1000), (200, 1000), (200, 7), (3_000, 1000)])
+def test_walking_paths_are_the_plain_ones(
+    sampler: Any, samples: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The readable twin makes a whole forward pass for each position, and draws the same symbols."""
+    monkeypatch.setattr("countless.engine.paper.columns.TOGETHER", together)
     runtime = ResMadeRuntime(SPEC, network(SPEC).arrays(), order=1)
     radices = SPEC.sizes[1:3]
     box = Box((*box_of({0: [0, 2], 3: [1, 2]}, SPEC.sizes).filters, Filter((1, 2), digit_range(3, 9, radices))))
-    quick, plain = (sampler(runtime, box, 200, np.random.default_rng(4), plain=twin) for twin in (False, True))
+    quick, plain = (sampler(runtime, box, samples, np.random.default_rng(4), plain=twin) for twin in (False, True))
     assert quick.density == pytest.approx(plain.density, rel=1e-4)
     assert (quick.visited, quick.forward_rows) == (plain.visited, plain.forward_rows)
 

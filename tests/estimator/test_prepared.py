@@ -18,8 +18,8 @@ from countless.automata.language import Automaton
 from countless.cancellation import ComputationCancelledError, cancellable
 from countless.data.sources.connection import connect
 from countless.engine import density
-from countless.engine.columns import particle_budget as budget
 from countless.engine.columns import trace as traced
+from countless.engine.columns.kernel import Kernel
 from countless.engine.distributions import joint as spread
 from countless.engine.distributions import marginals as later
 from countless.engine.fusion import text_in_context as mixed
@@ -371,14 +371,14 @@ def test_a_pattern_is_judged_once(pages: Estimator) -> None:
 
 def test_a_count_is_not_walked_again(estimator: Estimator) -> None:
     walks = []
-    own = budget.Population.walk
+    own = Kernel.ask
 
-    def walk(*arguments: Any) -> Any:
+    def ask(*arguments: Any) -> Any:
         walks.append(arguments)
         return own(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budget.Population, "walk", walk)
+        patch.setattr(Kernel, "ask", ask)
         question = estimator.prepare(WHERE)
         question.estimate()
         first = len(walks)

@@ -3,8 +3,41 @@
 from typing import Any
 
 def load(
-    hidden: int, features: int, first: Any, units: Any, weights: list[Any], biases: list[Any], positions: list[Any], /
+    hidden: int,
+    features: int,
+    first: Any,
+    units: Any,
+    weights: list[Any],
+    biases: list[Any],
+    positions: list[Any],
+    order: tuple[int, ...],
+    /,
 ) -> object: ...
+def ask(
+    model: object,
+    crossed: object,
+    budget: int,
+    most: int,
+    target: float,
+    power: float,
+    offsets: Any,
+    again: Any,
+    rare: float,
+    /,
+) -> tuple[float, bool, int, tuple[int, ...], float, float, tuple[tuple[int, int, float, float, float], ...]]: ...
+def pairs(before: Any, known: Any, members: int, rows: int, columns: list[Any], /) -> object: ...
+def reading(
+    tables: object,
+    column: int,
+    weights: Any,
+    positions: tuple[int, ...],
+    radices: tuple[int, ...],
+    free: bool,
+    listed: bool,
+    /,
+) -> tuple[object, int, int, int]: ...
+def cross(readings: tuple[object, ...], /) -> tuple[object, int, int, int, int]: ...
+def crossed(crossed: object, /) -> tuple[bytes, bytes, bytes]: ...
 def walk(
     model: object, budget: int, power: float, offsets: Any, steps: list[Any], /
 ) -> list[tuple[float, bool, int, float]]: ...

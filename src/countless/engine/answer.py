@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -94,3 +95,27 @@ def unrolled(levels: Sequence[tuple[int, IntArray, IntArray]], count: int, sizes
         symbols[:, position] = read[here]
         here = parents[here]
     return symbols
+
+
+@dataclass(frozen=True, eq=False)
+class Effort:
+    """How many particles a walk takes: at first ``budget``, with the random numbers ``offsets``.
+
+    If its sampling error is above ``target``, it is repeated with up to ``most``, and the numbers ``again``.
+    """
+
+    budget: int
+    most: int
+    target: float
+    offsets: FloatArray
+    again: FloatArray
+
+
+class FoundPart(NamedTuple):
+    """What a model says of a part of a question: of the filters ``first`` and ``last``, which may be the same."""
+
+    first: int
+    last: int
+    counted: float
+    density: float
+    forward_rows: float

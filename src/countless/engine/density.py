@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from countless.cancellation import check_cancelled
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
+from countless.engine.columns.particle_budget import effort
 from countless.engine.fusion.text_in_context import with_texts
-from countless.engine.methods import METHODS, for_columns, for_text, of_model
+from countless.engine.methods import METHODS, MODEL_METHOD, for_columns, for_text, of_model
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
@@ -138,7 +140,17 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
         return methods[name](runtimes.columns, boxes, budget, seed)
 
     counts = runtimes.counts if METHODS[name].uses_counts else None
-    return ask(boxes) if counts is None else counts.answers(list(map(runtimes.known, boxes)), ask)
+    if counts is None:
+        return ask(boxes)
+    known, first = list(map(runtimes.known, boxes)), runtimes.columns[0]
+    if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
+        return counts.answers(known, ask)
+    walk = effort(budget, seed, len(first.sizes))
+    answers = []
+    for told in known:
+        check_cancelled()
+        answers.append(counts.answer(told, first.kernel, walk))
+    return answers
 
 
 def _density(region: Region, answers: Any) -> Density:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 import countless
-from countless import workload
+from countless import store, workload
 from countless.data.encoding.table import Table
+from countless.data.evidence import EvidenceRows
 from countless.data.sources.source import Source
-from countless.engine.methods import METHODS
+from countless.data.summaries.counting import count_pairs
+from countless.engine.answer import Answer
+from countless.engine.columns.particle_budget import fixed
+from countless.engine.columns.runtime import Runtime
+from countless.engine.methods import METHODS, Method, every_order
 from countless.estimator.fitting.model_kinds import KINDS
+from countless.estimator.loading import made_ready
 from countless.estimator.plugins import fingerprint, load_plugins, plugin_names
 from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import EncodeOptions
+from countless.region import Box
 from countless.spec import RESMADE
+from countless_lab.paper import completion
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
+HOLES_SEED = 2_021
+MOST_EVIDENCE = 100_000
+BLIND = "particles-without-look-ahead"
+BLIND_PARTICLES = 1_000  # if nothing else is said
 BLOCKS = 3  # of every network of columns
 MOST_CHARACTERS = 100  # of a string, as the paper has it
 TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
@@ -197,12 +212,63 @@ class TrainedModel:
 
 
 @dataclass(frozen=True)
+class ModelWithAdditions:
+    """A trained model with what we add to the paper's: counts of values and pairs, and evidence rows."""
+
+    one_thread: ClassVar[bool] = False
+
+    model: TrainedModel
+
+    @property
+    def name(self) -> str:
+        return f"{self.model.name}-additions"
+
+    @property
+    def recipe(self) -> ModelRecipe:
+        """How the model in it was made."""
+        return self.model.recipe
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.model.name,)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"model": self.model.to_json(), "evidence": self._evidence}
+
+    def file(self, folder: Path) -> Path:
+        """Where the model is."""
+        return folder / "models" / f"{self.name}.countless"
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return (self.file(folder),)
+
+    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+        load_plugins()
+        contents = store.read(self.model.file(folder))
+        schema, data = countless.load(self.model.file(folder)).schema, self.model.data
+        source = data.open()
+        say("counting pairs of columns")
+        table = Table.encode(source, EncodeOptions(exclude=data.exclude))
+        counts = store.StoredSummary(count_pairs(table).arrays())
+        say("drawing evidence rows")
+        rows = store.StoredRows(EvidenceRows.drawn(source, schema, self._evidence, 0).arrays(schema))
+        sections = replace(contents.sections, summaries={store.PAIRS: counts}, rows={store.EVIDENCE: rows})
+        store.write(self.file(folder), replace(contents, sections=sections))
+        return {"evidence": self._evidence, "bytes": self.file(folder).stat().st_size}
+
+    @property
+    def _evidence(self) -> int:
+        """Rows: as many as a fit keeps of a large table, but no more than a third of a small one."""
+        return min(MOST_EVIDENCE, self.model.data.rows // 3)
+
+
+@dataclass(frozen=True)
 class AnswerSet:
     """A model's answers by one method and budget. The result has a q-error and a time for each query."""
 
     one_thread: ClassVar[bool] = False
 
-    model: TrainedModel
+    model: TrainedModel | ModelWithAdditions
     questions: QuestionSet
     method: str
     samples: int
@@ -225,6 +291,7 @@ class AnswerSet:
 
     def run(self, folder: Path, say: Say) -> dict[str, Any]:
         load_plugins()
+        METHODS.setdefault(BLIND, Method(every_order(_blind), uses_counts=True, compared=False))
         estimator = countless.load(self.model.file(folder))
         asked = workload.load(self.questions.file(folder))
         found = evaluate(
@@ -241,7 +308,56 @@ class AnswerSet:
         }
 
 
-Cell = QuestionSet | TrainedModel | AnswerSet
+@dataclass(frozen=True)
+class CompletionSet:
+    """How well a model fills in hidden values. The result has the chance of each true value, and which came first."""
+
+    one_thread: ClassVar[bool] = False
+
+    model: TrainedModel
+    holes: int
+    method: str  # skipping or progressive
+    samples: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.model.name}-completion-{self.method}-{self.samples}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.model.name,)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "model": self.model.to_json()}
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return ()
+
+    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+        load_plugins()
+        contents = store.read(self.model.file(folder))
+        schema = countless.load(self.model.file(folder)).schema
+        runtimes, source = made_ready(schema, contents.sections), self.model.data.open()
+        holes = completion.holes(source, schema, self.holes, HOLES_SEED)
+        skips = METHODS[self.method].skips
+        chances, right, milliseconds, passes = [], [], [], []
+        for number, hole in enumerate(holes):
+            say(f"{number:,} of {len(holes):,} holes")
+            began = time.process_time()
+            filled = completion.fill(runtimes, hole, self.samples, skips, np.random.default_rng(number))
+            milliseconds.append(round(1e3 * (time.process_time() - began), 3))
+            chances.append(float(f"{filled.chances[hole.truth]:.4g}"))
+            right.append(int(filled.chances.argmax()) == hole.truth)
+            passes.append(filled.forward_rows)
+        return {"right": right, "chances": chances, "ms": milliseconds, "forward_rows": float(np.mean(passes))}
+
+
+Cell = QuestionSet | TrainedModel | ModelWithAdditions | AnswerSet | CompletionSet
+
+
+def _blind(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed: int) -> list[Answer]:
+    """Particles that do not look ahead."""
+    return fixed(runtime, boxes, BLIND_PARTICLES if budget is None else budget, seed)
 
 
 def _brought(network: str = "") -> str:

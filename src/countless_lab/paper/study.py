@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from countless.engine.methods import METHODS
+from countless.engine.methods import FUSED, METHODS
 from countless.spec import RESMADE
-from countless_lab.paper.cells import AnswerSet, Cell, Data, ModelRecipe, QuestionSet, TrainedModel
+from countless_lab.paper.cells import (
+    BLIND,
+    AnswerSet,
+    Cell,
+    CompletionSet,
+    Data,
+    ModelRecipe,
+    ModelWithAdditions,
+    QuestionSet,
+    TrainedModel,
+)
 from countless_lab.paper.scale import PaperScale
 
 NO_MASKING, MASKING = "none", "uniform"
@@ -111,6 +121,33 @@ class Study:
             for masking in self.scale.maskings
         }
 
+    def additions(self, samples: int, order: int) -> dict[str, AnswerSet]:
+        """Skipping, particles on its model, and particles with one after the other of what we add to the model."""
+        model = self.model_for("skipping", order)
+        more = ModelWithAdditions(model)
+        return {
+            "skipping": AnswerSet(model, self.questions, "skipping", samples),
+            PARTICLES: AnswerSet(model, self.questions, PARTICLES, samples),
+            "counts": AnswerSet(more, self.questions, BLIND, samples),
+            "look-ahead": AnswerSet(more, self.questions, PARTICLES, samples),
+            "evidence": AnswerSet(more, self.questions, FUSED, samples),
+        }
+
+    def completions(self) -> list[CompletionSet]:
+        """A masked model, and an unmasked one with several numbers of samples, in the table's own order."""
+        scale = self.scale
+        if self.data.text:
+            masked, plain = self.text_model(TEXT_MASKING), self.text_model(NO_MASKING)
+            holes, most = scale.text_queries, scale.text_samples
+        else:
+            masked, plain = self.model(MASKING), self.model(NO_MASKING)
+            holes, most = scale.queries, scale.ablation_samples
+        budgets = (max(1, most // FEWER), most)
+        return [
+            CompletionSet(masked, holes, "skipping", 1),
+            *(CompletionSet(plain, holes, "progressive", samples) for samples in budgets),
+        ]
+
     def text_contest(self) -> dict[str, AnswerSet]:
         """The methods for text, each on the model it needs; particles has a fraction of the samples."""
         samples = self.scale.text_samples
@@ -135,7 +172,15 @@ def with_needs(cells: Iterable[Cell]) -> list[Cell]:
     """The cells and all that they need, each once; what is needed comes just before what needs it first."""
     found: dict[str, Cell] = {}
     for cell in cells:
-        needed: tuple[Cell, ...] = (cell.questions, cell.model) if isinstance(cell, AnswerSet) else ()
-        for item in (*needed, cell):
+        for item in _needed(cell):
             found.setdefault(item.name, item)
     return list(found.values())
+
+
+def _needed(cell: Cell) -> Iterator[Cell]:
+    """A cell after all that it needs."""
+    if isinstance(cell, AnswerSet):
+        yield cell.questions
+    if not isinstance(cell, QuestionSet | TrainedModel):
+        yield from _needed(cell.model)
+    yield cell

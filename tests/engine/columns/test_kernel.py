@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,6 @@ from countless.arrays import FloatArray
 from countless.engine.columns import kernel
 from countless.engine.columns.particle_budget import Population, fixed, offsets
 from countless.engine.columns.particles import particles
-from countless.engine.columns.plan import folded
-from countless.engine.columns.plan_alone import tabulated
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.region import Box, DigitSet, Filter, ValueSet
 from countless.spec import ModelSpec
@@ -95,9 +93,6 @@ class RandomHints:
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         return np.random.default_rng([index, *later]).random(self.sizes[index]) if later else None
-
-    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
-        return [folded(self.ahead(index, list(later)), symbols, least) for index, later, symbols in asked]
 
 
 def hinted(box: Box) -> Box:
@@ -288,7 +283,9 @@ def test_tables_of_digits(data: st.DataObject) -> None:
         weights[data.draw(st.integers(0, size - 1))] *= 0.5
     module = kernel.compiled()
     assert module is not None
-    found, expected = tabulated(DigitSet(weights, radices), module), DigitSet(weights, radices).transitions
+    listed = data.draw(st.booleans())
+    asked = DigitSet(weights, radices, listed)
+    found, expected = kernel.tabulated(asked, module), asked.transitions
     for own, twin in zip(found, expected, strict=True):
         assert np.array_equal(own.weights, twin.weights)
         assert np.array_equal(own.next, twin.next)
@@ -299,4 +296,4 @@ def test_digits_that_do_not_fit_are_refused(radices: tuple[int, ...]) -> None:
     module = kernel.compiled()
     assert module is not None
     with pytest.raises(ValueError, match="digits"):
-        module.digits(np.ones(5, dtype=np.bool_), radices)
+        module.digits(np.ones(5, dtype=np.bool_), radices, False)

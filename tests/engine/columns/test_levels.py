@@ -21,6 +21,7 @@ from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.evidence import CodedRows
 from tests.engine.columns.test_kernel import DIGITS, WIDE, hinted, random_box
 from tests.engine.columns.test_resmade import network
+from tests.engine.fusion.test_one_call import Case
 
 SOURCE = Path(columns.__file__).parents[1] / "kernel_c" / "module.c"
 # Where there is AVX-512 the loader takes that: all other tests are of it.
@@ -61,6 +62,18 @@ def test_walks(module: ModuleType, spec: Any, monkeypatch: pytest.MonkeyPatch) -
         agree = [a.density == pytest.approx(b.density, rel=1e-4) for a, b in zip(found, expected, strict=True)]
         assert np.mean(agree) >= 0.95
     assert [a.exact for a in fixed(runtime, boxes, 9, 0)] == [a.exact for a in fixed(installed, boxes, 9, 0)]
+
+
+@pytest.mark.parametrize("spec", [DIGITS, WIDE], ids=str)
+def test_questions_in_one_call(module: ModuleType, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = Case(spec)
+    for name in ("engine.columns.resmade", "engine.fusion.pair_bounds"):
+        monkeypatch.setattr(f"countless.{name}.compiled", lambda: module)
+    case = Case(spec)
+    found, expected = (each.answers(each.known(3), 6, 1) for each in (case, installed))
+    assert [a.visited for a in found] == [a.visited for a in expected]
+    agree = [a.density == pytest.approx(b.density, rel=1e-3) for a, b in zip(found, expected, strict=True)]
+    assert np.mean(agree) >= 0.9
 
 
 def test_counts_of_rows(module: ModuleType) -> None:

@@ -15,11 +15,10 @@ from countless.arrays import IntArray
 from countless.data.summaries import counting
 from countless.data.summaries.counting import count_pairs
 from countless.engine.answer import Answer
-from countless.engine.columns.kernel import compiled
 from countless.engine.columns.particles import particles
 from countless.engine.density import densities
-from countless.engine.fusion.pair_bounds import TRUSTED, Counts, FilterDensity, Known
-from countless.engine.fusion.pair_filters import Crossed, Sums
+from countless.engine.fusion.pair_bounds import TRUSTED, Counts, Known, PartCheck
+from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
 from tests.data.summaries.test_pair_counts import encoded
@@ -66,15 +65,19 @@ def test_no_box_leaves_its_bounds(case: tuple[IntArray, Box, Counts]) -> None:
 def test_each_two_filters(case: tuple[IntArray, Box, Counts]) -> None:
     rows, box, counts = case
     filters = [(item.positions[0], item) for item in box.filters]
-    found, twin = (Crossed(counts.pairs, Sums(counts.pairs, module), filters) for module in (compiled(), None))
+    read = counts.crossed(box.filters)
+    assert isinstance(read, CompiledCrossed)
+    found, twin = read.arrays, Crossed.by_numpy(counts.pairs, Sums(counts.pairs), filters)
     assert np.array_equal(found.most, twin.most)
     assert np.array_equal(found.least, twin.least)
+    assert read.bounds() == found.bounds() == twin.bounds()
     for index, later in product(range(len(filters)), (range(len(filters)), range(1), range(2, len(filters)))):
         others = [other for other in later if other != index]
-        for symbols in (SIZES[filters[index][0]], 2):  # of one position, and of a leading digit
-            (ahead,), (expected,) = (each.along([(index, others, symbols)], 1e-9) for each in (found, twin))
-            assert (ahead is None) == (expected is None)
-            assert ahead is None or ahead == pytest.approx(expected, rel=1e-12)
+        ahead, expected = read.ahead(index, others), twin.ahead(index, others)
+        if ahead is None or expected is None:
+            assert ahead is expected
+        else:
+            assert np.array_equal(ahead, expected)
     whole = len(counts.pairs.tables) == 6 and all(map(np.array_equal, counts.pairs.starts, map(np.arange, SIZES)))
     nothing = found.most.min() == 0
     for one, first in enumerate(box.filters):
@@ -126,9 +129,8 @@ def test_a_model_that_knows_no_pairs_is_corrected() -> None:
 
 
 def test_the_worst_part_decides_and_the_bound_holds() -> None:
-    parts = (FilterDensity((0,), Box(), 0.1), FilterDensity((0, 1), Box(), 0.2), FilterDensity((1, 2), Box(), 0.01))
-    known = Known(Box(), 1000, 0.001, 0.03, (0, 1))
-    model = [(part, Answer(0.1, True, 1, (), 1)) for part in parts]
+    model = [PartCheck((0,), 0.1, 0.1, 1), PartCheck((0, 1), 0.2, 0.1, 1), PartCheck((1, 2), 0.01, 0.1, 1)]
+    known = Known(Box(), 1000, 0.001, 0.03, (0, 1, 2), (0, 1))
     found = known.improve(Answer(0.01, True, 1, (), 1), model)
     assert found.density == pytest.approx(0.01 * 2 / TRUSTED)
     assert (found.corrected, found.clipped) == ((0, 1), ())
@@ -156,9 +158,8 @@ def test_only_answers_of_few_rows_are_checked() -> None:
 
 
 def test_a_model_that_is_about_right_or_finds_too_much_is_left_alone() -> None:
-    parts = (FilterDensity((0,), Box(), 0.12), FilterDensity((1,), Box(), 0.01))
-    known = Known(Box(), 1000, 0.0, 1.0, (0,))
-    found = known.improve(Answer(0.02, True, 1, (), 1), [(part, Answer(0.1, True, 1, (), 1)) for part in parts])
+    known = Known(Box(), 1000, 0.0, 1.0, (0, 1), (0,))
+    found = known.improve(Answer(0.02, True, 1, (), 1), [PartCheck((0,), 0.12, 0.1, 1), PartCheck((1,), 0.01, 0.1, 1)])
     assert (found.density, found.corrected, found.factor) == (0.02, (), 1.0)
 
 

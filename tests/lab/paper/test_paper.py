@@ -15,7 +15,7 @@ from countless.errors import DataError
 from countless.sheet import Sheet, Strong
 from countless_lab.measurement.highlight import best
 from countless_lab.paper import numbers, results
-from countless_lab.paper.cells import AnswerSet, Cell, Data, TrainedModel
+from countless_lab.paper.cells import AnswerSet, Cell, CompletionSet, Data, TrainedModel
 from countless_lab.paper.drawing import pictures
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.exhibits.base import find
@@ -78,7 +78,9 @@ class TestEvery:
         def known(cell: Cell) -> bool:
             """One model of its kind, and no questions."""
             if isinstance(cell, AnswerSet):
-                return "none" not in cell.model.recipe.masking and cell.samples != 10_000
+                return "none" not in cell.model.recipe.masking and cell.samples != 10_000 and "addit" not in cell.name
+            if isinstance(cell, CompletionSet):
+                return cell.method == "skipping"
             return isinstance(cell, TrainedModel) and cell.recipe.order in (0, None) and cell.recipe.orders == 1
 
         found = facts(name, *tables(name), known=known)
@@ -230,6 +232,34 @@ class TestSizesAndMaskings:
         }
         text = EXHIBITS["maskings"].markdown([gathered("maskings", one, given)])
         assert "| census_income | Skipping | Max | **8.00** | 9.00 |" in text
+
+
+class TestCompletion:
+    def test_figures(self) -> None:
+        one = study()
+        masked, few, many = one.completions()
+        given = {
+            masked.name: {"right": [True, True, False, True], "chances": [0.5, 0.7], "ms": [1.0], "forward_rows": 60.0},
+            few.name: {"right": [True, False, False, True], "chances": [0.5, 0.1], "ms": [2.0], "forward_rows": 2e3},
+        }
+        text = EXHIBITS["completion"].markdown([gathered("completion", one, given)])
+        assert "| census_income | Right | **75.0%** | 50.0% |" in text
+        assert "| census_income | Forward passes | **60.0** | 2,000 |" in text
+        assert f"{many.samples:,} samples" not in text  # nobody has measured them
+
+
+class TestAdditions:
+    def test_every_step_has_the_models_own_weights(self) -> None:
+        cells = study(orders=1, samples=(100,)).additions(100, 0)
+        assert {cell.model.recipe for cell in cells.values()} == {study().model_for("skipping", 0).recipe}
+        assert [cell.method for cell in cells.values()][-1] == "fused"
+
+    def test_the_table(self) -> None:
+        one = study(orders=1, samples=(100,))
+        cells = one.additions(100, 0)
+        given = {cells["skipping"].name: answers(2.0, ms=9.0), cells["evidence"].name: answers(1.0, ms=1.0)}
+        text = EXHIBITS["additions"].markdown([gathered("additions", one, given)])
+        assert "| 100 | census_income | Max | 2.00 | - | - | - | **1.00** |" in text
 
 
 class TestText:

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.answer import Answer, Trace, Traced, unrolled
-from countless.engine.columns.plan_alone import End, Packed, packed_alone
-from countless.engine.columns.plan_forest import FEW, Forest, Node, forest
-from countless.region import Box
+from countless.engine.answer import Answer, Effort, FoundPart, Trace, Traced, unrolled
+from countless.engine.columns.plan_forest import Forest, Node, forest
+from countless.engine.columns.thinning import THINNING_POWER
+from countless.region import FREE, Box, DigitSet, Transitions, flat_weights
 
 LANES = 16  # as in the C source
 FAR_BELOW = -1e30  # the logit of a symbol that does not exist
+Packed = tuple[Any, ...]  # a step: position, depth, whether it ends its box, slot, opens, start, weights, next, hint
+End = tuple[tuple[int, ...], Sequence[int]]  # the positions on the way to an end, and the boxes that end there
 WHOLE = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0)  # of a box that asks nothing
 SWITCH_OFF = "COUNTLESS_NO_KERNEL"  # an environment variable: if it is set, everything runs on NumPy
 
@@ -69,18 +71,35 @@ class Kernel:
             [_rows(weight.T, row) for weight, _ in hidden],
             [_rows(bias, row) for _, bias in hidden],
             [position.packed() for position in positions],
+            order,
         )
 
     def plan(self, boxes: Sequence[Box], hinted: bool = False) -> CompiledBoxes:
         """The boxes made ready, to be walked as often as one likes; if ``hinted``, with their hints."""
-        if hinted or len(boxes) <= FEW:
-            steps, ends = packed_alone(boxes, self._order, hinted, self._module)
-        else:
-            steps, ends = _packed_together(forest(boxes, self._order))
-        return CompiledBoxes(self._module, self._model, steps, ends, len(boxes))
+        self._tabulate(boxes)
+        return CompiledBoxes(self._module, self._model, *_packed(forest(boxes, self._order, hinted)), len(boxes))
+
+    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[FoundPart]]:
+        """The answer of filters that the module has crossed and, if that is below ``rare`` rows, its parts.
+
+        It walks as :func:`countless.engine.columns.particle_budget.adaptive` does.
+        """
+        own = effort
+        density, exact, most, visited, rows, variance, parts = self._module.ask(
+            self._model, question, own.budget, own.most, own.target, THINNING_POWER, own.offsets, own.again, rare
+        )
+        answer = Answer(density, exact, most, visited, int(rows), None if exact else math.sqrt(variance))
+        return answer, list(map(FoundPart._make, parts))
+
+    def _tabulate(self, boxes: Sequence[Box]) -> None:
+        """Make the tables of digits in compiled code."""
+        for constraint in [item.constraint for box in boxes for item in box.filters]:
+            if isinstance(constraint, DigitSet) and constraint.start != FREE and not constraint.is_tabulated:
+                constraint.adopt(tabulated(constraint, self._module))
 
     def trace(self, asked: Trace, budget: int, offsets: FloatArray) -> Traced:
         """What :func:`countless.engine.columns.trace.trace` finds."""
+        self._tabulate([asked.box])
         nodes = forest([asked.box], self._order, hinted=True).nodes
         positions = [node.step.position for node in nodes]
         labelled = np.array([position in asked.labels for position in positions], dtype=np.int64)
@@ -90,7 +109,7 @@ class Kernel:
             budget,
             asked.power,
             offsets,
-            [_packed(node) for node in nodes],
+            [_packed_step(node) for node in nodes],
             labelled,
             expand,
             asked.scattered,
@@ -146,7 +165,18 @@ class PositionArrays:
         return size, cut, False, self.delta, out, out_bias, _rows(self.tied.T, _padded(size)), _logit_row(self.bias)
 
 
-def _packed_together(trees: Forest) -> tuple[list[Packed], list[End]]:
+def tabulated(constraint: DigitSet, module: ModuleType) -> tuple[Transitions, ...]:
+    """The transitions of a constraint, made in compiled code."""
+    radices = constraint.radices
+    found = module.digits(flat_weights(constraint), radices, constraint.listed)
+    tables = []
+    for radix, (weights, following) in zip(radices, found, strict=True):
+        states = np.frombuffer(following, dtype=np.int64).reshape(-1, radix + 1)
+        tables.append(Transitions(np.frombuffer(weights).reshape(-1, radix + 1), states))
+    return tuple(tables)
+
+
+def _packed(trees: Forest) -> tuple[list[Packed], list[End]]:
     """The steps of a forest, and where boxes end."""
     ends: list[End] = []
     way: list[int] = []
@@ -154,10 +184,10 @@ def _packed_together(trees: Forest) -> tuple[list[Packed], list[End]]:
         way[node.depth :] = [node.step.position]
         if node.ends:
             ends.append((tuple(way), node.ends))
-    return [_packed(node) for node in trees.nodes], ends
+    return [_packed_step(node) for node in trees.nodes], ends
 
 
-def _packed(node: Node) -> Packed:
+def _packed_step(node: Node) -> Packed:
     transitions = node.step.transitions
     return (
         node.step.position,

@@ -20,7 +20,7 @@ import numpy as np
 
 from countless.arrays import FloatArray
 from countless.cancellation import check_cancelled
-from countless.engine.answer import Answer
+from countless.engine.answer import Answer, Effort
 from countless.engine.columns.particles import particles
 from countless.engine.columns.runtime import Runtime
 from countless.engine.columns.thinning import THINNING_POWER
@@ -46,6 +46,13 @@ def adaptive(runtime: Runtime[Any], boxes: Sequence[Box], seed: int) -> list[Ans
         for index, answer in zip(indices, again.walk(budget, stream=1), strict=True):
             answers[index] = replace(answer, forward_rows=answers[index].forward_rows + answer.forward_rows)
     return answers
+
+
+@lru_cache(maxsize=64)
+def effort(budget: int | None, seed: int, count: int) -> Effort:
+    """That of :func:`fixed`, or of :func:`adaptive` if the ``budget`` is None, in a model of ``count`` positions."""
+    least, most = (LEAST, MOST) if budget is None else (budget, budget)
+    return Effort(least, most, TARGET, offsets(seed, 0, count), offsets(seed, 1, count))
 
 
 class Population:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,10 +19,11 @@ import numpy as np
 from countless.arrays import BoolArray, FloatArray
 from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
-from countless.engine.answer import Answer
+from countless.engine.answer import Answer, Effort
 from countless.engine.columns.kernel import compiled
-from countless.engine.fusion.pair_filters import Crossed, Sums
-from countless.region import Box, Constraint, Filter
+from countless.engine.columns.runtime import CompiledWalk
+from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
+from countless.region import FREE, Box, Constraint, Filter, flat_weights
 
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
@@ -41,11 +41,21 @@ class FilterDensity:
     density: float
 
 
+class PartCheck(NamedTuple):
+    """A part of a box, one filter or two on these ``columns``: its density, and the one that the model ``found``."""
+
+    columns: tuple[int, ...]
+    density: float
+    found: float
+    forward_rows: int
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
-    ``columns`` are the one or two whose counts say how much at most. ``answer`` is there if counts alone give it.
+    ``columns`` are those of its filters, and ``tightest`` the one or two whose counts say how much at most. ``answer``
+    is there if counts alone give it.
     """
 
     box: Box
@@ -53,6 +63,7 @@ class Known:
     least: float
     most: float
     columns: tuple[int, ...]
+    tightest: tuple[int, ...]
     answer: Answer | None = None
 
     @cached_property
@@ -60,40 +71,58 @@ class Known:
         """The parts of the box whose density is known, by which the model's answer is corrected."""
         if self.answer is not None:
             return ()
-        assert isinstance(self.box.hints, Crossed)
-        return tuple(_parts(self.box, self.box.hints))
+        crossed = self.box.hints
+        assert isinstance(crossed, Crossed | CompiledCrossed)
+        return tuple(_parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed))
 
-    def improve(self, answer: Answer, checks: Sequence[tuple[FilterDensity, Answer]]) -> Answer:
+    def improve(self, answer: Answer, checks: Sequence[PartCheck]) -> Answer:
         """The model's answer, corrected by its answers of parts that are known, and within the bounds."""
         floor = LEAST_ROWS / self.rows
-        ratios = [max(part.density, floor) / max(found.density, floor) for part, found in checks]
-        spent = answer.forward_rows + sum(found.forward_rows for _, found in checks)
+        ratios = [max(part.density, floor) / max(part.found, floor) for part in checks]
+        spent = answer.forward_rows + sum([part.forward_rows for part in checks])
         worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
         if worst is None or ratios[worst] <= TRUSTED:
             return self.clip(answer, forward_rows=spent)
-        factor, corrected = ratios[worst] / TRUSTED, checks[worst][0].columns
+        factor, corrected = ratios[worst] / TRUSTED, checks[worst].columns
         return self.clip(answer, factor, forward_rows=spent, factor=factor, corrected=corrected)
 
     def clip(self, answer: Answer, times: float = 1.0, **changes: Any) -> Answer:
         """The answer, so many ``times``, within the bounds, and with other ``changes``."""
         raised = answer.density * times
         density = min(max(raised, self.least), self.most)
-        clipped = self.columns if density < raised else ()
+        clipped = self.tightest if density < raised else ()
         excess = raised / density if density > 0 else 1.0
         return replace(
             answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess, **changes
         )
 
 
+@dataclass(frozen=True, eq=False)
+class FilterCounts:
+    """What counts say of one filter: how many ``rows`` satisfy it, and how many ``values`` of its column do.
+
+    ``rows`` is None if it splits the rows of a code: such parts are not counted. ``reading`` is the filter as the
+    compiled module has read it, if there is one.
+    """
+
+    rows: int | None
+    values: int
+    reading: object = None
+
+
 class Counts:
-    """Counts of columns and of pairs, as the engine asks them; ``positions`` are those of each column."""
+    """Counts of columns and of pairs, as the engine asks them; ``positions`` are those of each column.
+
+    Where there is the compiled module, filters are read there.
+    """
 
     def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
         self.pairs = pairs
-        self._sums = Sums(pairs, compiled())
+        self._sums, self._module = Sums(pairs), compiled()
+        self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
-        self._rows: WeakKeyDictionary[Constraint, int | None] = WeakKeyDictionary()
+        self._filters: WeakKeyDictionary[Constraint, FilterCounts] = WeakKeyDictionary()
 
     def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
@@ -101,12 +130,38 @@ class Counts:
         found = ask([told.box for told in left]) if left else []
         rare = [answer.density * self.pairs.rows < RARE for answer in found]
         parts = [part for told, few in zip(left, rare, strict=True) if few for part in told.parts]
-        checks = zip(parts, ask([part.box for part in parts]) if parts else [], strict=True)
+        told_of = iter(ask([part.box for part in parts]) if parts else [])
         answers = iter(
-            told.improve(answer, list(islice(checks, len(told.parts)))) if few else told.clip(answer)
+            told.improve(answer, [_check(part, next(told_of)) for part in told.parts] if few else [])
             for told, answer, few in zip(left, found, rare, strict=True)
         )
         return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
+
+    @property
+    def are_compiled(self) -> bool:
+        """Whether filters are read by the compiled module."""
+        return self._module is not None
+
+    def answer(self, known: Known, kernel: CompiledWalk, effort: Effort) -> Answer:
+        """The answer of one box, as :meth:`answers` gives it, in one compiled call."""
+        if known.answer is not None:
+            return known.clip(known.answer)
+        crossed = known.box.hints
+        assert isinstance(crossed, CompiledCrossed)
+        answer, parts = kernel.ask(crossed.compiled, effort, RARE)
+        columns = known.columns
+        return known.improve(
+            answer,
+            [
+                PartCheck(
+                    (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
+                    part.counted,
+                    part.density,
+                    int(part.forward_rows),
+                )
+                for part in parts
+            ],
+        )
 
     def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
         """A table about two columns that is made when it is first asked for."""
@@ -114,9 +169,32 @@ class Counts:
             self._kept[pair] = make()
         return self._kept[pair]
 
-    def crossed(self, box: Box) -> Crossed:
+    def filter_counts(self, item: Filter) -> FilterCounts:
+        """What counts say of one filter, found once while the filter is kept."""
+        found = self._filters.get(item.constraint)
+        if found is None:
+            found = self._filters[item.constraint] = self._counted(item)
+        return found
+
+    def _counted(self, item: Filter) -> FilterCounts:
+        constraint, column = item.constraint, self._columns[item.positions]
+        weights = flat_weights(constraint)
+        if self._module is None:
+            inside: BoolArray = weights if weights.dtype == np.bool_ else weights > 0
+            split = inside is not weights and not np.array_equal(inside, weights == 1.0)
+            rows = None if split else int(np.add.reduce(self.pairs.counts[column][inside]))
+            return FilterCounts(rows, int(np.count_nonzero(weights)))
+        asked = item.positions, constraint.radices, constraint.start == FREE, constraint.listed
+        reading, most, values, parts = self._module.reading(self._tables, column, weights, *asked)
+        return FilterCounts(None if parts else most, values, reading)
+
+    def crossed(self, filters: Sequence[Filter]) -> Crossed | CompiledCrossed:
         """The filters of a box among the counts."""
-        return Crossed(self.pairs, self._sums, [(self._columns[item.positions], item) for item in box.filters])
+        columns = [self._columns[item.positions] for item in filters]
+        if self._module is None:
+            return Crossed.by_numpy(self.pairs, self._sums, list(zip(columns, filters, strict=True)))
+        readings = tuple([self.filter_counts(item).reading for item in filters])
+        return CompiledCrossed(self._module, readings, self.pairs, self._sums, columns)
 
     def table(self, filters: Sequence[Filter]) -> FloatArray | None:
         """The density of every code of one filter, or of every two codes of two, by the rows that have them.
@@ -131,50 +209,43 @@ class Counts:
         counts = self.pairs.code_by_code(*columns) if len(filters) == 2 else None
         return None if counts is None else counts * np.multiply.outer(*weights) / self.pairs.rows
 
-    def rows_of(self, item: Filter) -> int | None:
-        """How many rows satisfy one filter; None if it splits the rows of a code: such parts are not counted."""
-        constraint = item.constraint
-        if constraint not in self._rows:  # found once while the filter is kept
-            counts, weights = self.pairs.counts[self._columns[item.positions]], constraint.weights
-            inside: BoolArray = weights if weights.dtype == np.bool_ else weights > 0
-            split = inside is not weights and not np.array_equal(inside, weights == 1.0)
-            self._rows[constraint] = None if split else int(np.add.reduce(counts[inside]))
-        return self._rows[constraint]
-
     def known(self, box: Box) -> Known:
         """What the counts say of a box that has filters."""
-        rows, crossed = self.pairs.rows, self.crossed(box)
-        upper = crossed.most.ravel().tolist()
-        most = min(upper)
-        tightest = divmod(upper.index(most), len(box.filters))
-        columns = tuple(dict.fromkeys(crossed.columns[place] for place in tightest))
-        least = min(most, crossed.least_of_all)
+        rows, crossed = self.pairs.rows, self.crossed(box.filters)
+        columns = tuple([self._columns[item.positions] for item in box.filters])
+        sure, most, one, two = crossed.bounds()
+        tightest = (columns[one],) if one == two else (columns[one], columns[two])
+        least = min(most, sure)
         answer = None
         if least == most:
             answer = _told(box, most / rows, counted=True)
-        elif len(box.filters) == 1:
+        elif len(columns) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
         hinted = Box(box.filters, box.texts, crossed)
-        return Known(hinted, rows, least / rows, most / rows, columns, answer)
+        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer)
 
 
-def _parts(box: Box, crossed: Crossed) -> list[FilterDensity]:
+def _check(part: FilterDensity, answer: Answer) -> PartCheck:
+    return PartCheck(part.columns, part.density, answer.density, answer.forward_rows)
+
+
+def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
     """The rarest filter, and the pairs of filters that have most to do with each other, where they are known."""
-    known = crossed.most <= NEAR * crossed.least
+    is_known = crossed.most <= NEAR * crossed.least
     counts = np.sqrt(np.maximum(crossed.least, LEAST_ROWS) * np.maximum(crossed.most, LEAST_ROWS))
     alone = counts.diagonal()
     rarest = int(alone.argmin())
-    parts: list[tuple[int, ...]] = [(rarest,)] if known[rarest, rarest] else []
-    ones, twos = np.nonzero(np.triu(known, 1))
+    parts: list[tuple[int, ...]] = [(rarest,)] if is_known[rarest, rarest] else []
+    ones, twos = np.nonzero(np.triu(is_known, 1))
     if len(ones):
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
     return [
         FilterDensity(
-            tuple(crossed.columns[place] for place in part),
-            Box(tuple(box.filters[place] for place in part)),
+            tuple(known.columns[place] for place in part),
+            Box(tuple(known.box.filters[place] for place in part)),
             float(counts[part[0], part[-1]]) / crossed.rows,
         )
         for part in parts

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
-from countless.engine.columns.plan import folded
-from countless.region import Constraint, Filter, flat_weights
+from countless.region import Constraint, Filter
 
 
 class Sums:
     """The tables of pairs as running sums, so that the rows of many neighbouring buckets are read at once.
 
     Buckets are numbered through all members, each member's from ``first`` on. ``before[i, j]`` has the rows that are
-    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``. With the
-    compiled ``module``, filters are read there.
+    in bucket ``i`` and in any of the buckets before ``j``, where two members are a pair that is ``known``.
     """
 
-    def __init__(self, pairs: Pairs, module: ModuleType | None = None) -> None:
-        self.module = module
+    def __init__(self, pairs: Pairs) -> None:
         members = len(pairs.members)
         self.first = np.cumsum([0, *map(len, pairs.starts)])
         self.widths = [  # codes of each member's buckets
@@ -42,12 +41,15 @@ class Sums:
             inside[self._own(one), self._own(two)] = table
             inside[self._own(two), self._own(one)] = table.T
         np.cumsum(inside, axis=1, out=inside)
-        alone = (-1, np.zeros(1, dtype=np.int64), 0)
-        self.columns = [  # of each: its place among the members, the starts of its buckets and the number of the first
-            alone if place is None else (place, pairs.starts[place], int(self.first[place]))
-            for place in map(pairs.place.get, range(len(pairs.counts)))
+
+    def compiled(self, module: ModuleType, pairs: Pairs) -> object:
+        """The same in the compiled ``module``'s hands, with the counts of every column."""
+        alone = np.zeros(1, dtype=np.int64)
+        columns = [
+            (-1, counts, alone, 0) if place is None else (place, counts, pairs.starts[place], int(self.first[place]))
+            for counts, place in zip(pairs.counts, map(pairs.place.get, range(len(pairs.counts))), strict=True)
         ]
-        self.pairs_known: list[list[bool]] = self.known.tolist()
+        return module.pairs(self.before, self.known, len(self.known), pairs.rows, columns)
 
     def _own(self, place: int) -> slice:
         return slice(int(self.first[place]), int(self.first[place + 1]))
@@ -107,56 +109,57 @@ class Touch:
         self.whole: IntArray = self.buckets[self.must == self.rows]
 
 
+class RowBounds(NamedTuple):
+    """The rows that all filters of a box keep, at ``least`` and at ``most``: no more than the filters ``one`` and
+    ``two`` keep together, which may be the same."""
+
+    least: int
+    most: int
+    one: int
+    two: int
+
+
 class Crossed:
     """The rows that each two filters keep together (filters, filters), at ``least`` and at ``most``.
 
     The diagonal is of the filters alone. Of two that are no pair that was counted, only these are known.
+    ``shares`` has a row for each bucket of each filter's column that is a member, and a column for each filter: how
+    much of the bucket's rows that filter touches.
     """
 
-    most: IntArray
-    least: IntArray
+    def __init__(
+        self, pairs: Pairs, sums: Sums, columns: Sequence[int], most: IntArray, least: IntArray, shares: FloatArray
+    ) -> None:
+        self.rows, self.most, self.least = pairs.rows, most, least
+        self._sums, self._shares = sums, shares
+        self._places = [pairs.place.get(column) for column in columns]
+        self._from = _starts_of(pairs, columns)
 
-    def __init__(self, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> None:
-        self.rows = pairs.rows
-        self.columns = [column for column, _ in filters]
-        self._sums = sums
-        self._own = [sums.columns[column] for column in self.columns]
-        self._sizes = [len(pairs.counts[column]) for column in self.columns]
-        # A row for each bucket of a filter's column, and a column for each filter: where the rows of each filter begin.
-        self._from = [0]
-        for place, starts, _ in self._own:
-            self._from.append(self._from[-1] + (len(starts) * len(filters) if place >= 0 else 0))
-        self._shares = np.empty(self._from[-1])
-        if sums.module is None:
-            self._by_numpy(pairs, filters)
-        else:
-            self._compiled(sums.module, pairs, filters)
-
-    def _compiled(self, module: ModuleType, pairs: Pairs, filters: Sequence[tuple[int, Filter]]) -> None:
-        """What :meth:`_by_numpy` finds."""
-        count = len(filters)
-        self.most, self.least = np.empty((count, count), dtype=np.int64), np.empty((count, count), dtype=np.int64)
-        asked = [
-            (place, flat_weights(item.constraint), pairs.counts[column], starts, first)
-            for (column, item), (place, starts, first) in zip(filters, self._own, strict=True)
-        ]
-        known = self._sums.known
-        module.cross(self._sums.before, known, len(known), self.rows, asked, self.most, self.least, self._shares)
-
-    def _by_numpy(self, pairs: Pairs, filters: Sequence[tuple[int, Filter]]) -> None:
-        touches = [self._sums.touch(pairs, column, item) for column, item in filters]
+    @classmethod
+    def by_numpy(cls, pairs: Pairs, sums: Sums, filters: Sequence[tuple[int, Filter]]) -> Crossed:
+        """The filters on the columns at these indices."""
+        columns = [column for column, _ in filters]
+        touches = [sums.touch(pairs, column, item) for column, item in filters]
         most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))
-        self.most = np.minimum.outer(most, most)
-        self.least = np.maximum(np.add.outer(least, least) - self.rows, 0)
+        found = cls(
+            pairs,
+            sums,
+            columns,
+            np.minimum.outer(most, most),
+            np.maximum(np.add.outer(least, least) - pairs.rows, 0),
+            np.empty(_starts_of(pairs, columns)[-1]),
+        )
         inside = [index for index, touch in enumerate(touches) if touch.place is not None]
         if len(inside) > 1 and most.min() > 0:
-            self._cross(self._sums, inside, [touches[index] for index in inside])
-        np.fill_diagonal(self.most, most)
-        np.fill_diagonal(self.least, least)
+            found._cross(inside, [touches[index] for index in inside])
+        np.fill_diagonal(found.most, most)
+        np.fill_diagonal(found.least, least)
+        return found
 
-    def _cross(self, sums: Sums, inside: list[int], touches: Sequence[Touch]) -> None:
+    def _cross(self, inside: list[int], touches: Sequence[Touch]) -> None:
         """Of a bucket's rows that the other filter touches, no more are kept than the own filter may keep; and of
         those that the other filter keeps for sure, all are kept but for those that the own may drop."""
+        sums = self._sums
         buckets, may, drop = (
             np.concatenate(each) for each in zip(*((t.buckets, t.may, t.rows - t.must) for t in touches), strict=True)
         )
@@ -175,7 +178,7 @@ class Crossed:
             shares[touch.inside[:, None], inside] = rows / touch.rows[:, None]
 
     def _table(self, index: int) -> FloatArray:
-        return self._shares[self._from[index] : self._from[index + 1]].reshape(-1, len(self._own))
+        return self._shares[self._from[index] : self._from[index + 1]].reshape(-1, len(self._places))
 
     def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
         """For each code of the column of one filter, about how often its bucket's rows pass the ``later`` filters.
@@ -183,45 +186,54 @@ class Crossed:
         That would be the product of what is known of each, if they had nothing to do with each other; they do, so it is
         the product's square root. None if nothing is known of any.
         """
-        others = self._known_among(index, later)
-        if not others or self.most.min() == 0:
+        place = self._places[index]
+        others = [other for other in later if self._are_pair(place, self._places[other])]
+        if place is None or not others or self.most.min() == 0:
             return None
         roots = np.sqrt(self._table(index)[:, others].prod(axis=1))
-        return np.repeat(roots, self._sums.widths[self._own[index][0]])
+        return np.repeat(roots, self._sums.widths[place])
 
-    def along(self, asked: Sequence[tuple[int, Iterable[int], int]], least: float) -> list[FloatArray | None]:
-        """The same of several filters, each with the later ones and how many symbols its first position has.
+    def _are_pair(self, one: int | None, two: int | None) -> bool:
+        """Whether the rows of two members were counted together."""
+        return one is not None and two is not None and bool(self._sums.known[one, two])
 
-        Codes that begin with one symbol are one: the most that one of them has. No symbol has less than ``least``, and
-        MASK, the last, has 1. With the compiled module, all are found at once.
-        """
-        module, calls = self._sums.module, []
-        if module is None:
-            return [folded(self.ahead(index, list(later)), symbols, least) for index, later, symbols in asked]
-        hints: list[FloatArray | None] = []
-        possible = self.most.min() > 0
-        for index, later, symbols in asked:
-            others = self._known_among(index, later) if possible else ()
-            hint = np.empty(symbols + 1) if others else None
-            hints.append(hint)
-            if others:
-                calls.append((self._from[index], others, self._own[index][1], self._sizes[index], hint))
-        if calls:
-            module.hints(self._shares, len(self._own), least, calls)
-        return hints
-
-    def _known_among(self, index: int, later: Iterable[int]) -> tuple[int, ...]:
-        """Those of the ``later`` filters that are a pair with the one at ``index`` that was counted."""
-        place = self._own[index][0]
-        if place < 0:
-            return ()
-        known, own = self._sums.pairs_known[place], self._own
-        return tuple([other for other in later if own[other][0] >= 0 and known[own[other][0]]])
-
-    @property
-    def least_of_all(self) -> int:
-        """The rows that all filters keep, at least: those of two of them, but for those that the others may drop."""
+    def bounds(self) -> RowBounds:
+        """What all filters keep together."""
+        # At least the rows of two of them, but for those that the others may drop.
         dropped = self.rows - self.least.diagonal()
         both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
         np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
-        return max(0, int(both.max()))
+        tightest = divmod(int(self.most.argmin()), len(self._places))
+        return RowBounds(max(0, int(both.max())), int(self.most.min()), *tightest)
+
+
+class CompiledCrossed:
+    """The same from filters as the compiled ``module`` has read them; it makes no arrays until they are asked for."""
+
+    def __init__(
+        self, module: ModuleType, readings: tuple[object, ...], pairs: Pairs, sums: Sums, columns: Sequence[int]
+    ) -> None:
+        self._module, self._pairs, self._sums, self._columns = module, pairs, sums, columns
+        self.compiled, *bounds = module.cross(readings)
+        self._bounds = RowBounds(*bounds)
+
+    def bounds(self) -> RowBounds:
+        """What all filters keep together."""
+        return self._bounds
+
+    def ahead(self, index: int, later: Sequence[int]) -> FloatArray | None:
+        """As :meth:`Crossed.ahead`."""
+        return self.arrays.ahead(index, later)
+
+    @cached_property
+    def arrays(self) -> Crossed:
+        """What was found, as arrays."""
+        most, least, shares = self._module.crossed(self.compiled)
+        high, low = (np.frombuffer(each, dtype=np.int64).reshape(len(self._columns), -1) for each in (most, least))
+        return Crossed(self._pairs, self._sums, self._columns, high, low, np.frombuffer(shares))
+
+
+def _starts_of(pairs: Pairs, columns: Sequence[int]) -> list[int]:
+    """Where the rows of each filter's column begin among the shares, and where they end."""
+    places = [pairs.place.get(column) for column in columns]
+    return [0, *accumulate(0 if place is None else len(pairs.starts[place]) * len(columns) for place in places)]

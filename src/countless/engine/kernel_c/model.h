@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     int positions, hidden, layers, features, row; /* row: padded hidden units */
     Position *position;
+    int *order, *rank;    /* the position at each step of the model's order, and the step of each position */
     const float *first;   /* (row) sums of the first layer when everything is MASK */
     const float **weight; /* layers x (hidden, row): weight[l][i][j] leads from unit i to unit j of the next layer */
     const float **bias;   /* layers x (row) */

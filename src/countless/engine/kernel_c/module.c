@@ -9,6 +9,7 @@
 #include "evidence.h"
 #include "pairs.h"
 #include "posterior.h"
+#include "question.h"
 #include "text_module.h"
 #include "trace.h"
 #include "walk.h"
@@ -29,6 +30,7 @@ static void kernel_free(Kernel *kernel) {
     }
     views_free(&kernel->views);
     free(kernel->model.position);
+    free(kernel->model.order);
     free((void *)kernel->model.weight);
     free((void *)kernel->model.bias);
     free(kernel);
@@ -57,8 +59,27 @@ static int load_position(Kernel *kernel, PyObject *item, Position *position) {
     return position->tied && position->bias;
 }
 
+/* The order of the positions: each once. */
+static int load_order(Model *model, PyObject *order) {
+    int good = PyTuple_Size(order) == model->positions;
+    model->order = malloc(2 * ((size_t)model->positions + 1) * sizeof(int));
+    if (!model->order) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    model->rank = model->order + model->positions;
+    for (int p = 0; p < model->positions; p++) model->rank[p] = -1;
+    for (int place = 0; good && place < model->positions; place++) {
+        long position = PyLong_AsLong(PyTuple_GetItem(order, place));
+        good = position >= 0 && position < model->positions && model->rank[position] < 0;
+        if (good) model->rank[model->order[place] = (int)position] = place;
+    }
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the order does not have every position once");
+    return good;
+}
+
 static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject *weights, PyObject *biases,
-                      PyObject *positions) {
+                      PyObject *positions, PyObject *order) {
     Model *model = &kernel->model;
     model->layers = (int)PyList_Size(weights);
     model->positions = (int)PyList_Size(positions);
@@ -86,45 +107,30 @@ static int load_model(Kernel *kernel, PyObject *first, PyObject *units, PyObject
     }
     for (int p = 0; p < model->positions; p++)
         if (!load_position(kernel, PyList_GetItem(positions, p), &model->position[p])) return 0;
-    return 1;
+    return load_order(model, order);
 }
 
 static PyObject *kernel_load(PyObject *self, PyObject *args) {
     (void)self;
     int hidden, features;
-    PyObject *first, *units, *weights, *biases, *positions;
+    PyObject *first, *units, *weights, *biases, *positions, *order;
     Kernel *kernel = calloc(1, sizeof(Kernel));
     if (!kernel) return PyErr_NoMemory();
-    if (PyArg_ParseTuple(args, "iiOOOOO", &hidden, &features, &first, &units, &weights, &biases, &positions)) {
+    if (PyArg_ParseTuple(args, "iiOOOOOO!", &hidden, &features, &first, &units, &weights, &biases, &positions,
+                         &PyTuple_Type, &order)) {
         kernel->model.hidden = hidden;
         kernel->model.features = features;
         if (!PyList_Check(weights) || !PyList_Check(biases) || !PyList_Check(positions))
             PyErr_SetString(PyExc_TypeError, "weights, biases and positions are lists");
-        else if (load_model(kernel, first, units, weights, biases, positions))
+        else if (load_model(kernel, first, units, weights, biases, positions, order))
             return PyCapsule_New(kernel, CAPSULE, capsule_free);
     }
     kernel_free(kernel);
     return NULL;
 }
 
-/* The tables of a filter that reads one symbol: FREE takes MASK, and the other state what is allowed. */
-static int read_set_of_symbols(PyObject *weights, int size, Node *node, double **made) {
-    Py_buffer view;
-    if (!view_of(weights, &view, "?d", size)) return 0;
-    double *table = *made = calloc(2 * ((size_t)size + 1), sizeof(double));
-    if (!table) PyErr_NoMemory();
-    for (int v = 0; table && v < size; v++)
-        table[size + 1 + v] = view.itemsize == 1 ? (double)((const uint8_t *)view.buf)[v] : ((const double *)view.buf)[v];
-    if (table) table[size] = 1.0;
-    node->weights = table;
-    node->states = 2;
-    PyBuffer_Release(&view);
-    return table != NULL;
-}
-
-/* One step from its tuple; its buffers go to views, and a table that is made of a set to `made`. */
-static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, double **made,
-                     int previous_depth) {
+/* One step from its tuple; its buffers go to views. */
+static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *views, int *held, int previous_depth) {
     PyObject *weights, *following, *hint;
     long long start;
     if (!PyArg_ParseTuple(item, "iipipLOOO", &node->position, &node->depth, &node->ends, &node->slot, &node->opens,
@@ -137,19 +143,15 @@ static int read_node(const Model *model, PyObject *item, Node *node, Py_buffer *
         return 0;
     }
     Py_ssize_t row = model->position[node->position].size + 1;
-    if (following == Py_None && node->slot < 0) {
-        if (!read_set_of_symbols(weights, (int)row - 1, node, made)) return 0;
-    } else {
-        if (!view_of(weights, &views[*held], "d", -1)) return 0;
-        Py_ssize_t items = views[*held].len / (Py_ssize_t)sizeof(double);
-        node->weights = views[(*held)++].buf;
-        if (!view_of(following, &views[*held], "lq", items)) return 0;
-        node->next = views[(*held)++].buf;
-        node->states = items / row;
-        if (items % row || node->states < 1) {
-            PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
-            return 0;
-        }
+    if (!view_of(weights, &views[*held], "d", -1)) return 0;
+    Py_ssize_t items = views[*held].len / (Py_ssize_t)sizeof(double);
+    node->weights = views[(*held)++].buf;
+    if (!view_of(following, &views[*held], "lq", items)) return 0;
+    node->next = views[(*held)++].buf;
+    node->states = items / row;
+    if (items % row || node->states < 1) {
+        PyErr_SetString(PyExc_ValueError, "a step's tables do not fit its position");
+        return 0;
     }
     node->hint = NULL;
     if (hint != Py_None) {
@@ -176,6 +178,14 @@ static Workspace *borrow(Kernel *kernel) {
     return space ? space : calloc(1, sizeof(Workspace));
 }
 
+/* A workspace with room for a chain of so many steps; NULL if memory is short. */
+static Workspace *space_for(Kernel *kernel, int steps) {
+    Workspace *space = borrow(kernel);
+    if (space && workspace_levels(space, steps + 1)) return space;
+    if (space) workspace_free(space);
+    return NULL;
+}
+
 static PyObject *answers_of(const Node *nodes, const Result *results, int count) {
     PyObject *answers = PyList_New(0);
     for (int n = 0; answers && n < count; n++) {
@@ -197,10 +207,7 @@ static Workspace *prepared(Kernel *kernel, Node *nodes, int count, int *slots) {
         if (nodes[n].depth >= levels) levels = nodes[n].depth + 1;
     }
     set_reach(&kernel->model, nodes, count);
-    Workspace *space = borrow(kernel);
-    if (space && workspace_levels(space, levels + 1)) return space;
-    if (space) workspace_free(space);
-    return NULL;
+    return space_for(kernel, levels);
 }
 
 static void give_space_back(Kernel *kernel, Workspace *space) {
@@ -278,7 +285,6 @@ static PyObject *run_trace(Kernel *kernel, Node *nodes, int count, int budget, d
 /* Steps as they are handed over: read into nodes, with the buffers that they point to. */
 typedef struct {
     Node *node;
-    double **made; /* tables that were made of sets, or NULL */
     Py_buffer *view, offsets;
     int count, held, placed; /* placed: whether offsets are held too */
 } Steps;
@@ -286,8 +292,6 @@ typedef struct {
 static void steps_free(Steps *steps) {
     for (int i = 0; i < steps->held; i++) PyBuffer_Release(&steps->view[i]);
     if (steps->placed) PyBuffer_Release(&steps->offsets);
-    for (int n = 0; steps->made && n < steps->count; n++) free(steps->made[n]);
-    free(steps->made);
     free(steps->view);
     free(steps->node);
 }
@@ -301,8 +305,7 @@ static int read_steps(const Kernel *kernel, PyObject *list, int budget, PyObject
     steps->count = (int)PyList_Size(list);
     steps->node = calloc(steps->count + 1, sizeof(Node));
     steps->view = calloc(3 * (size_t)steps->count + 1, sizeof(Py_buffer));
-    steps->made = calloc((size_t)steps->count + 1, sizeof(double *));
-    if (!steps->node || !steps->view || !steps->made) {
+    if (!steps->node || !steps->view) {
         PyErr_NoMemory();
         return 0;
     }
@@ -312,8 +315,7 @@ static int read_steps(const Kernel *kernel, PyObject *list, int budget, PyObject
     for (int n = 0; n < steps->count; n++) {
         Node *node = &steps->node[n];
         int depth = n ? steps->node[n - 1].depth : -1;
-        if (!read_node(&kernel->model, PyList_GetItem(list, n), node, steps->view, &steps->held, &steps->made[n], depth))
-            return 0;
+        if (!read_node(&kernel->model, PyList_GetItem(list, n), node, steps->view, &steps->held, depth)) return 0;
         if (node->depth > deepest) deepest = node->depth;
     }
     if (deepest < (int)(steps->offsets.len / (Py_ssize_t)sizeof(double))) return 1;
@@ -334,6 +336,45 @@ static PyObject *kernel_walk(PyObject *self, PyObject *args) {
         answers = run(kernel, steps.node, steps.count, budget, power, steps.offsets.buf);
     steps_free(&steps);
     return answers;
+}
+
+/* ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows,
+ * variance, [(first, last, known, found, rows) of each part]): see Counts.answers and adaptive. */
+static PyObject *kernel_ask(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *capsule, *filters, *offsets[2], *answer = NULL;
+    Effort effort;
+    Py_buffer views[2];
+    int held = 0;
+    if (!PyArg_ParseTuple(args, "OOiiddOOd", &capsule, &filters, &effort.budget, &effort.most, &effort.target,
+                          &effort.power, &offsets[0], &offsets[1], &effort.rare))
+        return NULL;
+    Kernel *kernel = PyCapsule_GetPointer(capsule, CAPSULE);
+    const Crossed *crossed = kernel ? PyCapsule_GetPointer(filters, CROSSED) : NULL;
+    if (!crossed || !check_filters(&kernel->model, crossed)) return NULL;
+    while (held < 2 && view_of(offsets[held], &views[held], "d", kernel->model.positions)) held++;
+    if (held == 2 && effort.budget < 1) PyErr_SetString(PyExc_ValueError, "the budget is at least 1");
+    if (held == 2 && effort.budget > 0) {
+        Plan plan = {0};
+        Part parts[1 + PAIRS_ASKED];
+        Result found;
+        int count = 0, status = NO_MEMORY;
+        effort.offsets = views[0].buf;
+        effort.again = views[1].buf;
+        int possible = 1;
+        for (int i = 0; i < crossed->count * crossed->count; i++) possible &= crossed->most[i] > 0;
+        Workspace *space = space_for(kernel, kernel->model.positions);
+        if (space && make_plan(&kernel->model, crossed, NULL, crossed->count, possible, &plan)) {
+            Py_BEGIN_ALLOW_THREADS;
+            status = answer_question(&kernel->model, space, crossed, &effort, &plan, &found, parts, &count);
+            Py_END_ALLOW_THREADS;
+        }
+        give_space_back(kernel, space);
+        if (walked(status)) answer = question_answer(&plan, &found, parts, count);
+        plan_free(&plan);
+    }
+    while (held--) PyBuffer_Release(&views[held]);
+    return answer;
 }
 
 static PyObject *kernel_trace(PyObject *self, PyObject *args) {
@@ -362,14 +403,19 @@ static PyObject *kernel_trace(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions) -> model"},
+    {"load", kernel_load, METH_VARARGS, "load(hidden, features, first, units, weights, biases, positions, order) -> model"},
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
-    {"digits", digit_tables, METH_VARARGS, "digits(weights, radices) -> [(weights, next)]"},
-    {"hints", pairs_hints, METH_VARARGS, "hints(shares, columns, least, [(from, others, starts, codes, out)])"},
-    {"cross", pairs_cross, METH_VARARGS, "cross(before, known, members, rows, filters, most, least, shares)"},
+    {"ask", kernel_ask, METH_VARARGS,
+     "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
+    {"digits", digit_tables, METH_VARARGS, "digits(weights, radices, listed) -> [(weights, next)]"},
+    {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)]) -> tables"},
+    {"reading", pairs_reading, METH_VARARGS,
+     "reading(tables, column, weights, positions, radices, free, listed) -> (reading, most, values, parts)"},
+    {"cross", pairs_cross, METH_O, "cross(readings) -> (crossed, least, most, one, two)"},
+    {"crossed", pairs_crossed, METH_O, "crossed(crossed) -> (most, least, shares)"},
     {"posterior", posterior_find, METH_VARARGS,
      "posterior(hits, rows, total, least, most, errors, answer, counts, below) -> how many counts"},
     {"text_load", text_load, METH_VARARGS, "text_load(sizes, grams, arrays) -> model"},

@@ -75,6 +75,7 @@ def dependency(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, questi
 def _rows_of_value(item: Filter, runtimes: Runtimes) -> int | None:
     """How many rows have the one value that a filter asks for; None if it asks for others too."""
     assert runtimes.counts is not None
-    if item.seen is not None or not item.constraint.single or np.count_nonzero(item.constraint.weights) != 1:
+    if item.seen is not None:
         return None
-    return runtimes.counts.rows_of(item)
+    found = runtimes.counts.filter_counts(item)
+    return found.rows if found.values == 1 else None

@@ -47,7 +47,7 @@ def _among_filters(
         return found
     rarest, rows = None, found.total
     for one in box.filters:
-        counted = runtimes.counts.rows_of(one)
+        counted = runtimes.counts.filter_counts(one).rows
         if counted is not None and counted < rows:
             rarest, rows = one, counted
     if rarest is None or (not box.texts and rows * hits.share > LARGE_PART * hits.count):

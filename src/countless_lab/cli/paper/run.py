@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -49,6 +50,11 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         help="How much of the paper's protocol to run (see countless paper --help).",
     )
     @click.option(
+        "--orders",
+        type=click.IntRange(min=1),
+        help="Random orders to measure under  [default: as many as the scale has]",
+    )
+    @click.option(
         "-o",
         "--out",
         type=click.Path(path_type=Path),
@@ -70,6 +76,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
         tables: tuple[str, ...],
         exclude: tuple[str, ...],
         scale: str,
+        orders: int | None,
         out: Path,
         kind: str,
         workers: int | None,
@@ -78,12 +85,12 @@ def exhibit_command(name: str, summary: str) -> click.Command:
     ) -> int:
         require_lab()
         require_kind(kind)  # before the tables are read
-        chosen = SCALES[scale]
+        chosen = SCALES[scale] if orders is None else replace(SCALES[scale], orders=orders)
         data = data_sets(list(dict.fromkeys(tables)), exclude, chosen)
         plan = _plan(name, [Study(one, chosen, kind) for one in data])
         results.claim(out, chosen, data)
         outcome = _measure(plan, out, workers, ray)
-        command = _command(name, tables, exclude, scale, kind)
+        command = _command(name, tables, exclude, scale, orders, kind)
         written = {exhibit.name: _write(exhibit, studies, out, command) for exhibit, studies in plan.items()}
         if as_json:
             click.echo(json.dumps({"exhibits": written, "failed": outcome.failed}))
@@ -140,13 +147,16 @@ def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) 
     return facts
 
 
-def _command(name: str, tables: Sequence[str], exclude: Sequence[str], scale: str, kind: str) -> str:
+def _command(
+    name: str, tables: Sequence[str], exclude: Sequence[str], scale: str, orders: int | None, kind: str
+) -> str:
     """What was run, without the folders of this machine."""
     words = ["countless", "paper", name, *(Path(table).name for table in tables)]
     words += ["--exclude", ",".join(exclude)] if exclude else []
     words += ["--kind", kind] if kind != RESMADE else []
     plugins = [f"{PLUGINS}={os.environ[PLUGINS]}"] if os.environ.get(PLUGINS) else []
-    return shlex.join([*plugins, *words, "--scale", scale, "-o", "DIR"])
+    size = ["--scale", scale] + ([] if orders is None else ["--orders", str(orders)])
+    return shlex.join([*plugins, *words, *size, "-o", "DIR"])
 
 
 def _show(exhibit: Exhibit, facts: Sequence[Record]) -> None:

@@ -22,9 +22,9 @@ NOTES = (
     " sorted by degree under every order, only the first and the output layer carry a signal of the order.",
     "Deviations over orders are sample deviations (divided by one less than the number); the paper does not say which"
     " it gives.",
-    "The paper's methods give the paper's answers, but re-use what earlier positions have computed, which makes them"
-    " several times faster than whole forward passes. Their forward passes are counted as in the paper, but for naive"
-    " sampling of text, where equal prefixes count once.",
+    "The paper's methods give the paper's answers, but re-use what earlier positions, and other paths with the same"
+    " symbols, have computed, which makes them several times faster than whole forward passes. Their forward passes are"
+    " counted as in the paper, but for naive sampling of text, where equal prefixes count once.",
     "Particles is ours: it keeps different prefixes, each with its weight, where the paper draws independent samples."
     " Its budget is the most prefixes it holds at once.",
     "The network for text at the scales smoke and small is two blocks of width 64 that also see the last two to four"

@@ -16,6 +16,7 @@ ORDER_OF_MAGNITUDE = 10.0
 MANY_SAMPLES = 10_000
 NEAR_ONE = 2.0
 NEAR_BEST = 2.0
+NEAR_RIGHT = 0.01  # shares of right values that differ by less are the same
 MASKED = ("skipping", "multi-order+skipping")  # the methods whose models particles are asked of, too
 
 KEYS = {"forward_rows": "forward passes"}  # as figures are called
@@ -149,6 +150,21 @@ def uniform_is_robust(facts: Record) -> Judged:
     ratio = errors["uniform"] / errors[lowest]
     text = f"max: uniform {number(errors['uniform'])}, lowest {number(errors[lowest])} ({lowest}), {number(ratio)}x"
     return ratio <= NEAR_BEST, text
+
+
+def fills_in(facts: Record) -> Judged:
+    """How often the masked model is right, and its work, against the unmasked one's samples."""
+    masked = [record for record in facts["results"] if record["method"] == "skipping"]
+    plain = [record for record in facts["results"] if record["method"] != "skipping"]
+    if facts["missing"] or not masked or not plain:
+        return MISSING
+    most, right = max(plain, key=lambda record: record["samples"]), max(record["accuracy"] for record in plain)
+    text = (
+        f"right: masked {masked[0]['accuracy']:.1%}, unmasked {right:.1%}; forward passes: masked "
+        f"{number(masked[0]['forward_rows'])}, unmasked with {most['samples']:,} samples {number(most['forward_rows'])}"
+    )
+    as_often = masked[0]["accuracy"] >= right - NEAR_RIGHT
+    return as_often and most["forward_rows"] >= ORDER_OF_MAGNITUDE * masked[0]["forward_rows"], text
 
 
 def _text_error(facts: Record, method: str, metric: str) -> float | None:

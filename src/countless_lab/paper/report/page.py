@@ -28,6 +28,8 @@ LONG = 40  # characters from which a field may be broken into lines
 PROLOG = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>", re.DOTALL)
 IDENTIFIER = re.compile(r'(\bid="|href="#|url\(#)')
 SIZE = re.compile(r' (width|height)="[^"]*"')
+WIDTH = re.compile(r' width="([0-9.]+)pt"')
+LARGEST = 1.3  # times its own width: a drawing of one small panel is not blown up to the page's
 
 
 def page(gathered: Gathered) -> str:
@@ -77,9 +79,28 @@ def _findings(gathered: Gathered) -> str:
     counts = ", ".join(f"{verdicts.count(kind)} {_plural(kind, verdicts.count(kind))}" for kind in CLASSES)
     cards = "\n".join(_finding(finding, found) for finding, found in judged)
     return (
-        '<h2 id="findings">Findings</h2>\n<p>Each claim of the paper, and each of ours, with the criterion '
-        f"that decides it. Verdicts, one per claim and table: {escape(counts)}.</p>\n{cards}"
+        '<h2 id="findings">Findings</h2>\n<p>Each claim of the paper, and each of ours. '
+        f"Verdicts, one per claim and table: {escape(counts)}. The figures and the criteria are below the table.</p>\n"
+        f"{_overview(judged)}\n{cards}"
     )
+
+
+def _overview(judged: Sequence[tuple[PaperFinding, Sequence[Verdict]]]) -> str:
+    """Every claim and its verdict on each table, at a glance."""
+    tables = list(dict.fromkeys(one.data for _, found in judged for one in found))
+    rows = []
+    for finding, found in judged:
+        by_table = {one.data: one.verdict for one in found}
+        cells = "".join(f"<td>{_pill(by_table[name]) if name in by_table else ABSENT}</td>" for name in tables)
+        rows.append(f'<tr><td class="label claim">{escape(finding.claim)}</td>{cells}</tr>')
+    heads = '<th class="label">Claim</th>' + "".join(f"<th>{escape(name)}</th>" for name in tables)
+    return (
+        f'<div class="box overview"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _pill(verdict: str) -> str:
+    return f'<span class="verdict {CLASSES[verdict]}">{escape(verdict)}</span>'
 
 
 def _plural(verdict: str, count: int) -> str:
@@ -88,13 +109,8 @@ def _plural(verdict: str, count: int) -> str:
 
 
 def _finding(finding: PaperFinding, verdicts: Sequence[Verdict]) -> str:
-    lines = [
-        f'<li><span class="verdict {CLASSES[one.verdict]}">{escape(one.verdict)}</span> '
-        f"<b>{escape(one.data)}</b>: {escape(one.figures)}</li>"
-        for one in verdicts
-    ] or [
-        f'<li><span class="verdict open">{UNKNOWN}</span> on no table that it is about: '
-        f"run countless paper {escape(finding.exhibit)}</li>"
+    lines = [f"<li>{_pill(one.verdict)} <b>{escape(one.data)}</b>: {escape(one.figures)}</li>" for one in verdicts] or [
+        f"<li>{_pill(UNKNOWN)} on no table that it is about: run countless paper {escape(finding.exhibit)}</li>"
     ]
     return (
         f'<section class="finding"><h3>{escape(finding.claim)} '
@@ -163,7 +179,11 @@ def _cell(tag: str, text: str, label: bool) -> str:
 
 
 def inline(svg: str, name: str, title: str) -> str:
-    """A drawing to stand inside a page: without its prolog, of any width, its identifiers its own."""
+    """A drawing to stand inside a page: without its prolog, of any width up to :data:`LARGEST` times its own, its
+    identifiers its own.
+    """
     bare = IDENTIFIER.sub(rf"\g<1>{name}-", PROLOG.sub("", svg))
     tag, rest = bare.strip().split(">", 1)
-    return f'{SIZE.sub("", tag)} role="img" aria-label="{escape(title)}">{rest}'
+    width = WIDTH.search(tag)
+    most = f' style="max-width: {LARGEST * float(width[1]):.0f}pt"' if width else ""
+    return f'{SIZE.sub("", tag)}{most} role="img" aria-label="{escape(title)}">{rest}'

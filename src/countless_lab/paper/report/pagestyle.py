@@ -28,7 +28,11 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: 0; list-styl
 .note { font-size: .875rem; margin: .4rem 0; }
 .box { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }
 .plot { background: #ffffff; padding: .5rem; }
-.plot svg { display: block; width: 100%; height: auto; min-width: 34rem; }
+.plot svg { display: block; width: 100%; height: auto; min-width: 34rem; margin: 0 auto; }
+@media (prefers-color-scheme: dark) {
+  .plot { background: #191919; }
+  .plot svg { filter: invert(.9) hue-rotate(180deg); }
+}
 table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { background: var(--card); vertical-align: bottom; min-width: 5rem; }
@@ -37,6 +41,9 @@ th.label, td.label, tbody th { text-align: left; font-weight: normal; }
 thead th.label { font-weight: bold; }
 td { white-space: nowrap; }
 td.long { white-space: normal; min-width: 11rem; text-align: left; }
+.overview td.claim { white-space: normal; min-width: 16rem; }
+.overview td, .overview thead th { text-align: center; }
+.overview .label { text-align: left; }
 .finding {
   background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .6rem .9rem; margin: .75rem 0;
 }

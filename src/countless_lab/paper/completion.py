@@ -1,0 +1,201 @@
+"""Filling in a value in the middle, where some of what comes before it is not known either.
+
+A model with MASK reads only what is known, and weighs every value by what comes after it: no sampling. A model without
+MASK has to draw all that is not known before, and weighs each draw by how likely it makes what is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from countless.arrays import FloatArray, IntArray, Weights
+from countless.data.columns.schema import Schema
+from countless.data.encoding.table import Table
+from countless.data.sources.source import Source
+from countless.engine.columns.runtime import Runtime, State, softmax
+from countless.engine.paper.columns import draw
+from countless.engine.runtimes import Runtimes
+from countless.engine.text.runtime import TextRuntime, Tree
+from countless.errors import DataError
+
+KNOWN = 0.5  # share of the other columns that are known
+BEFORE, AFTER = 5, 6  # characters that are known before and after a hidden one
+TINY = 1e-300  # below any chance, so that none has the logarithm of zero
+
+
+@dataclass(frozen=True)
+class Filled:
+    """The chances of each symbol of a hidden value, and the rows of logits that they took."""
+
+    chances: FloatArray
+    forward_rows: int
+
+
+@dataclass(frozen=True)
+class ColumnHole:
+    """A row's symbols (positions,), which of them are known, and the position that is asked for."""
+
+    codes: IntArray
+    known: frozenset[int]
+    target: int
+
+    @property
+    def truth(self) -> int:
+        return int(self.codes[self.target])
+
+
+@dataclass(frozen=True)
+class TextHole:
+    """Symbols from the position ``start`` of a string on, all known but the one at ``target``; what precedes is not."""
+
+    symbols: IntArray
+    start: int
+    target: int
+
+    @property
+    def truth(self) -> int:
+        return int(self.symbols[self.target])
+
+
+Hole = ColumnHole | TextHole
+
+
+def holes(source: Source, schema: Schema, count: int, seed: int) -> list[Hole]:
+    """Holes in random rows: of a table's columns, or of its text if it has nothing else."""
+    return [*(column_holes if schema.coded else text_holes)(source, schema, count, seed)]
+
+
+def fill(runtimes: Runtimes, hole: Hole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
+    """What the models of a table say of a hole."""
+    if isinstance(hole, ColumnHole):
+        return fill_column(runtimes.columns[0], hole, samples, skips, rng)
+    return fill_text(runtimes.text(0, "completion"), hole, samples, skips, rng)
+
+
+def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[ColumnHole]:
+    """A hole in each of some random rows. A random half of the other columns is known.
+
+    The column that is asked for is one position, and neither the first nor the last.
+    """
+    rng = np.random.default_rng(seed)
+    edges = np.concatenate([[0], np.cumsum(schema.groups)])
+    groups = [range(begin, end) for begin, end in pairwise(edges[: len(schema.coded) + 1].tolist())]
+    inner = [place for place in range(1, len(groups) - 1) if len(groups[place]) == 1]
+    if not inner:
+        raise DataError("completion needs a table with at least three columns: give a wider one")
+    found = []
+    for codes in _sample(source, schema, count, seed).matrix():
+        asked = int(rng.choice(inner))
+        known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {asked}
+        positions = frozenset(position for place in known for position in groups[place])
+        found.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[asked][0]))
+    return found
+
+
+def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[TextHole]:
+    """A hole in each of some random strings that are long enough for it, at a random place."""
+    rng = np.random.default_rng(seed)
+    (strings,) = _sample(source, schema, count, seed).strings
+    size = BEFORE + 1 + AFTER
+    found = []
+    for symbols, length in zip(strings.symbols.astype(np.int64), (strings.lengths - 1).tolist(), strict=True):
+        if length > size:
+            start = int(rng.integers(1, length - size + 1))
+            found.append(TextHole(symbols[start : start + size], start, BEFORE))
+    if not found:
+        raise DataError(f"completion needs strings of more than {size} characters: give a table that has some")
+    return found
+
+
+def _sample(source: Source, schema: Schema, count: int, seed: int) -> Table:
+    """Random rows of the table of ``schema``."""
+    count = min(count, schema.rows)
+    with source.sample_table(count, seed, schema.names, schema.rows) as some:
+        return Table.encode_rows(some, replace(schema, rows=count))
+
+
+def fill_column(
+    runtime: Runtime[State], hole: ColumnHole, samples: int, skips: bool, rng: np.random.Generator
+) -> Filled:
+    """What a model of the columns says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    target, order = hole.target, runtime.order
+    last = max(order.index(position) for position in hole.known | {target})
+    rows = 1 if skips else samples
+    first = order[0]
+    nothing = np.full(rows, runtime.sizes[first])
+    state = runtime.advance(runtime.start(), np.zeros(rows, dtype=np.int64), first, nothing)
+    weights, chosen, passes = np.zeros(rows), np.zeros(rows, dtype=np.int64), 0
+    for position in order[: last + 1]:
+        if skips and position != target and position not in hole.known:
+            continue
+        size = runtime.sizes[position]
+        chances = softmax(runtime.logits(state, position))
+        passes += rows
+        if position in hole.known:
+            code = int(hole.codes[position])
+            weights += np.log(np.maximum(chances[:, code], TINY))
+            state = runtime.follow(state, position, np.full(rows, code))
+        elif position == target and skips:
+            rows, chosen = size, np.arange(size)
+            weights = weights[0] + np.log(np.maximum(chances[0], TINY))
+            state = runtime.advance(state, np.zeros(size, dtype=np.int64), position, chosen)
+        else:
+            symbols = draw(chances, chances.sum(axis=1), rng)
+            chosen = symbols if position == target else chosen
+            state = runtime.follow(state, position, symbols)
+    return Filled(_shares(weights, chosen, runtime.sizes[target]), passes)
+
+
+def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, rng: np.random.Generator) -> Filled:
+    """What a model of strings says of a hole: one that ``skips`` by MASK, any other with weighted ``samples``."""
+    spec, tree = runtime.spec, runtime.tree()
+    letters = spec.characters + 1  # UNKNOWN is the last
+    passes = 1
+    if skips:
+        nodes, following, weights = np.array([hole.start]), tree.roots[[hole.start]], np.zeros(1)
+    else:
+        nodes, following, weights, passes = _prefixes(tree, hole.start, letters, samples, rng)
+    for place, symbol in enumerate(hole.symbols.tolist()):
+        if place == hole.target:
+            weights = (weights[:, None] + np.log(np.maximum(following[:, :letters], TINY))).ravel()
+            kept = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
+            weights, parents, chosen = weights[kept], nodes[kept // letters], kept % letters
+        else:
+            weights = weights + np.log(np.maximum(following[:, symbol], TINY))
+            parents, chosen = nodes, np.full(len(nodes), symbol)
+        if place == hole.target:
+            hidden = chosen
+        nodes = tree.size + np.arange(len(chosen))
+        following = tree.extend(parents, chosen)
+        passes += len(chosen)
+    return Filled(_shares(weights, hidden, letters), passes)
+
+
+def _prefixes(
+    tree: Tree, length: int, letters: int, samples: int, rng: np.random.Generator
+) -> tuple[IntArray, Weights, FloatArray, int]:
+    """Different random beginnings of strings of at least this length: nodes, what follows, log weights, and passes."""
+    nodes, following, counts = np.zeros(1, dtype=np.int64), tree.starts[:1], np.array([samples])
+    weights, passes = np.zeros(1), 1
+    for _ in range(length):
+        chances = following[:, :letters].astype(np.float64)
+        going_on = chances.sum(axis=1)
+        weights = weights + np.log(np.maximum(going_on, TINY))
+        drawn = rng.multinomial(counts, chances / going_on[:, None])  # (nodes, letters)
+        parents, symbols = np.nonzero(drawn)
+        counts, weights = drawn[parents, symbols], weights[parents]
+        parents = nodes[parents]
+        nodes = tree.size + np.arange(len(symbols))
+        following = tree.extend(parents, symbols)
+        passes += len(symbols)
+    return nodes, following, weights + np.log(counts), passes
+
+
+def _shares(weights: FloatArray, symbols: IntArray, size: int) -> FloatArray:
+    """The share of each symbol, by log weights."""
+    masses = np.bincount(symbols, np.exp(weights - weights.max()), minlength=size)
+    shares: FloatArray = masses / masses.sum()
+    return shares

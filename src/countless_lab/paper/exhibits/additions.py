@@ -1,0 +1,111 @@
+"""What we add to the paper's model and sampler, one after the other, beside Figure 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from countless.human_format import number
+from countless.sheet import Sheet
+from countless_lab.measurement.highlight import best
+from countless_lab.paper.cells import MOST_EVIDENCE, Cell
+from countless_lab.paper.drawing import log_scale, nothing, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, values
+from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
+from countless_lab.paper.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = {
+    "skipping": ("Skipping", "#f28e1c"),
+    "particles": ("Particles", "#2458d3"),
+    "counts": ("and counts", "#4f8fdc"),
+    "look-ahead": ("and look-ahead", "#1b9e77"),
+    "evidence": ("and evidence rows", "#8a5bd6"),
+}
+DRAWN = ("p99", "max")
+
+
+class Additions(Exhibit):
+    """The paper's sampler and ours on one model, then with counts, look-ahead and evidence rows."""
+
+    name = "additions"
+    place = "Beside Figure 5"
+    title = "What our additions do"
+
+    def cells(self, study: Study) -> list[Cell]:
+        return [
+            cell
+            for samples in study.scale.samples
+            for order in study.scale.orders_for(samples)
+            for cell in study.additions(samples, order).values()
+        ]
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        results = []
+        for samples in study.scale.samples:
+            asked = {order: study.additions(samples, order) for order in study.scale.orders_for(samples)}
+            for step in STEPS:
+                there = {order: found[cells[step].name] for order, cells in asked.items() if cells[step].name in found}
+                if there:
+                    summary = over_orders([summarized(one) for one in there.values()])
+                    results.append({"samples": samples, "step": step, "orders": list(there), **summary})
+        return results
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        rows = []
+        for samples in sorted(values(facts, "samples")):
+            for one in facts:
+                found = [find(one, samples=samples, step=step) for step in STEPS]
+                for metric in (*METRICS, "ms"):
+                    means = [None if field is None else field[metric]["mean"] for field in found]
+                    texts = [
+                        ""
+                        if field is None
+                        else number(field["ms"]["mean"])
+                        if metric == "ms"
+                        else written(field[metric])
+                        for field in found
+                    ]
+                    heading = METRIC_LABELS.get(metric, metric)
+                    rows.append((f"{samples:,}", one["data"]["name"], heading, *best(means, texts)))
+        notes = (
+            "Q-errors on the same model, whose weights are the paper's. Every column has what those before it have."
+            " Counts bound and correct answers, and answer some questions exactly. Look-ahead thins particles by what"
+            f" counts say of later filters. Evidence rows: {MOST_EVIDENCE:,} random rows, of a smaller table a third."
+            " The paper's methods never use any of this. The best of each row is bold.",
+        )
+        headings = ("Samples", "Data set", "Metric", *(label for label, _ in STEPS.values()))
+        return [Sheet(self.title, headings, tuple(rows), 3, notes)]
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        budgets = sorted(values(facts, "samples"))
+        rows = [(one, metric) for one in facts for metric in DRAWN]
+        grid = panels(figure, len(rows), len(budgets), (2.7, 1.75), 0.7)
+        for line, (one, metric) in zip(grid, rows, strict=True):
+            drawn = [1.0]
+            for axes, samples in zip(line, budgets, strict=True):
+                for place, (step, (_, shade)) in enumerate(STEPS.items()):
+                    found = find(one, samples=samples, step=step)
+                    if found is not None:
+                        mean = found[metric]["mean"]
+                        axes.bar(place, mean, 0.75, color=shade)
+                        axes.annotate(
+                            number(mean), (place, mean), (0, 2), textcoords="offset points", ha="center", fontsize=7
+                        )
+                        drawn.append(1.2 * mean)
+                axes.set_xticks([])
+            for axes in line:
+                log_scale(axes, drawn)
+                axes.set_ylim(bottom=0.9)
+            line[0].set_ylabel(f"{one['data']['name']}\n{METRIC_LABELS[metric]} error", fontsize=9)
+        for axes, samples in zip(grid[0], budgets, strict=True):
+            axes.set_title(f"{samples:,} samples", fontsize=10)
+        for axes in grid[-1]:
+            axes.set_xticks(
+                range(len(STEPS)), [label for label, _ in STEPS.values()], rotation=30, ha="right", fontsize=7
+            )
+        return None

@@ -1,0 +1,118 @@
+"""What the paper argues for: a value in the middle is filled in without sampling what comes before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from countless.human_format import number
+from countless.sheet import Sheet
+from countless_lab.measurement.highlight import best
+from countless_lab.paper.cells import Cell
+from countless_lab.paper.completion import AFTER, BEFORE, KNOWN
+from countless_lab.paper.drawing import color, nothing, panels
+from countless_lab.paper.exhibits.base import Exhibit, Found, find
+from countless_lab.paper.numbers import Record
+from countless_lab.paper.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = {"accuracy": "Right", "chance": "Chance of the truth", "ms": "ms", "forward_rows": "Forward passes"}
+
+
+class Completion(Exhibit):
+    """A hidden value of a column, where a random half of the others is known."""
+
+    name = "completion"
+    place = "The section on applications"
+    title = "Filling in a hidden value"
+    holes = f"Of the other columns of a row, each is known with probability {KNOWN:g}."
+
+    def cells(self, study: Study) -> list[Cell]:
+        return [*study.completions()]
+
+    def results(self, study: Study, found: Found) -> list[Record]:
+        return [
+            {
+                "method": cell.method,
+                "samples": cell.samples,
+                "holes": len(one["right"]),
+                "accuracy": round(float(np.mean(one["right"])), 4),
+                "chance": round(float(np.mean(one["chances"])), 4),
+                "ms": round(float(np.median(one["ms"])), 3),
+                "forward_rows": one["forward_rows"],
+            }
+            for cell in study.completions()
+            if (one := found.get(cell.name)) is not None
+        ]
+
+    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+        budgets = _budgets(facts)
+        rows = []
+        for one in facts:
+            for figure, heading in FIGURES.items():
+                found = [_figure(one, method, samples, figure) for method, samples in budgets]
+                texts = ["" if value is None else _written(figure, value) for value in found]
+                # Of what is right, more is better.
+                ranks = [None if value is None else value if figure not in SHARES else -value for value in found]
+                rows.append((one["data"]["name"], heading, *best(ranks, texts)))
+        holes = " or ".join(sorted({f"{record['holes']:,}" for one in facts for record in one["results"]}))
+        notes = (
+            f"{self.holes} {holes} random rows, which the models may have seen. The masked model reads what is known,"
+            " and weighs every value by what comes after it. The unmasked model draws what is hidden, and weighs each"
+            " sample by how likely it makes what is known. The paper has no figures for this.",
+            "Particles have no place here: one value is asked for, and all that it may be are tried. ms: the median of"
+            " the processor time. The best of each row is bold.",
+        )
+        headings = ("Data set", "", *(_label(method, samples) for method, samples in budgets))
+        return [Sheet(self.title, headings, tuple(rows), 2, notes)]
+
+    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+        if not facts:
+            return nothing(figure)
+        line = panels(figure, 1, len(facts), (3.6, 2.4), 0.0)[0]
+        for axes, one in zip(line, facts, strict=True):
+            for place, record in enumerate(one["results"]):
+                axes.bar(place, 100 * record["accuracy"], 0.7, color=color(record["method"]))
+                top = (place, 100 * record["accuracy"])
+                told = f"{100 * record['accuracy']:.0f}%"
+                axes.annotate(told, top, (0, 2), textcoords="offset points", ha="center", fontsize=8)
+            labels = [_label(record["method"], record["samples"]).replace(", ", "\n") for record in one["results"]]
+            axes.set_xticks(range(len(labels)), labels, fontsize=7)
+            axes.set_ylim(0, 110)
+            axes.tick_params(axis="x", length=0)
+            axes.set_title(one["data"]["name"], fontsize=10)
+        line[0].set_ylabel("filled in right, %", fontsize=9)
+        return None
+
+
+class TextCompletion(Completion):
+    """A hidden character, of whose string only a few neighbours are known."""
+
+    name = "text-completion"
+    title = "Filling in a hidden character"
+    text = True
+    holes = f"Of a string, {BEFORE} characters before and {AFTER} after the hidden one are known, and their place."
+
+
+SHARES = ("accuracy", "chance")
+
+
+def _budgets(facts: Sequence[Record]) -> list[tuple[str, int]]:
+    return list(dict.fromkeys((record["method"], record["samples"]) for one in facts for record in one["results"]))
+
+
+def _figure(facts: Record, method: str, samples: int, figure: str) -> float | None:
+    found = find(facts, method=method, samples=samples)
+    return None if found is None else float(found[figure])
+
+
+def _written(figure: str, value: float) -> str:
+    return f"{value:.1%}" if figure in SHARES else number(value)
+
+
+def _label(method: str, samples: int) -> str:
+    return "Masked, no samples" if method == "skipping" else f"Unmasked, {samples:,} samples"
