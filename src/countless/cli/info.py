@@ -46,7 +46,7 @@ def info(model: Path, as_json: bool) -> None:
         counted = facts["counts"]
         console.print(
             f"summary   of {show.plural(counted['columns'], 'column')} and {show.plural(counted['pairs'], 'pair')} of "
-            f"columns, counted in the table, {show.size(counted['bytes'])}"
+            f"columns ({counted['sparse_pairs']} value by value), counted in the table, {show.size(counted['bytes'])}"
         )
     if facts["text_model"]:
         sizes, names = facts["text_model"], ", ".join(text["name"] for text in facts["texts"])

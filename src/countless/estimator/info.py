@@ -77,4 +77,10 @@ def _evidence_facts(rows: StoredRows | None) -> dict[str, Any] | None:
 def _counts_facts(counts: Counts | None, summary: StoredSummary | None) -> dict[str, Any] | None:
     if counts is None or summary is None:
         return None
-    return {"columns": len(counts.pairs.counts), "pairs": len(counts.pairs.tables), "bytes": summary.bytes}
+    pairs = counts.pairs
+    return {
+        "columns": len(pairs.counts),
+        "pairs": len(pairs.tables),
+        "sparse_pairs": len(pairs.sparse),
+        "bytes": summary.bytes,
+    }

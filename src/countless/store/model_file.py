@@ -19,7 +19,7 @@ from countless.store.sections import Contents, Sections, StoredNetwork, StoredRo
 from countless.store.tensors import StoredTensors
 
 FORMAT = 2
-VERSIONS = {"schema": 1, "networks": 1, "summaries": 2, "rows": 3, "calibration": 3, "report": 1}  # of sections
+VERSIONS = {"schema": 1, "networks": 1, "summaries": 3, "rows": 3, "calibration": 3, "report": 1}  # of sections
 MANIFEST = "countless.json"
 MEMORY = Path("the model in memory")  # what errors call contents that are in no file
 

@@ -50,5 +50,10 @@ def test_counts_of_pairs_add(old: list[tuple[int, int]], new: list[tuple[int, in
         assert table.tolist() == truth.tolist()
     if buckets == 128 and most > 6:  # every value has a bucket of its own, a new one too
         assert pairs.code_by_code(0, 1) is not None
+    for sparse in pairs.sparse:
+        cells = np.zeros((len(wider[sparse.column]), len(wider[sparse.other])), dtype=int)
+        np.add.at(cells, (codes[sparse.column], codes[sparse.other]), 1)
+        assert [sparse.ones.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(cells)]
+        assert sparse.rows.tolist() == cells[cells > 0].tolist()
     again = Pairs.from_arrays(pairs.arrays(), whole)
     assert all(np.array_equal(pairs.tables[pair], again.tables[pair]) for pair in pairs.tables)

@@ -51,6 +51,15 @@ def test_every_pair_is_counted(table: Table, most: int) -> None:
         first, second = (np.searchsorted(pairs.starts[place], codes[place], "right") - 1 for place in (one, two))
         truth = [[((first == a) & (second == b)).sum() for b in range(found.shape[1])] for a in range(found.shape[0])]
         assert found.tolist() == truth
+    for sparse in pairs.sparse:
+        assert (
+            len(pairs.starts[sparse.column]) < table.schema.sizes[sparse.column]
+            or len(pairs.starts[sparse.other]) < table.schema.sizes[sparse.other]
+        )
+        every = np.zeros([table.schema.sizes[column] for column in (sparse.column, sparse.other)], dtype=int)
+        np.add.at(every, (codes[sparse.column], codes[sparse.other]), 1)
+        assert [sparse.ones.tolist(), sparse.codes.tolist()] == [each.tolist() for each in np.nonzero(every)]
+        assert sparse.rows.tolist() == every[every > 0].tolist()
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(2, 20), st.booleans())
@@ -89,6 +98,10 @@ def test_of_many_columns_the_uncertain_take_part(monkeypatch: pytest.MonkeyPatch
 
 def same(one: Pairs, two: Pairs) -> None:
     assert (one.rows, one.members, list(one.tables)) == (two.rows, two.members, list(two.tables))
+    for own, other in zip(one.sparse, two.sparse, strict=True):
+        assert (own.column, own.other) == (other.column, other.other)
+        for name in ("starts", "codes", "rows"):
+            assert getattr(own, name).tolist() == getattr(other, name).tolist()
     for found, wanted in zip(
         (*one.counts, *one.starts, *one.tables.values()), (*two.counts, *two.starts, *two.tables.values()), strict=True
     ):
@@ -103,14 +116,18 @@ def test_a_file_holds_it(table: Table) -> None:
 
 TABLE = encoded([(0, 1, 2), (1, 0, 2), (1, 1, 0), (2, 1, 1), (0, 0, 3)], (3, 2, 4))
 WHOLE = count_pairs(TABLE)
+with pytest.MonkeyPatch.context() as of_few_buckets:
+    of_few_buckets.setattr(counting, "BUCKETS", (2,))
+    SPARSE = count_pairs(TABLE)
 
 
 @settings(max_examples=300)
 @given(st.data())
 def test_damage_is_told(data: st.DataObject) -> None:
     """Whatever is changed, the file is refused, or reads as a summary that is sound in itself."""
-    arrays = {name: array.copy() for name, array in WHOLE.arrays().items()}
-    name = data.draw(st.sampled_from(sorted(arrays)))
+    summary = data.draw(st.sampled_from([WHOLE, SPARSE]))
+    arrays = {name: array.copy() for name, array in summary.arrays().items()}
+    name = data.draw(st.sampled_from(sorted(name for name, array in arrays.items() if len(array))))
     array = arrays[name]
     how = data.draw(st.sampled_from(["change", "shorten", "lengthen", "missing", "type", "unpacked"]))
     number = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 6)
@@ -125,8 +142,17 @@ def test_damage_is_told(data: st.DataObject) -> None:
         del arrays[name]
     elif how == "type":
         arrays[name] = array.astype(np.float32)
-    elif name != "pairs.sizes":  # any numbers, well packed
-        count = {"pairs.counts": 9, "pairs.starts": 9, "pairs.which": 3, "pairs.cells": 26}[name]
+    elif name not in ("pairs.sizes", "pairs.sparse"):  # any numbers, well packed
+        heads, cells = arrays["pairs.sparse"].reshape(-1, 3), [table.numbers() for table in summary.sparse]
+        count = {
+            "pairs.counts": 9,
+            "pairs.starts": sum(map(len, summary.starts)),
+            "pairs.which": 3,
+            "pairs.cells": sum(table.size for table in summary.tables.values()),
+            "pairs.sparse_cells": sum(len(part[0]) for part in cells),
+            "pairs.sparse_codes": int(heads[:, 2].sum()),
+            "pairs.sparse_rows": sum(len(part[2]) for part in cells),
+        }[name]
         arrays[name] = packed(np.array(data.draw(st.lists(number, min_size=count, max_size=count))))
     try:
         found = Pairs.from_arrays(arrays, TABLE.schema)
@@ -136,6 +162,25 @@ def test_damage_is_told(data: st.DataObject) -> None:
     for (one, two), table in found.tables.items():
         assert table.sum(axis=1).tolist() == found.buckets[one].tolist()
         assert table.sum(axis=0).tolist() == found.buckets[two].tolist()
+    for sparse in found.sparse:
+        assert np.bincount(sparse.ones, sparse.rows, len(found.counts[sparse.column])).tolist() == (
+            found.counts[sparse.column].tolist()
+        )
+        assert np.bincount(sparse.codes, sparse.rows, len(found.counts[sparse.other])).tolist() == (
+            found.counts[sparse.other].tolist()
+        )
+        assert sparse.rows.min() > 0
+
+
+def test_sparse_tables_are_chosen_by_what_they_tell() -> None:
+    """Of a column with many values, the table of one that it decides is kept, and that of a random one is not."""
+    rng = np.random.default_rng(0)
+    wide = rng.integers(0, 900, 20_000)
+    rows = np.stack([wide, wide % 7, rng.integers(0, 700, 20_000)], axis=1)
+    pairs = count_pairs(encoded(rows.tolist(), (901, 8, 701)))
+    assert [(table.column, table.other) for table in pairs.sparse] == [(0, 1)]
+    assert pairs.sparse[0].codes.tolist() == [code % 7 for code in sorted(set(wide.tolist()))]
+    same(Pairs.from_arrays(pairs.arrays(), encoded(rows.tolist(), (901, 8, 701)).schema), pairs)
 
 
 def test_another_table() -> None:
@@ -146,6 +191,6 @@ def test_another_table() -> None:
 
 def test_a_bomb_is_not_unpacked() -> None:
     bomb = np.frombuffer(zlib.compress(bytes(10**7)), dtype=np.uint8)
-    for name in ("pairs.counts", "pairs.starts", "pairs.which", "pairs.cells"):
+    for name in (name for name in WHOLE.arrays() if name not in ("pairs.sizes", "pairs.sparse")):
         with pytest.raises(ModelFileError):
-            Pairs.from_arrays({**WHOLE.arrays(), name: bomb}, TABLE.schema)
+            Pairs.from_arrays({**SPARSE.arrays(), name: bomb}, TABLE.schema)

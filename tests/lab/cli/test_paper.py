@@ -97,13 +97,21 @@ class TestExhibits:
         assert all(name.startswith("adult-") for name in swept)
         assert len(swept) == len(set(swept))
 
+    def test_fewer_orders(self, run: Run, swept: list[str], tmp_path: Path) -> None:
+        options = ("--exclude", "fnlwgt", "--scale", "smoke", "--orders", "1", "-o", tmp_path / "out")
+        assert run("paper", "likelihoods", "adult", *options).code == 0
+        assert not any("order1" in name for name in swept)
+        (facts,) = json.loads((tmp_path / "out" / "likelihoods.json").read_text())["facts"]
+        assert facts["settings"]["orders"] == 1
+        assert facts["command"].endswith("--scale smoke --orders 1 -o DIR")
+
     def test_all_gives_each_table_what_fits(self, run: Run, swept: list[str], tmp_path: Path) -> None:
         done = run("paper", "all", "adult", "npm_urls", "--scale", "smoke", "-o", tmp_path / "out", "--json")
         assert done.code == 0, done.err
         found = json.loads(done.out)
         tables = {name: [one["data"]["name"] for one in facts] for name, facts in found["exhibits"].items()}
-        assert tables.pop("text") == ["npm_urls"]
-        assert set(tables) == {"summary", "main", "likelihoods", "sizes", "maskings"}
+        assert tables.pop("text") == tables.pop("text-completion") == ["npm_urls"]
+        assert set(tables) == {"summary", "main", "additions", "likelihoods", "sizes", "maskings", "completion"}
         assert all(names == ["adult"] for names in tables.values())
         assert found["failed"] == {}
         page = run("paper", "report", tmp_path / "out")
@@ -113,7 +121,7 @@ class TestExhibits:
     def test_all_without_text_says_so(self, run: Run, swept: list[str], tmp_path: Path) -> None:
         done = run("paper", "all", "adult", "--scale", "smoke", "-o", tmp_path / "out")
         assert done.code == 0
-        assert "no table of text only was given: text left out" in done.err
+        assert "no table of text only was given: text, text-completion left out" in done.err
         assert not (tmp_path / "out" / "text.json").exists()
 
     @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from countless.data.columns.digits import from_digits
 from countless.data.encoding.schema_growth import NEW, Growth
 from countless.data.encoding.table import Table
 from countless.data.summaries.pair_counts import MOST_BUCKETS, Pairs, smallest
+from countless.data.summaries.sparse_pairs import SparseTable
 
 
 def added_pairs(pairs: Pairs, growth: Growth, table: Table) -> Pairs:
@@ -36,7 +38,8 @@ def added_pairs(pairs: Pairs, growth: Growth, table: Table) -> Pairs:
         width = cells.shape[1]
         met = np.bincount(inside[one] * width + inside[two], minlength=cells.size).reshape(cells.shape)
         tables[one, two] = smallest(cells.astype(np.int64) + met)
-    return replace(moved, rows=moved.rows + table.rows, counts=counts, tables=tables)
+    sparse = tuple(_added_sparse(each, growth, codes) for each in pairs.sparse)
+    return replace(moved, rows=moved.rows + table.rows, counts=counts, tables=tables, sparse=sparse)
 
 
 def bucket_of(starts: IntArray, size: int) -> IntArray:
@@ -95,6 +98,21 @@ def new_buckets(starts: IntArray, origin: IntArray, room: int, has_null: bool) -
     first = np.array([code for code, _ in found], dtype=np.int64)
     first[0] = 0
     return first, np.array([old for _, old in found], dtype=np.int64)
+
+
+def _added_sparse(table: SparseTable, growth: Growth, codes: Sequence[IntArray]) -> SparseTable:
+    """The cells of a sparse table by the new codes, and those of the new rows' ``codes``."""
+
+    def moved(column: int, old: IntArray) -> IntArray:
+        origin = growth.origins[column]
+        kept = np.flatnonzero(origin != NEW)
+        new = np.zeros(int(origin.max(initial=-1)) + 1, dtype=np.int64)
+        new[origin[kept]] = kept
+        return np.concatenate([new[old], codes[column]])
+
+    ones, twos = moved(table.column, table.ones), moved(table.other, table.codes)
+    rows = np.concatenate([table.rows, np.ones(len(codes[table.column]), dtype=np.int64)])
+    return SparseTable.of_cells(table.column, table.other, len(growth.origins[table.column]), ones, twos, rows)
 
 
 def _spread(table: NDArray[Any], sources: IntArray) -> NDArray[Any]:

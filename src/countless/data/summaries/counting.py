@@ -14,6 +14,7 @@ from countless.arrays import IntArray
 from countless.data.columns.schema import Column
 from countless.data.encoding.table import Table
 from countless.data.summaries.pair_counts import MOST_BUCKETS, MOST_MEMBERS, Pairs, smallest
+from countless.data.summaries.sparse_counting import SparseCounter, most_sparse_bytes
 
 BUCKETS = (128, 64, 32, 16, 8, 4, 2)  # of a column with more codes than that, or a few more: as many as fit
 MOST_BYTES = 1_000_000  # that the tables of pairs have in a file, about
@@ -24,7 +25,8 @@ def count_pairs(
 ) -> Pairs:
     """The counts of every column but text, and of the pairs with most information for their size, if not all fit.
 
-    ``tell`` receives the share of the work that is done.
+    Pairs with a column of many codes are counted by its buckets, and code by code if few codes occur together. ``tell``
+    receives the share of the work that is done.
     """
     schema = table.schema
     counts = table.counts
@@ -36,8 +38,11 @@ def count_pairs(
     ]
     pairs = list(combinations(range(len(members)), 2))
     cells = {(one, two): np.zeros(len(starts[one]) * len(starts[two]), dtype=np.int64) for one, two in pairs}
+    widths = [len(counts[index]) for index in members]
+    sparse = SparseCounter(members, widths, list(map(len, starts)), most_sparse_bytes(schema.rows))
     done = 0
     for codes in table.blocks():
+        sparse.add(codes)
         inside = [bucket[codes[index]] for index, bucket in zip(members, buckets, strict=True)]
         for one, two in pairs:
             found = cells[one, two]
@@ -46,7 +51,13 @@ def count_pairs(
         tell(done / table.rows)
     tables = {(one, two): smallest(cells[one, two].reshape(-1, len(starts[two]))) for one, two in pairs}
     chosen = _chosen(tables, most_bytes)
-    return Pairs(schema.rows, counts, tuple(members), tuple(starts), chosen)
+    place = {column: index for index, column in enumerate(members)}
+
+    def known(one: int, two: int) -> float:
+        first, second = sorted((place[one], place[two]))
+        return information(chosen[first, second]) if (first, second) in chosen else 0.0
+
+    return Pairs(schema.rows, counts, tuple(members), tuple(starts), chosen, sparse.tables(known))
 
 
 def bucket_starts(counts: IntArray, most: int, has_null: bool) -> IntArray:

@@ -2,7 +2,8 @@
 
 A column with many codes takes part in pairs by *buckets*: neighbouring codes with about as many rows together, a
 frequent code or NULL alone (:mod:`.counting`). Of two columns the counts are a table, with a row for each
-bucket of the first and a column for each of the second.
+bucket of the first and a column for each of the second. Where few codes occur together, they are also counted code by
+code (:mod:`.sparse_pairs`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from countless.arrays import IntArray
 from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.summaries.integer_packing import packed, unpacked
+from countless.data.summaries.sparse_pairs import KINDS as SPARSE_KINDS
+from countless.data.summaries.sparse_pairs import SparseTable, read_sparse, sparse_arrays
 from countless.errors import ModelFileError
 
 MOST_MEMBERS = 100  # columns that take part in pairs
@@ -29,6 +32,7 @@ KINDS = {
     "pairs.starts": np.uint8,
     "pairs.which": np.uint8,
     "pairs.cells": np.uint8,
+    **SPARSE_KINDS,
 }
 
 Tables = Mapping[tuple[int, int], NDArray[Any]]  # by the places of two members, the lower one first
@@ -39,7 +43,8 @@ class Pairs:
     """The rows of every code of each column, and of every two buckets of some pairs of columns.
 
     ``members`` are the columns that take part in pairs, ascending, and ``starts`` has the first code of each of their
-    buckets. ``tables`` has the counts of pairs of members, by their places.
+    buckets. ``tables`` has the counts of pairs of members, by their places, and ``sparse`` those of codes that occur
+    together.
     """
 
     rows: int
@@ -47,6 +52,7 @@ class Pairs:
     members: tuple[int, ...]
     starts: tuple[IntArray, ...]
     tables: Tables
+    sparse: tuple[SparseTable, ...] = ()
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -87,6 +93,7 @@ class Pairs:
             "pairs.starts": packed(_joined(gaps)),
             "pairs.which": packed(np.array(which, dtype=np.int64)),
             "pairs.cells": packed(_joined([table.ravel() for table in self.tables.values()])),
+            **sparse_arrays(self.sparse),
         }
 
     @classmethod
@@ -127,7 +134,7 @@ class Pairs:
         _insist(numbers.min(initial=0) >= 0 and numbers.max(initial=0) <= rows)
         cells = _split(numbers, areas)
         tables: dict[tuple[int, int], NDArray[Any]] = {}
-        found = cls(rows, tuple(counts), tuple(members), tuple(starts), tables)
+        found = cls(rows, tuple(counts), tuple(members), tuple(starts), tables, read_sparse(arrays, counts))
         for (one, two), part in zip(pairs, cells, strict=True):
             table = part.reshape(sizes[one], sizes[two])
             _insist((table.sum(axis=1) == found.buckets[one]).all())  # as many: both are of the same members

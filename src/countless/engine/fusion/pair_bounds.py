@@ -23,6 +23,7 @@ from countless.engine.answer import Answer, Effort
 from countless.engine.columns.kernel import compiled
 from countless.engine.columns.runtime import CompiledWalk
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
+from countless.engine.fusion.wide_columns import Star, WideColumns
 from countless.region import FREE, Box, Constraint, Filter, flat_weights
 
 PAIRS_ASKED = 2  # of a box
@@ -50,12 +51,21 @@ class PartCheck(NamedTuple):
     forward_rows: int
 
 
+@dataclass(frozen=True)
+class CountedPart:
+    """Some filters of a box, of which about ``rows`` rows are known, and at most ``most``."""
+
+    box: Box
+    rows: float
+    most: float
+
+
 @dataclass(frozen=True, eq=False)
 class Known:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
-    ``columns`` are those of its filters, and ``tightest`` the one or two whose counts say how much at most. ``answer``
-    is there if counts alone give it.
+    ``columns`` are those of its filters, and ``tightest`` those whose counts say how much at most. ``stars`` are
+    filters around a column with many values. ``answer`` is there if counts alone give it.
     """
 
     box: Box
@@ -65,15 +75,43 @@ class Known:
     columns: tuple[int, ...]
     tightest: tuple[int, ...]
     answer: Answer | None = None
+    stars: tuple[Star, ...] = ()
 
     @cached_property
     def parts(self) -> tuple[FilterDensity, ...]:
         """The parts of the box whose density is known, by which the model's answer is corrected."""
         if self.answer is not None:
             return ()
+        star = self.star
+        return (*_parts(self, self.crossed), *([] if star is None else [star]))
+
+    @cached_property
+    def star(self) -> FilterDensity | None:
+        """The rarest star whose rows are known, if it is a part of the box."""
+        known = [star for star in self.stars if star.most <= NEAR * star.least and len(star.places) < len(self.columns)]
+        if self.answer is not None or not known:
+            return None
+        star = min(known, key=lambda each: (each.most, -len(each.places)))
+        return _part(self, sorted(star.places), star.rows / self.rows)
+
+    @property
+    def crossed(self) -> Crossed:
+        """The rows of each two filters, as arrays."""
         crossed = self.box.hints
         assert isinstance(crossed, Crossed | CompiledCrossed)
-        return tuple(_parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed))
+        return crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed
+
+    def rarest_part(self, whole: bool) -> CountedPart | None:
+        """The filters of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
+        parts = [(set(star.places), star.rows, star.most) for star in self.stars if star.most <= NEAR * star.least]
+        for one, two in np.argwhere(np.triu(self.crossed.least == self.crossed.most)).tolist():
+            counted = int(self.crossed.most[one, two])
+            parts.append(({one, two}, float(counted), counted))
+        parts = [each for each in parts if whole or len(each[0]) < len(self.columns)]
+        if not parts:
+            return None
+        places, rows, most = min(parts, key=lambda each: (each[1], -len(each[0])))
+        return CountedPart(Box(tuple(self.box.filters[place] for place in sorted(places))), rows, most)
 
     def improve(self, answer: Answer, checks: Sequence[PartCheck]) -> Answer:
         """The model's answer, corrected by its answers of parts that are known, and within the bounds."""
@@ -119,6 +157,7 @@ class Counts:
     def __init__(self, pairs: Pairs, positions: Sequence[tuple[int, ...]]) -> None:
         self.pairs = pairs
         self._sums, self._module = Sums(pairs), compiled()
+        self._wide = WideColumns(pairs)
         self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
@@ -150,18 +189,21 @@ class Counts:
         assert isinstance(crossed, CompiledCrossed)
         answer, parts = kernel.ask(crossed.compiled, effort, RARE)
         columns = known.columns
-        return known.improve(
-            answer,
-            [
-                PartCheck(
-                    (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
-                    part.counted,
-                    part.density,
-                    int(part.forward_rows),
-                )
-                for part in parts
-            ],
-        )
+        checks = [
+            PartCheck(
+                (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
+                part.counted,
+                part.density,
+                int(part.forward_rows),
+            )
+            for part in parts
+        ]
+        star = known.star
+        if star is not None and answer.density * self.pairs.rows < RARE:
+            own = self.crossed(star.box.filters)
+            assert isinstance(own, CompiledCrossed)
+            checks.append(_check(star, kernel.ask(own.compiled, effort, 0.0)[0]))
+        return known.improve(answer, checks)
 
     def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
         """A table about two columns that is made when it is first asked for."""
@@ -213,17 +255,26 @@ class Counts:
         """What the counts say of a box that has filters."""
         rows, crossed = self.pairs.rows, self.crossed(box.filters)
         columns = tuple([self._columns[item.positions] for item in box.filters])
-        sure, most, one, two = crossed.bounds()
-        tightest = (columns[one],) if one == two else (columns[one], columns[two])
-        least = min(most, sure)
+        least, most, one, two = crossed.bounds()
+        tightest: tuple[int, ...] = (columns[one],) if one == two else (columns[one], columns[two])
+        stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
+        whole = None
+        for star in stars:
+            if len(star.places) == len(columns):
+                least, whole = max(least, star.least), star
+            if star.most < most:
+                most, tightest = star.most, tuple([columns[place] for place in star.places])
+        least = min(most, least)
         answer = None
         if least == most:
             answer = _told(box, most / rows, counted=True)
+        elif whole is not None:
+            answer = _told(box, min(max(whole.rows, least), most) / rows, counted=False)
         elif len(columns) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
         hinted = Box(box.filters, box.texts, crossed)
-        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer)
+        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars))
 
 
 def _check(part: FilterDensity, answer: Answer) -> PartCheck:
@@ -242,14 +293,13 @@ def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
-    return [
-        FilterDensity(
-            tuple(known.columns[place] for place in part),
-            Box(tuple(known.box.filters[place] for place in part)),
-            float(counts[part[0], part[-1]]) / crossed.rows,
-        )
-        for part in parts
-    ]
+    return [_part(known, part, float(counts[part[0], part[-1]]) / crossed.rows) for part in parts]
+
+
+def _part(known: Known, places: Sequence[int], density: float) -> FilterDensity:
+    columns, filters = known.columns, known.box.filters
+    box = Box(tuple([filters[place] for place in places]))
+    return FilterDensity(tuple([columns[place] for place in places]), box, density)
 
 
 def _told(box: Box, density: float, counted: bool) -> Answer:

@@ -15,15 +15,15 @@ from countless.estimator.calibration.posterior import SampleCount
 from countless.query.question import Question
 from countless.region import Box
 
-LARGE_PART = (
-    10  # evidence rows of a part for each hit: a larger part narrows the answer hardly more than the whole table
-)
+# Evidence rows of a part for each hit: a larger part narrows the answer hardly more than the whole table.
+LARGE_PART = 10
+FEW_HITS = 100  # of a question about columns: with more, the whole table tells enough
 
 
 def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question: Question) -> SampleCount:
     """The ``hits`` of a question among the rows of its rarest counted part; as they are without one."""
     region = question.region
-    if hits.are_all or len(region.boxes) != 1 or question.among is not None:
+    if hits.are_all or len(region.boxes) != 1:
         return hits
     (box,) = region.boxes
     found, alone = hits, not box.filters and len(box.texts) == 1
@@ -34,25 +34,26 @@ def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question
         part = smallest_part(item.language.pattern, summary, alone)
         if part is not None and part.rows < found.total:
             found = _among(hits, evidence.count_strings(item.column, _pattern(part)), part.rows, part.most)
-    if not box.texts and (hits.count == 0 or len(box.filters) < 2):
-        return hits
-    return _among_filters(hits, found, evidence, runtimes, box)
+    return _among_filters(hits, found, evidence, runtimes, box, bool(box.texts) or question.among is not None)
 
 
 def _among_filters(
-    hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box
+    hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box, more: bool
 ) -> SampleCount:
-    """The hits among the rows of the rarest filter whose rows were counted, if it is rarer than what was ``found``."""
-    if runtimes.counts is None:
+    """The hits among the rows of the rarest filters that were counted, if these are rarer than what was ``found``.
+
+    If the question asks for ``more`` than the filters of the box, these may be all of them.
+    """
+    if runtimes.counts is None or not box.filters or (len(box.filters) < 2 and not more):
         return found
-    rarest, rows = None, found.total
-    for one in box.filters:
-        counted = runtimes.counts.filter_counts(one).rows
-        if counted is not None and counted < rows:
-            rarest, rows = one, counted
-    if rarest is None or (not box.texts and rows * hits.share > LARGE_PART * hits.count):
+    if hits.count > FEW_HITS and not more:
         return found
-    return _among(hits, evidence.count_box(Box((rarest,))), rows, rows)
+    part = runtimes.known(Box(box.filters)).rarest_part(whole=more)
+    if part is None or part.rows >= found.total:
+        return found
+    if not more and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
+        return found
+    return _among(hits, evidence.count_box(part.box), part.rows, part.most)
 
 
 def _among(hits: SampleCount, part_hits: int, rows: float, most: float) -> SampleCount:

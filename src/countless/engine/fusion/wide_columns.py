@@ -1,0 +1,129 @@
+"""Bounds and estimates from sparse counts of pairs: a filter on a column with many values, and others around it.
+
+Of ``package = 'x' AND section = 'doc' AND suite = 'sid'`` the rows of each package with each section and each suite are
+counted. They tell how many rows there are at least and at most: often both are the same, since a package is of one
+section. Between them the filters are taken to have nothing to do with each other, given the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countless.arrays import BoolArray, FloatArray, IntArray
+from countless.data.summaries.pair_counts import Pairs
+from countless.data.summaries.sparse_pairs import SparseTable
+from countless.region import Constraint, Filter
+
+FEW_CODES = 64  # of a filter, whose cells are looked up; of more, all cells are summed once for each other filter
+MOST_SUMS = 32  # that are kept, three numbers for each code
+
+
+@dataclass(frozen=True)
+class Star:
+    """A filter on a column with many values and some on columns that were counted with it: the rows that satisfy all.
+
+    ``places`` are those of the filters, the one on the wide column first. There are about ``rows``, between bounds.
+    """
+
+    places: tuple[int, ...]
+    rows: float
+    least: int
+    most: int
+
+
+class WideColumns:
+    """The sparse tables by their column with many values."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._counts = pairs.counts
+        self._tables: dict[int, dict[int, SparseTable]] = {}
+        for table in pairs.sparse:
+            self._tables.setdefault(table.column, {})[table.other] = table
+        self._sums: dict[tuple[Constraint, SparseTable], _Rows] = {}
+
+    def stars(self, filters: Sequence[tuple[int, Filter]]) -> list[Star]:
+        """What is known of filters on these columns: of each two that were counted, and of all around one column."""
+        found: list[Star] = []
+        for place, (column, item) in enumerate(filters):
+            tables = self._tables.get(column)
+            if tables is None:
+                continue
+            rays = [(other, tables[own], each.constraint) for other, (own, each) in enumerate(filters) if own in tables]
+            if rays:
+                found += self._stars(place, self._counts[column], item.constraint, rays)
+        return found
+
+    def _stars(
+        self, place: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
+    ) -> list[Star]:
+        """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
+        codes = np.flatnonzero(own.weights)
+        weights, all_rows = own.weights[codes], counts[codes]
+        sure = weights == 1
+        of_rays = [self._rows(table, constraint, codes) for _, table, constraint in rays]
+        stars = [
+            Star((place, other), float(weights @ rows.mean), int(rows.least[sure].sum()), int(rows.most.sum()))
+            for (other, _, _), rows in zip(rays, of_rays, strict=True)
+        ]
+        if len(rays) > 1:
+            most = reduce(np.minimum, [rows.most for rows in of_rays])
+            least = np.maximum(sum(rows.least - all_rows for rows in of_rays) + all_rows, 0)
+            shares = reduce(np.multiply, [rows.mean / np.maximum(all_rows, 1) for rows in of_rays])
+            mean = np.where(sure, np.clip(all_rows * shares, least, most), weights * all_rows * shares)
+            places = (place, *(other for other, _, _ in rays))
+            stars.append(Star(places, float(mean.sum()), int(least[sure].sum()), int(most.sum())))
+        return stars
+
+    def _rows(self, table: SparseTable, constraint: Constraint, codes: IntArray) -> _Rows:
+        """How many rows of each of the wide column's ``codes`` satisfy a filter on the table's other column."""
+        if len(codes) <= FEW_CODES:
+            return _rows_of(table, constraint, codes)
+        key = constraint, table
+        found = self._sums.get(key)
+        if found is None:
+            found = _rows_of(table, constraint, np.arange(len(table.starts) - 1))
+            if len(self._sums) >= MOST_SUMS:
+                self._sums = {}
+            self._sums[key] = found
+        return _Rows(found.most[codes], found.least[codes], found.mean[codes])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of each code of a wide column that a filter keeps: at most, at least, and about."""
+
+    most: IntArray
+    least: IntArray
+    mean: FloatArray | IntArray
+
+
+def _rows_of(table: SparseTable, constraint: Constraint, codes: IntArray) -> _Rows:
+    starts, ends = table.starts[codes], table.starts[codes + 1]
+    if len(codes) == 1:
+        cells: slice | IntArray = slice(int(starts[0]), int(ends[0]))
+    elif len(codes) == len(table.starts) - 1:
+        cells = slice(None)
+    else:
+        sizes = ends - starts
+        cells = np.arange(int(sizes.sum())) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    weights, rows = constraint.weights[table.codes[cells]], table.rows[cells]
+    begins = np.cumsum(ends - starts) - (ends - starts)
+    if weights.dtype == np.bool_:
+        kept = _sums(rows * weights, begins, ends > starts)
+        return _Rows(kept, kept, kept)
+    most, least, mean = (_sums(rows * part, begins, ends > starts) for part in (weights > 0, weights == 1, weights))
+    return _Rows(most, least, mean)
+
+
+def _sums(values: NDArray[Any], begins: IntArray, some: BoolArray) -> NDArray[Any]:
+    """The sum of each code's cells, from where they begin; 0 of a code that has none."""
+    found = np.zeros(len(begins), dtype=values.dtype)
+    if some.any():
+        found[some] = np.add.reduceat(values, begins[some])
+    return found
