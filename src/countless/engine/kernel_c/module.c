@@ -407,6 +407,7 @@ static PyMethodDef METHODS[] = {
     {"walk", kernel_walk, METH_VARARGS, "walk(model, budget, power, offsets, steps) -> [(density, exact, most, rows, variance)]"},
     {"trace", kernel_trace, METH_VARARGS,
      "trace(model, budget, power, offsets, steps, labelled, expand, scatter) -> (masses, [(parents, symbols)], exact, most, rows)"},
+    {"marked_sum", evidence_sum, METH_VARARGS, "marked_sum(numbers, marks) -> the sum of the numbers that are marked"},
     {"evidence", evidence_count, METH_VARARGS, "evidence([(codes, allowed)], rows, marks or None) -> rows in all sets"},
     {"ask", kernel_ask, METH_VARARGS,
      "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
