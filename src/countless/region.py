@@ -247,7 +247,7 @@ class Hints(Protocol):
 class Box:
     """A conjunction of filters on distinct columns; none at all is the whole table.
 
-    ``hints`` change no answer but for the better: they tell a sampler where to look.
+    ``hints`` show a sampler where to look, and do not change exact answers.
     """
 
     filters: tuple[Filter, ...] = ()

@@ -19,7 +19,7 @@ ONLY_PIECE, PIECE_OF_OTHERS = "only piece", "piece of others"  # of an automaton
 
 @dataclass(frozen=True, eq=False)
 class Letters:
-    """The characters that patterns about one column tell apart, and what the model makes of each.
+    """The characters that patterns about one column distinguish, and what the model makes of each.
 
     ``symbols`` has the model's symbol of each letter. Several letters may share one (UNKNOWN): ``shares`` says which
     part of it each is. ``frequencies`` has how often each occurs in the table, and ``stop`` is the probability that a

@@ -35,7 +35,7 @@ class Memo:
         return len(self._slots)
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
-        """What ``make`` returned for ``key``. If it raises, nothing is kept: whoever asks next tries again."""
+        """What ``make`` returned for ``key``. If it raises, nothing is kept, and the next call tries again."""
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:

@@ -38,7 +38,7 @@ class Runtimes:
         return Runtimes(self.columns, self.texts, (None,) * len(self.summaries))
 
     def text(self, column: int, purpose: str) -> TextRuntime:
-        """The model of the text column at ``column``; an error that tells the ``purpose`` if there is none."""
+        """The model of the text column at ``column``; an error that names the ``purpose`` if there is none."""
         if not self.texts:
             raise NoTextModelError(purpose)
         return self.texts[column]

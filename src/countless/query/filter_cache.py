@@ -141,7 +141,8 @@ class CachedCompiler:
 
     def by_pieces(self, where: str) -> Question | None:
         """The region of ``where`` from its pieces; None if it must be compiled whole."""
-        pieces = self._simple(where) or self._others(where)
+        simple = simple_filters(where, self.search.known.schema)
+        pieces = self._others(where) if simple is None else self._of_columns(simple)
         if pieces is None:
             return None
         certain = True
@@ -157,8 +158,9 @@ class CachedCompiler:
         region = self._joined([piece.region for piece in pieces if piece is not None])
         if region is None:
             return None
-        whole = partial(self._whole, where)
-        return Question(where.strip(), region, certain, beyond=beyond, among=among, whole=whole)
+        return Question(
+            where.strip(), region, certain, beyond=beyond, among=among, whole=lambda: self._compiler().compile(where)
+        )
 
     def _joined(self, regions: list[Region]) -> Region | None:
         """The rows in all of ``regions``; None if they are not about different columns, or more than one is a union."""
@@ -199,15 +201,8 @@ class CachedCompiler:
             return Region((_box(filters, texts, Box()),))
         return Region(*(tuple(_box(filters, texts, own) for own in boxes) for boxes in (union.boxes, union.cover)))
 
-    def _whole(self, where: str) -> Question:
-        return self._compiler().compile(where)
-
-    def _simple(self, where: str) -> list[_Piece | None] | None:
-        """The pieces of a conjunction of simple filters: those about one column are one piece."""
-        found = simple_filters(where, self.search.known.schema)
-        return None if found is None else self._of_columns(found)
-
     def _of_columns(self, found: list[SimpleFilter]) -> list[_Piece | None]:
+        """The pieces of a conjunction of simple filters: those about one column are one piece."""
         columns: dict[int, list[SimpleFilter]] = {}
         for item in found:
             own = columns.get(item.column)

@@ -18,7 +18,7 @@ from countless.serve.models import kind_of
 
 
 def card(column: Column, found: Distribution, top: int, search: str | None) -> dict[str, Any]:
-    """The card of ``column``, of which at most ``top`` values are told, and only those that contain ``search``."""
+    """The card of ``column``, with at most ``top`` values, and only those that contain ``search``."""
     kind = kind_of(column)
     values, others = (_bins(column, found), None) if kind in ("number", "time") else _values(found, top, search)
     return {

@@ -62,7 +62,7 @@ class Shape:
 
     @property
     def kind(self) -> tuple[bool, bool, bool]:
-        """What kind of question it is: errors of one kind tell nothing about another."""
+        """What kind of question it is: errors of one kind say nothing about another."""
         return self.union, self.vague, self.steps > 0
 
     @classmethod
@@ -101,7 +101,7 @@ class Calibration:
     tail: float = TAIL
 
     def knows(self, shape: Shape) -> bool:
-        """Whether enough questions of this kind were asked to tell how far off an answer may be."""
+        """Whether enough questions of this kind were asked to know how far off an answer may be."""
         return self._kinds[shape.kind] >= LEAST_OF_KIND
 
     @cached_property
