@@ -16,7 +16,7 @@ import countless
 from countless.settings import Options, setting_of
 
 # The estimator calls these, users do not.
-INTERNAL = {"PreparedQuestion.joint_of", "PreparedQuestion.of", "PreparedQuestion.of_every_row"}
+INTERNAL = {"PreparedQuestion.joint_of"}
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:(?: {4}.*)?\n?)+)", re.M)
 
 

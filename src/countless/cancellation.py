@@ -1,4 +1,4 @@
-"""Cooperative cancellation: a long computation stops at its next check once nobody waits for the result."""
+"""Cooperative cancellation: a long computation stops at its next check once the result is no longer wanted."""
 
 from __future__ import annotations
 

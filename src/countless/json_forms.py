@@ -303,7 +303,7 @@ def _tupled(value: Any) -> Any:
 
 
 def check_section(name: str, form: Form, value: Any) -> None:
-    """Raise a :class:`ModelFileError` that tells where ``value``, the section called ``name``, breaks its form."""
+    """Raise a :class:`ModelFileError` that says where ``value``, the section called ``name``, breaks its form."""
     misfit = form.misfit(value, name)
     if misfit is not None:
         raise ModelFileError(f"the model file is damaged: {misfit}; copy it again or fit it again")

@@ -72,6 +72,11 @@ class Constraint(Protocol):
         ...
 
     @property
+    def derived(self) -> dict[Any, Any]:
+        """What others derived from it and keep with it, by who did."""
+        ...
+
+    @property
     def single(self) -> bool:
         """Whether it allows one symbol at its first position."""
         ...
@@ -93,26 +98,30 @@ def flat_weights(constraint: Constraint) -> NDArray[Any]:
 class ValueSet:
     """A set of symbols of a one-position column, with a weight each.
 
-    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed.
+    If ``listed``, each symbol matters on its own, so that the position is read even where all are allowed. ``allowed``
+    is how many symbols have a weight, if that is known: some, but not all.
 
     >>> odd = ValueSet(np.array([0.0, 1.0, 0.0, 1.0]))
     >>> odd.transitions[0].weights[odd.start].tolist()
     [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
-    def __init__(self, weights: NDArray[Any], listed: bool = False) -> None:
-        self.weights, self.listed = weights, listed
-        self.start = START if listed or not _allows_all(weights) else FREE
+    def __init__(self, weights: NDArray[Any], listed: bool = False, allowed: int | None = None) -> None:
+        self.weights, self.listed, self._allowed = weights, listed, allowed
+        self.derived: dict[Any, Any] = {}
+        self.start = START if listed or allowed or not _allows_all(weights) else FREE
 
     @property
     def radices(self) -> tuple[int, ...]:
         """How many symbols the position has."""
         return (len(self.weights),)
 
-    @cached_property
+    @property
     def single(self) -> bool:
         """Whether it allows one symbol."""
-        return bool(np.count_nonzero(self.weights) == 1)
+        if self._allowed is None:
+            self._allowed = int(np.count_nonzero(self.weights))
+        return self._allowed == 1
 
     @cached_property
     def transitions(self) -> tuple[Transitions, ...]:
@@ -154,6 +163,7 @@ class DigitSet:
         self.weights = weights
         self.start = START if listed or not _allows_all(weights) else FREE
         self.radices, self.listed = radices, listed
+        self.derived: dict[Any, Any] = {}
 
     @cached_property
     def single(self) -> bool:
@@ -237,7 +247,7 @@ class Hints(Protocol):
 class Box:
     """A conjunction of filters on distinct columns; none at all is the whole table.
 
-    ``hints`` change no answer but for the better: they tell a sampler where to look.
+    ``hints`` show a sampler where to look, and do not change exact answers.
     """
 
     filters: tuple[Filter, ...] = ()

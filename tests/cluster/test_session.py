@@ -113,6 +113,15 @@ class TestSharedFolder:
         with pytest.raises(ClusterError, match=r"cannot write in .*; give a folder"):
             own_folder(tmp_path / "nowhere")
 
+    def test_what_a_killed_fit_left_is_removed(self, tmp_path: Path) -> None:
+        """And not the folder of a fit of another model, which may be running."""
+        left, other = (own_folder(tmp_path, Path(f"{name}.checkpoint")) for name in ("one", "two"))
+        (left / "run").mkdir()
+        (tmp_path / "one.checkpoint").touch()
+        new = own_folder(tmp_path, Path("one.checkpoint"))
+        assert {path.name for path in tmp_path.iterdir()} == {"one.checkpoint", new.name, other.name}
+        assert left != new
+
 
 class TestWorkers:
     MACHINES = (ClusterNode("1", "a", 8, 0), ClusterNode("2", "b", 3, 0))

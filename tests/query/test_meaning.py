@@ -227,6 +227,23 @@ def test_ways_to_write_it(where: str, rows: str) -> None:
     assert count_codes(table, compiler.compile(where).region) == source.counts([rows])[0]
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "'1.5' !~ '[0-9]+' > TRUE",
+        "s !~ 'a.*' > FALSE",
+        "i NOT IN (1, 2) = FALSE",
+        "TRUE = s !~ 'a.*'",
+        "i NOT BETWEEN -2 AND 2 = TRUE",
+        "NOT i NOT IN (1, 2) = FALSE",
+        "(i NOT IN (1, 2) = FALSE) NOT IN (TRUE) = FALSE",
+    ],
+)
+def test_a_not_that_is_compared(where: str) -> None:
+    source, table, compiler = world()
+    assert count_codes(table, compiler.compile(where).region) == source.counts([where])[0]
+
+
 def test_an_or_on_one_column_is_one_box() -> None:
     region = world()[2].compile("i = 1 OR i = 2 OR NOT (i < 4)").region
     assert len(region.boxes) == 1

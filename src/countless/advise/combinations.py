@@ -18,7 +18,7 @@ DRAWN = 5_000  # rows
 def combinations_of(
     estimator: Estimator, seed: int, distinct: Mapping[str, int], rows: int
 ) -> Callable[[tuple[str, ...]], int]:
-    """A function that tells how many combinations some columns have, about; rather too many than too few.
+    """A function that estimates how many combinations some columns have; rather too many than too few.
 
     PostgreSQL may know of more ``distinct`` values and ``rows`` than the model, if the table has grown.
     """

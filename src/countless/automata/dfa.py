@@ -96,7 +96,7 @@ def distance(following: IntArray, goal: BoolArray) -> IntArray:
 
 
 def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArray]:
-    """The least machine of the same strings: unreachable states dropped, and those merged that nothing tells apart."""
+    """The minimal machine of the same strings: without unreachable states, equivalent states merged."""
     if not following.shape[1]:
         return np.zeros((1, 0), dtype=np.int64), accepts[:1].copy()
     first, kind = same_columns(following)
@@ -110,7 +110,7 @@ def minimal(following: IntArray, accepts: BoolArray) -> tuple[IntArray, BoolArra
 
 
 def _refined(table: IntArray, ends: BoolArray) -> IntArray:
-    """Which states nothing tells apart, by equal numbers."""
+    """Equivalent states, by equal numbers."""
     # Moore's refinement, from a partition that is fine already: equivalent states are equally far from either end.
     block = _numbered(np.stack([distance(table, ends), distance(table, ~ends)], axis=1))
     while True:
@@ -123,7 +123,7 @@ def _refined(table: IntArray, ends: BoolArray) -> IntArray:
 
 def _merged(table: IntArray, ends: BoolArray, backward: Sequence[int]) -> IntArray:
     """The same as :func:`_refined` for a machine without loops, in one pass; refinement takes one for each letter."""
-    same = np.arange(len(table))  # as each state: one that nothing tells from it
+    same = np.arange(len(table))  # an equivalent state of each state
     known: dict[tuple[bool, bytes], int] = {}
     sinks: dict[bool, int] = {}
     for state in backward:

@@ -14,11 +14,12 @@ from countless.cached_property import cached_property
 
 MOST_SOLVED = 1_000  # states of a system of equations that is solved at once; a larger one is approached step by step
 MOST_STEPS = 300
+ONLY_PIECE, PIECE_OF_OTHERS = "only piece", "piece of others"  # of an automaton, and of its complement: what is derived
 
 
 @dataclass(frozen=True, eq=False)
 class Letters:
-    """The characters that patterns about one column tell apart, and what the model makes of each.
+    """The characters that patterns about one column distinguish, and what the model makes of each.
 
     ``symbols`` has the model's symbol of each letter. Several letters may share one (UNKNOWN): ``shares`` says which
     part of it each is. ``frequencies`` has how often each occurs in the table, and ``stop`` is the probability that a
@@ -30,6 +31,14 @@ class Letters:
     shares: FloatArray
     frequencies: FloatArray
     stop: float
+
+
+class OnlyPiece(NamedTuple):
+    """A piece that all strings of a set have, and no others: for each character the letters that it may be."""
+
+    letters: tuple[tuple[int, ...], ...]
+    begins: bool
+    ends: bool
 
 
 class SymbolTransitions(NamedTuple):
@@ -79,7 +88,11 @@ class Automaton:
 
     @cached_property
     def _inverted(self) -> Automaton:
-        return Automaton(self.letters, self.next, ~self.accepts)
+        found = Automaton(self.letters, self.next, ~self.accepts)
+        for key, other in ((ONLY_PIECE, PIECE_OF_OTHERS), (PIECE_OF_OTHERS, ONLY_PIECE)):
+            if key in self.derived:
+                found.derived[other] = self.derived[key]
+        return found
 
     def minimal(self) -> Automaton:
         """The same strings in the fewest states."""

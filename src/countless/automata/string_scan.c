@@ -4,63 +4,13 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
-#include <stdint.h>
-#include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include <stdlib.h>
+
+#include "front_coded.h"
 
 #define ANY_TEXT 0xFE /* of a LIKE pattern; no byte of UTF-8 */
 #define ANY_CHARACTER 0xFF
-#define LANES 4  /* strings that an automaton reads at the same time: each waits for its own table look-up */
-#define STRIDE 16 /* characters between two looks whether a string is decided */
-#define ACCEPTED 1
-#define DECIDED 2
-
-typedef struct {
-    const uint8_t *data;
-    const int64_t *start; /* of each string, and the end of the last one */
-    Py_ssize_t count;
-} Strings;
-
-/* The first place from `at` on, before `end`, where two bytes of the needle are as wanted; `end` if there is none. */
-static const uint8_t *candidate(const uint8_t *at, const uint8_t *end, Py_ssize_t one, Py_ssize_t two, uint8_t first,
-                                uint8_t second) {
-#ifdef __SSE2__
-    const __m128i wanted_first = _mm_set1_epi8((char)first), wanted_second = _mm_set1_epi8((char)second);
-    for (; end - at >= 16; at += 16) {
-        __m128i a = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(at + one)), wanted_first);
-        __m128i b = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(at + two)), wanted_second);
-        int both = _mm_movemask_epi8(_mm_and_si128(a, b));
-        if (both) return at + __builtin_ctz((unsigned)both);
-    }
-#endif
-    while (at < end && !(at[one] == first && at[two] == second)) at++;
-    return at;
-}
-
-static void find(const Strings *strings, const uint8_t *needle, Py_ssize_t size, Py_ssize_t one, Py_ssize_t two,
-                 uint8_t *marks) {
-    const uint8_t *at = strings->data, *end = strings->data + strings->start[strings->count] - size + 1;
-    Py_ssize_t string = 0;
-    for (;;) {
-        at = at < end ? candidate(at, end, one, two, needle[one], needle[two]) : end;
-        if (at >= end) return;
-        if (memcmp(at, needle, size)) {
-            at++;
-            continue;
-        }
-        while (strings->data + strings->start[string + 1] <= at) string++;
-        const uint8_t *stop = strings->data + strings->start[string + 1];
-        if (at + size <= stop) {
-            marks[string] = 1;
-            at = stop;
-        } else
-            at++; /* it goes on into the next string */
-    }
-}
-
-static int continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+#define MOST_BUFFERS 8
 
 /* The end of `piece` at a place of a string, or NULL if it is not there. */
 static const uint8_t *matched(const uint8_t *at, const uint8_t *end, const uint8_t *piece, const uint8_t *last) {
@@ -107,156 +57,208 @@ static int is_like(const uint8_t *at, const uint8_t *end, const uint8_t *pattern
     return 1;
 }
 
-#define RUN(TYPE)                                                                                                    \
-    static void run_##TYPE(const Strings *strings, const TYPE *letters, const uint16_t *kind, const int32_t *table,  \
-                           Py_ssize_t kinds, const uint8_t *among, uint8_t *marks) {                                 \
-        const TYPE *at[LANES];                                                                                       \
-        int64_t left[LANES];                                                                                         \
-        int32_t state[LANES];                                                                                        \
-        Py_ssize_t string[LANES], next = 0;                                                                          \
-        int active = 0;                                                                                              \
-        for (;;) {                                                                                                   \
-            for (; active < LANES && next < strings->count; next++) {                                                \
-                if (among && !among[next]) continue;                                                                 \
-                at[active] = letters + strings->start[next];                                                         \
-                left[active] = strings->start[next + 1] - strings->start[next];                                      \
-                state[active] = 0;                                                                                   \
-                string[active++] = next;                                                                             \
-            }                                                                                                        \
-            if (!active) return;                                                                                     \
-            int64_t steps = STRIDE;                                                                                  \
-            for (int lane = 0; lane < active; lane++)                                                                \
-                if (left[lane] < steps) steps = left[lane];                                                          \
-            if (active == LANES) {                                                                                   \
-                for (int64_t step = 0; step < steps; step++)                                                         \
-                    for (int lane = 0; lane < LANES; lane++) state[lane] = table[state[lane] + kind[at[lane][step]]]; \
-            } else                                                                                                   \
-                for (int lane = 0; lane < active; lane++)                                                            \
-                    for (int64_t step = 0; step < steps; step++)                                                     \
-                        state[lane] = table[state[lane] + kind[at[lane][step]]];                                     \
-            for (int lane = active - 1; lane >= 0; lane--) {                                                         \
-                at[lane] += steps;                                                                                   \
-                left[lane] -= steps;                                                                                 \
-                int32_t flags = table[state[lane] + kinds];                                                          \
-                if (left[lane] && !(flags & DECIDED)) continue;                                                      \
-                marks[string[lane]] = flags & ACCEPTED;                                                              \
-                active--;                                                                                            \
-                at[lane] = at[active], left[lane] = left[active];                                                    \
-                state[lane] = state[active], string[lane] = string[active];                                          \
-            }                                                                                                        \
-        }                                                                                                            \
-    }
-
-RUN(uint8_t)
-RUN(uint16_t)
-
 /* The buffers of one call. */
 typedef struct {
-    Py_buffer data, starts, pattern, among, marks;
+    Py_buffer view[MOST_BUFFERS];
+    int count;
 } Call;
 
 static void release(Call *call) {
-    Py_buffer *views[] = {&call->data, &call->starts, &call->pattern, &call->among, &call->marks};
-    for (int v = 0; v < 5; v++)
-        if (views[v]->obj) PyBuffer_Release(views[v]);
+    for (int v = 0; v < call->count; v++) PyBuffer_Release(&call->view[v]);
 }
 
-/* The strings, if the buffers fit together: `width` is that of a letter. */
-static int read_strings(const Call *call, Py_ssize_t width, Strings *strings) {
-    strings->data = call->data.buf;
-    strings->start = call->starts.buf;
-    strings->count = call->starts.len / (Py_ssize_t)sizeof(int64_t) - 1;
-    int fits = strings->count >= 0 && call->marks.len == strings->count &&
-               (!call->among.obj || call->among.len == strings->count) && strings->start[0] == 0 &&
-               strings->start[strings->count] * width == call->data.len;
-    if (!fits) PyErr_SetString(PyExc_ValueError, "strings, their starts and their marks do not fit together");
-    return fits;
+/* An array of `items` items of so many bytes, to be written or not; NULL with an error if it is none. */
+static void *array_of(Call *call, PyObject *object, Py_ssize_t items, Py_ssize_t width, int flags) {
+    Py_buffer *view = &call->view[call->count];
+    if (PyObject_GetBuffer(object, view, flags)) return NULL;
+    call->count++;
+    if (view->len == items * width) return view->buf;
+    PyErr_SetString(PyExc_ValueError, "strings, their places and their marks do not fit together");
+    return NULL;
 }
 
-static int read_among(PyObject *object, Call *call) {
-    return object == Py_None || PyObject_GetBuffer(object, &call->among, PyBUF_SIMPLE) == 0;
+static int read_strings(Call *call, PyObject *data, PyObject *starts, Strings *strings) {
+    Py_buffer *bytes = &call->view[0], *places = &call->view[1];
+    if (PyObject_GetBuffer(data, bytes, PyBUF_SIMPLE)) return 0;
+    call->count++;
+    if (PyObject_GetBuffer(starts, places, PyBUF_SIMPLE)) return 0;
+    call->count++;
+    strings->data = bytes->buf;
+    strings->start = places->buf;
+    strings->count = places->len / (Py_ssize_t)sizeof(int64_t) - 1;
+    if (strings->count >= 0 && strings->start[0] == 0 && strings->start[strings->count] == bytes->len) return 1;
+    PyErr_SetString(PyExc_ValueError, "strings and their places do not fit together");
+    return 0;
+}
+
+/* `among`, of which None is all. */
+static int read_among(Call *call, PyObject *object, Py_ssize_t count, const uint8_t **among) {
+    *among = NULL;
+    return object == Py_None || (*among = array_of(call, object, count, 1, PyBUF_SIMPLE)) != NULL;
+}
+
+static PyObject *done(Call *call, int sound) {
+    release(call);
+    return sound ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *scan_survey(PyObject *self, PyObject *args) {
+    (void)self;
+    Call call = {0};
+    Strings strings;
+    PyObject *data, *starts, *heads, *tails, *shared, *points;
+    uint64_t *head, *tail;
+    uint8_t *same, *noted;
+    int sorted = 0;
+    int sound = PyArg_ParseTuple(args, "OOOOOO", &data, &starts, &heads, &tails, &shared, &points) &&
+                read_strings(&call, data, starts, &strings) &&
+                (head = array_of(&call, heads, strings.count, sizeof(uint64_t), PyBUF_WRITABLE)) &&
+                (tail = array_of(&call, tails, strings.count, sizeof(uint64_t), PyBUF_WRITABLE)) &&
+                (same = array_of(&call, shared, strings.count, 1, PyBUF_WRITABLE)) &&
+                (noted = array_of(&call, points, POINTS, 1, PyBUF_WRITABLE));
+    if (sound) {
+        Py_BEGIN_ALLOW_THREADS;
+        sorted = survey(&strings, head, tail, same, noted);
+        Py_END_ALLOW_THREADS;
+    }
+    release(&call);
+    return sound ? PyBool_FromLong(sorted) : NULL;
+}
+
+static PyObject *scan_cut(PyObject *self, PyObject *args) {
+    (void)self;
+    Call call = {0};
+    Strings strings;
+    PyObject *data, *starts, *places, *rests;
+    const int64_t *rest;
+    uint8_t *out;
+    int sound = PyArg_ParseTuple(args, "OOOO", &data, &starts, &places, &rests) &&
+                read_strings(&call, data, starts, &strings) &&
+                (rest = array_of(&call, places, strings.count + 1, sizeof(int64_t), PyBUF_SIMPLE)) &&
+                (out = array_of(&call, rests, rest[strings.count] + PIECE, 1, PyBUF_WRITABLE));
+    for (Py_ssize_t s = 0; sound && s < strings.count; s++) {
+        int64_t size = rest[s + 1] - rest[s];
+        sound = size >= 0 && size <= strings.start[s + 1] - strings.start[s];
+        if (sound) memcpy(out + rest[s], strings.data + strings.start[s + 1] - size, size);
+        else PyErr_SetString(PyExc_ValueError, "a rest is longer than its string");
+    }
+    return done(&call, sound);
 }
 
 static PyObject *scan_find(PyObject *self, PyObject *args) {
     (void)self;
     Call call = {0};
     Strings strings;
-    Py_ssize_t one, two;
-    int sound = PyArg_ParseTuple(args, "y*y*y*nnw*", &call.data, &call.starts, &call.pattern, &one, &two, &call.marks) &&
-                read_strings(&call, 1, &strings);
-    Py_ssize_t size = call.pattern.len;
-    if (sound && (one < 0 || two < 0 || one >= size || two >= size)) {
-        PyErr_SetString(PyExc_ValueError, "the bytes to look for are not in the pattern");
+    Fronts fronts;
+    PyObject *data, *starts, *rests, *places, *owners, *shared, *out;
+    const char *needle;
+    Py_ssize_t size, one, two, first, last;
+    uint8_t *marks;
+    int sound = PyArg_ParseTuple(args, "OOOOOOy#nnnnO", &data, &starts, &rests, &places, &owners, &shared, &needle, &size,
+                                 &one, &two, &first, &last, &out) &&
+                read_strings(&call, data, starts, &strings) &&
+                (fronts.rest = array_of(&call, places, strings.count + 1, sizeof(int64_t), PyBUF_SIMPLE)) &&
+                (fronts.rests = array_of(&call, rests, fronts.rest[strings.count] + PIECE, 1, PyBUF_SIMPLE)) &&
+                (fronts.owner = array_of(&call, owners, fronts.rest[strings.count] / STEP + 1, sizeof(int32_t),
+                                         PyBUF_SIMPLE)) &&
+                (fronts.shared = array_of(&call, shared, strings.count, 1, PyBUF_SIMPLE)) &&
+                (marks = array_of(&call, out, strings.count, 1, PyBUF_WRITABLE));
+    Py_ssize_t length = size < PIECE ? size : PIECE;
+    if (sound && !(0 <= one && one < length && 0 <= two && two < length && 0 <= first && first <= last && last <= strings.count)) {
+        PyErr_SetString(PyExc_ValueError, "the bytes to look for are not in the needle, or the strings not in the table");
         sound = 0;
     }
-    if (sound && size <= call.data.len) {
+    if (sound) {
         Py_BEGIN_ALLOW_THREADS;
-        find(&strings, call.pattern.buf, size, one, two, call.marks.buf);
+        find(&strings, &fronts, (const uint8_t *)needle, size, one, two, first, last, marks);
         Py_END_ALLOW_THREADS;
     }
-    release(&call);
-    return sound ? Py_NewRef(Py_None) : NULL;
+    return done(&call, sound);
 }
 
 static PyObject *scan_like(PyObject *self, PyObject *args) {
     (void)self;
     Call call = {0};
     Strings strings;
-    PyObject *some;
-    int sound = PyArg_ParseTuple(args, "y*y*y*Ow*", &call.data, &call.starts, &call.pattern, &some, &call.marks) &&
-                read_among(some, &call) && read_strings(&call, 1, &strings);
+    PyObject *data, *starts, *some, *out;
+    const char *pattern;
+    Py_ssize_t size;
+    const uint8_t *among;
+    uint8_t *marks;
+    int sound = PyArg_ParseTuple(args, "OOy#OO", &data, &starts, &pattern, &size, &some, &out) &&
+                read_strings(&call, data, starts, &strings) && read_among(&call, some, strings.count, &among) &&
+                (marks = array_of(&call, out, strings.count, 1, PyBUF_WRITABLE));
     if (sound) {
-        const uint8_t *pattern = call.pattern.buf, *last = pattern + call.pattern.len, *among = call.among.buf;
-        uint8_t *marks = call.marks.buf;
+        const uint8_t *wanted = (const uint8_t *)pattern;
         Py_BEGIN_ALLOW_THREADS;
-        for (Py_ssize_t s = 0; s < strings.count; s++)
-            marks[s] = (!among || among[s]) && is_like(strings.data + strings.start[s],
-                                                       strings.data + strings.start[s + 1], pattern, last);
+        for (Py_ssize_t s = 0; s < strings.count; s++) {
+            if (among && !among[s]) {
+                const uint8_t *next = memchr(among + s, 1, strings.count - s);
+                if (!next) break;
+                s = next - among;
+            }
+            marks[s] = is_like(strings.data + strings.start[s], strings.data + strings.start[s + 1], wanted, wanted + size);
+        }
         Py_END_ALLOW_THREADS;
     }
-    release(&call);
-    return sound ? Py_NewRef(Py_None) : NULL;
+    return done(&call, sound);
+}
+
+/* The most bytes of a string. */
+static int64_t longest(const Strings *strings) {
+    int64_t most = 0;
+    for (Py_ssize_t s = 0; s < strings->count; s++)
+        if (strings->start[s + 1] - strings->start[s] > most) most = strings->start[s + 1] - strings->start[s];
+    return most;
 }
 
 static PyObject *scan_run(PyObject *self, PyObject *args) {
     (void)self;
     Call call = {0};
     Strings strings;
-    Py_buffer kinds = {0};
-    PyObject *some;
-    Py_ssize_t columns;
-    int sound = PyArg_ParseTuple(args, "y*y*y*y*nOw*", &call.data, &call.starts, &kinds, &call.pattern, &columns, &some,
-                                 &call.marks) &&
-                read_among(some, &call);
-    /* One kind for each letter: letters that have two bytes are more than 256. */
-    Py_ssize_t letters = kinds.len / (Py_ssize_t)sizeof(uint16_t), width = letters == 256 ? 1 : 2;
-    sound = sound && read_strings(&call, width, &strings);
-    const int32_t *table = call.pattern.buf;
-    const uint16_t *kind = kinds.buf;
-    Py_ssize_t size = call.pattern.len / (Py_ssize_t)sizeof(int32_t), row = columns + 1;
-    int whole = sound && columns >= 0 && size >= row && size % row == 0 && (letters == 256 || letters == 65536);
-    for (Py_ssize_t letter = 0; whole && letter < letters; letter++) whole = kind[letter] < row;
+    PyObject *data, *starts, *own, *kinds, *rows, *some, *out;
+    const uint8_t *shared, *among;
+    const uint16_t *kind;
+    const int32_t *table;
+    Py_ssize_t columns, states;
+    uint8_t *marks;
+    int32_t *after = NULL;
+    int sound = PyArg_ParseTuple(args, "OOOOOnnOO", &data, &starts, &own, &kinds, &rows, &states, &columns, &some, &out) &&
+                read_strings(&call, data, starts, &strings) &&
+                (shared = array_of(&call, own, strings.count, 1, PyBUF_SIMPLE)) &&
+                (kind = array_of(&call, kinds, 256, sizeof(uint16_t), PyBUF_SIMPLE)) &&
+                (table = array_of(&call, rows, states * (columns + 1), sizeof(int32_t), PyBUF_SIMPLE)) &&
+                read_among(&call, some, strings.count, &among) &&
+                (marks = array_of(&call, out, strings.count, 1, PyBUF_WRITABLE));
+    Py_ssize_t row = columns + 1, size = states * row;
+    int whole = sound && columns > 0 && states > 0;
+    for (Py_ssize_t byte = 0; whole && byte < 256; byte++) whole = kind[byte] < columns;
     for (Py_ssize_t item = 0; whole && item < size; item++)
         whole = item % row == columns || (table[item] >= 0 && table[item] < size && table[item] % row == 0);
     if (sound && !whole) PyErr_SetString(PyExc_ValueError, "the automaton's table is out of order");
-    if (sound && whole) {
-        Py_BEGIN_ALLOW_THREADS;
-        if (width == 1)
-            run_uint8_t(&strings, call.data.buf, kind, table, columns, call.among.buf, call.marks.buf);
-        else
-            run_uint16_t(&strings, call.data.buf, kind, table, columns, call.among.buf, call.marks.buf);
-        Py_END_ALLOW_THREADS;
+    if (whole) {
+        int64_t room = longest(&strings) + 1;
+        after = malloc(LANES * room * sizeof(int32_t));
+        if (!after) PyErr_NoMemory();
+        else {
+            Py_BEGIN_ALLOW_THREADS;
+            run(&strings, shared, kind, table, columns, among, after, room, marks);
+            Py_END_ALLOW_THREADS;
+        }
+        free(after);
     }
-    if (kinds.obj) PyBuffer_Release(&kinds);
-    release(&call);
-    return sound && whole ? Py_NewRef(Py_None) : NULL;
+    return done(&call, after != NULL);
 }
 
 static PyMethodDef METHODS[] = {
-    {"find", scan_find, METH_VARARGS, "find(data, starts, needle, one, two, marks): mark strings that have the needle"},
+    {"survey", scan_survey, METH_VARARGS,
+     "survey(data, starts, heads, tails, shared, points): what searches need; whether the strings are sorted"},
+    {"cut", scan_cut, METH_VARARGS, "cut(data, starts, places, rests): copy the end of each string"},
+    {"find", scan_find, METH_VARARGS,
+     "find(data, starts, rests, places, owners, shared, needle, one, two, first, last, marks): mark those with the needle"},
     {"like", scan_like, METH_VARARGS, "like(data, starts, pattern, among, marks): mark strings that match"},
     {"run", scan_run, METH_VARARGS,
-     "run(letters, starts, kinds, table, columns, among, marks): mark strings that an automaton accepts"},
+     "run(data, starts, shared, kinds, table, states, columns, among, marks): mark those that an automaton accepts"},
     {NULL, NULL, 0, NULL},
 };
 

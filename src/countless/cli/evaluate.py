@@ -203,7 +203,7 @@ def _sizes(model: Path, table: str) -> dict[str, int | None]:
 
 
 def _with_share(names: Sequence[str], share: float) -> list[str]:
-    """The names, where that of the row sample tells its share if it is not the usual one."""
+    """The names; that of the row sample has its share, unless it is the default."""
     usual = share == SHARE
     return [f"row-sample-{100 * share:.10g}%" if name == "row-sample" and not usual else name for name in names]
 

@@ -184,7 +184,7 @@ def _options(output: Path, text_preset: str | None, given: Mapping[str, Any]) ->
 
 
 def _how_it_starts(run: Run, output: Path, resume: bool, longer: str) -> str | None:
-    """What to tell the user about an earlier fit, if there is something; None if its model is finished."""
+    """The message about an earlier fit, if there is one; None if its model is finished."""
     left = run.left
     names = " and ".join(map(str, left))
     if left and resume:

@@ -67,7 +67,7 @@ def _plain(result: QueryResult) -> dict[str, Any]:
 def _summary(result: QueryResult) -> str:
     parts = [f"of about {show.rows(result.count.rows)} rows"]
     if result.left_out_rows >= 1:
-        parts.append(f"{show.rows(result.left_out_rows)} of them in groups too small to tell")
+        parts.append(f"{show.rows(result.left_out_rows)} of them in groups too small to list")
     if result.disagreement > WORTH_TELLING:
         parts.append(f"parts of the answer differed by up to {result.disagreement:.1%}")
     return "; ".join([*parts, f"{result.ms:.1f} ms"])

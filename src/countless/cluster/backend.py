@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from countless.data.sources.source import Source
 from countless.errors import ClusterError
 from countless.options import ReadingOptions, ResourceOptions
 
+PREFIX = "cluster-"
 WORKER_MEMORY = 4 * 10**9  # bytes, unless they are given
 
 
@@ -45,7 +47,7 @@ class RayBackend:
         with ExitStack() as stack:
             cluster = stack.enter_context(self._cluster)
             self._workers = Workers.on(cluster.machines(), resources.workers, resources.threads or 1)
-            self._folder = own_folder(shared)
+            self._folder = own_folder(shared, resources.checkpoint)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             require_shared(cluster, self._folder)
             codes = (resources.codes or self._folder / "codes").absolute()
@@ -79,10 +81,15 @@ class RayBackend:
         return table, table if options.sample_rows is None else table.sampled(options.sample_rows, seed)
 
 
-def own_folder(shared: Path) -> Path:
-    """A new folder inside the ``shared`` one."""
+def own_folder(shared: Path, checkpoint: Path | None = None) -> Path:
+    """A new folder inside the ``shared`` one; what a killed fit with the same ``checkpoint`` left is removed."""
+    prefix = PREFIX
+    if checkpoint is not None:
+        prefix = f"{checkpoint.name}-{PREFIX}"
+        for left in shared.glob(glob.escape(prefix) + "*"):
+            shutil.rmtree(left, ignore_errors=True)
     try:
-        folder = Path(tempfile.mkdtemp(prefix="countless-cluster-", dir=shared.absolute()))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=shared.absolute()))
     except OSError as error:
         raise ClusterError(f"cannot write in {shared}: {error.strerror}; {REMEDY}") from None
     os.chmod(folder, 0o777 & ~umask())

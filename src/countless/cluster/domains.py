@@ -1,7 +1,7 @@
 """The domain pass on a cluster: each task summarizes a part of the table, and the summaries are merged.
 
-A piece tells the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
-follows from it. Only where a piece has more values of a column than anyone could want, it tells that many of them
+A piece sends the values of each column with the rows of each. The sum over all pieces is exact, and so is all that
+follows from it. Only if a piece has more values of a column than could be used, it sends that many of them
 instead, which stand for their neighbours: a grid, whose cells hold about as many rows each, loses hardly anything.
 """
 
@@ -58,7 +58,7 @@ def pieces(rows: ParquetRows) -> int:
 
 
 def summarize(rows: ParquetRows, types: dict[str, str], most: int, index: int) -> Any:
-    """What a piece tells of its columns, given their types by name: an Arrow table of the columns of TOLD."""
+    """What a piece sends about its columns, given their types by name: an Arrow table of the columns of TOLD."""
     connection = connect()
     connection.register("piece", reader(_piece(rows, index), list(types)))
     cast = ", ".join(f"CAST({quote_identifier(name)} AS {kind}) AS c{at}" for at, (name, kind) in _numbered(types))
@@ -95,7 +95,7 @@ def tally(rows: ParquetRows, name: str, length: int, index: int) -> Any:
 class Merged(Scans):
     """Knows what all pieces of the ``rows`` of ``source`` have told; ``on_all`` calls a function for each of them.
 
-    A piece tells at most about ``most`` values of a column: more than are few.
+    A piece sends at most about ``most`` values of a column.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from countless.data.sources.source import Source
 from countless.errors import CountlessError, DataError
 from countless.options import EncodeOptions
 
-LEAST_TOLD = 1 << 16  # values of a column that a piece of a table tells, if it has as many
+LEAST_TOLD = 1 << 16  # values of a column that a piece of a table sends, if it has as many
 
 
 def encode_on(
@@ -99,7 +99,7 @@ def write_part(path: str, index: int) -> None:
 
 @dataclass(frozen=True)
 class _Pass:
-    """Calls functions of an index on all machines, and tells how far that is."""
+    """Calls functions of an index on all machines, and reports progress."""
 
     cluster: Cluster
     rows: int

@@ -40,7 +40,7 @@ def write_whole(
 ) -> None:
     """Let ``write`` make a file beside ``path`` that takes its place when it is done; if that fails, none is left.
 
-    An error of the system's, which DuckDB may tell in its own words, is raised as one of this ``kind``.
+    An error of the system's, which DuckDB may word in its own way, is raised as one of this ``kind``.
     """
     target = Path(path)
     if target.exists() and not target.is_file():
@@ -102,7 +102,7 @@ def _reason(error: BaseException, partial: str) -> str | None:
 
 
 def remove_strays(path: str | os.PathLike[str]) -> list[Path]:
-    """Remove the unfinished files that killed processes left beside ``path``, and tell which; not those being written.
+    """Remove the unfinished files that killed processes left beside ``path``, and return them; not those being written.
 
     Call it for files that :func:`write_whole` writes itself: one that its ``write`` replaces is not locked.
     """

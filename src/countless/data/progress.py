@@ -52,7 +52,7 @@ QUIET = Events()
 
 
 class Meter:
-    """Times a pass over ``rows`` rows, and tells ``heard`` where it stands."""
+    """Times a pass over ``rows`` rows, and reports its progress to ``heard``."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Meter:
         fraction = min(1.0, fraction)
         seconds = self._clock() - self._started
         done = fraction - self._begun
-        if seconds < LEAST_SECONDS or done < LEAST_DONE:  # from so little nothing can be told
+        if seconds < LEAST_SECONDS or done < LEAST_DONE:  # so little says nothing
             self._heard(ScanProgress(fraction, None, None))
             return
         speed = None if self._rows is None else done * self._rows / seconds
@@ -77,7 +77,7 @@ class Meter:
 
 
 class Watch:
-    """Looks at ``progress``, a percentage or something negative, while the body runs, and tells a meter."""
+    """Looks at ``progress``, a percentage or something negative, while the body runs, and reports it to a meter."""
 
     def __init__(self, progress: Callable[[], float], meter: Meter) -> None:
         self._progress, self._meter = progress, meter

@@ -17,6 +17,8 @@ from countless.engine.text.substring_answers import are_estimated, is_counted
 from countless.errors import CountlessError
 from countless.region import Box, Region
 
+MOST_COUNTED = 8  # boxes of a question whose counts are looked up before evidence rows are counted
+
 
 @dataclass(frozen=True)
 class Density:
@@ -70,26 +72,39 @@ def densities(
 
 def counts_answer(runtimes: Runtimes, region: Region) -> bool:
     """Whether exact counts alone tell the density, so that nothing is walked: of columns, or of a text."""
-    if len(region.boxes) != 1:
-        return not region.boxes
-    (box,) = region.boxes
-    if not box.texts:
-        if not box.filters:
-            return True
-        if runtimes.counts is None:
+    if any(box.texts for box in region.boxes):
+        if len(region.boxes) > 1:
             return False
-        known = runtimes.known(box)
-        return known.answer is not None and known.answer.counted
-    if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
-        return False
-    summary = runtimes.summaries[box.texts[0].column]
-    return summary is not None and is_counted(box.texts[0].language.pattern, summary)
+        (box,) = region.boxes
+        if box.filters or len(box.texts) > 1 or box.texts[0].language.lengths is not None:
+            return False
+        summary = runtimes.summaries[box.texts[0].column]
+        return summary is not None and is_counted(box.texts[0].language.pattern, summary)
+    return _counts_tell(runtimes, region.boxes, counted=True)
 
 
 def counts_estimate(runtimes: Runtimes, region: Region) -> bool:
-    """Whether counts of substrings alone give an estimate and bounds, so that asking for the density costs little."""
-    plain = all(box.texts and not box.filters for box in region.boxes)
-    return plain and bool(region.boxes) and texts_are_estimated(runtimes.summaries, region)
+    """Whether counts alone give an estimate and bounds, of text or of columns, so that the density costs little."""
+    if any(box.texts for box in region.boxes):
+        return not any(box.filters or not box.texts for box in region.boxes) and texts_are_estimated(
+            runtimes.summaries, region
+        )
+    return bool(region.boxes) and _counts_tell(runtimes, (*region.boxes, *region.cover), counted=False)
+
+
+def _counts_tell(runtimes: Runtimes, boxes: Sequence[Box], counted: bool) -> bool:
+    """Whether counts of pairs tell the rows of each box of columns, exactly if that is asked (``counted``)."""
+    if len(boxes) > MOST_COUNTED:
+        return False
+    for box in boxes:
+        if not box.filters:
+            continue
+        if runtimes.counts is None:
+            return False
+        answer = runtimes.known(box).answer
+        if answer is None or (counted and not answer.counted):
+            return False
+    return True
 
 
 def texts_are_estimated(summaries: Sequence[Substrings | None], region: Region) -> bool:

@@ -13,8 +13,6 @@ from countless.engine.columns.kernel import compiled
 from countless.region import Box, Filter, Region
 
 CodeSet = tuple[int, BoolArray]  # a column, and which of its codes are allowed
-ROWS_PER_CODE = 4  # with fewer, counting the rows is as fast as summing the counts of codes
-
 FEW_ROWS = 200  # times so many are all: fewer rows are looked up one by one
 
 
@@ -34,7 +32,7 @@ class CodedRows:
         self.rows = len(codes[0])
         self._columns = {own: column for column, own in enumerate(positions)}
         self._module = compiled()
-        self._counted: dict[int, IntArray] = {}
+        self._counted: dict[int, NDArray[np.int32]] = {}
 
     def column_of(self, item: Filter) -> int | None:
         """The column that a filter is about; None if these rows do not have it."""
@@ -44,7 +42,7 @@ class CodedRows:
         """How many rows are in ``region``, and ``among`` these, if some are marked."""
         if among is not None:
             return int(np.count_nonzero(self.mark_region(region, among)))
-        return sum(self.count(self._sets(box)) for box in region.boxes)  # no row is in two boxes
+        return sum([self.count(self._sets(box)) for box in region.boxes])  # no row is in two boxes
 
     def mark_region(self, region: Region, among: BoolArray | None = None) -> BoolArray:
         """Which rows these are."""
@@ -65,19 +63,28 @@ class CodedRows:
 
     def count(self, sets: Sequence[CodeSet]) -> int:
         """How many rows are in every one of ``sets``."""
-        if len(sets) == 1 and self._sizes[sets[0][0]] <= self.rows // ROWS_PER_CODE:
-            column, allowed = sets[0]
-            return int(self._frequencies(column)[allowed].sum())
+        if len(sets) == 1:
+            return self._count_codes(*sets[0])
         if self._module is None:
             return int(np.count_nonzero(self.marks(sets)))
         found: int = self._module.evidence(self._arrays(sets), self.rows, None)
         return found
 
-    def _frequencies(self, column: int) -> IntArray:
+    def _count_codes(self, column: int, allowed: BoolArray) -> int:
+        """How many rows have an allowed code of one column."""
+        numbers = self._frequencies(column)
+        self._check(column, allowed)
+        if self._module is None:
+            return int(numbers[allowed].sum())
+        found: int = self._module.marked_sum(numbers, allowed)
+        return found
+
+    def _frequencies(self, column: int) -> NDArray[np.int32]:
         """How many rows have each code of a column: counted once."""
         found = self._counted.get(column)
         if found is None:
-            found = self._counted[column] = np.bincount(self._codes[column], minlength=self._sizes[column])
+            counted = np.bincount(self._codes[column], minlength=self._sizes[column])
+            found = self._counted[column] = counted.astype(np.int32)
         return found
 
     def marks(self, sets: Sequence[CodeSet]) -> BoolArray:
@@ -109,6 +116,9 @@ class CodedRows:
     def _arrays(self, sets: Sequence[CodeSet]) -> list[tuple[NDArray[Any], BoolArray]]:
         """What the compiled module reads. It trusts that every code has its place."""
         for column, allowed in sets:
-            if len(allowed) != self._sizes[column]:
-                raise ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")
+            self._check(column, allowed)
         return [(self._codes[column], allowed) for column, allowed in sets]
+
+    def _check(self, column: int, allowed: BoolArray) -> None:
+        if len(allowed) != self._sizes[column]:
+            raise ValueError(f"column {column} has {self._sizes[column]} codes, not {len(allowed)}")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 A = TypeVar("A")
 
 
-@dataclass(eq=False)
 class _Slot:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    value: Any = None
-    made: bool = False
+    __slots__ = ("lock", "made", "value")
+
+    def __init__(self) -> None:
+        self.lock, self.made = threading.Lock(), False
+        self.value: Any = None
 
 
 class Memo:
@@ -35,10 +35,13 @@ class Memo:
         return len(self._slots)
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
-        """What ``make`` returned for ``key``. If it raises, nothing is kept: whoever asks next tries again."""
+        """What ``make`` returned for ``key``. If it raises, nothing is kept, and the next call tries again."""
         with self._lock:
-            slot = self._slots.setdefault(key, _Slot())
-            self._slots.move_to_end(key)
+            slot = self._slots.get(key)
+            if slot is None:
+                slot = self._slots[key] = _Slot()
+            elif self._most is not None:
+                self._slots.move_to_end(key)
             while self._most is not None and len(self._slots) > self._most:
                 self._slots.popitem(last=False)
         with slot.lock:

@@ -38,7 +38,7 @@ class Runtimes:
         return Runtimes(self.columns, self.texts, (None,) * len(self.summaries))
 
     def text(self, column: int, purpose: str) -> TextRuntime:
-        """The model of the text column at ``column``; an error that tells the ``purpose`` if there is none."""
+        """The model of the text column at ``column``; an error that names the ``purpose`` if there is none."""
         if not self.texts:
             raise NoTextModelError(purpose)
         return self.texts[column]
@@ -55,7 +55,8 @@ class Runtimes:
         """What counts tell of a box with filters; there are counts."""
         counts = self.counts
         assert counts is not None
-        return self.once(("known", box), lambda: counts.known(box))
+        # By identity, which is found faster than equality; what is kept keeps these filters too.
+        return self.once(tuple(map(id, (*box.filters, *box.texts))), lambda: counts.known(box))
 
     def hinted(self, box: Box) -> Box:
         """The box with what counts tell of its filters, if there are any."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from countless.cached_property import cached_property
@@ -21,7 +21,7 @@ from countless.query.answer_clock import one_time_work
 from countless.query.domains.searches import Searches
 from countless.query.filter_cache import CachedCompiler
 from countless.query.question import Question
-from countless.region import Box
+from countless.region import Box, Region
 
 if TYPE_CHECKING:
     from countless.query.compile import Compiler
@@ -74,11 +74,22 @@ class AnsweringModel:
         counted = not question.beyond and counts_answer(runtimes, question.region)
         estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
         silent = lacks_network(runtimes, question.region, MODEL_METHOD)
+        if silent:
+            question = self._without_text(question)
+            silent = question.among is None
         hits = self.evidence.hits(question)
         among = hits if counted else narrowed(hits, self.evidence, runtimes, question)
-        unique = estimated and all(map(self._asks_for_unique, question.region.boxes))
+        unique = estimated and all(box.texts and self._asks_for_unique(box) for box in question.region.boxes)
         decided = None if counted else dependency(hits, self.evidence, runtimes, question)
         return Fusion(question, hits, among, self.calibration, counted, estimated, silent, unique, decided)
+
+    def _without_text(self, question: Question) -> Question:
+        """The same question if it has filters on columns besides text: the evidence rows then answer the text."""
+        boxes, evidence = question.region.boxes, self.evidence
+        if evidence is None or question.among is not None or len(boxes) != 1 or not boxes[0].filters:
+            return question
+        texts = replace(question, region=Region((Box((), boxes[0].texts),)))
+        return replace(question, region=Region((Box(boxes[0].filters),)), among=evidence.marks(texts))
 
     def _asks_for_unique(self, box: Box) -> bool:
         """Whether a box asks for whole strings of text in which nearly all are different."""

@@ -258,7 +258,7 @@ class Estimator(QuestionMethods):
         """
         from countless.estimator.rows.anomalies import anomalies
 
-        return anomalies(self.schema, self._runtimes, rows, whole(top, "the number of rows to tell", 1), watch)
+        return anomalies(self.schema, self._runtimes, rows, whole(top, "the number of rows to return", 1), watch)
 
     def update(
         self,

@@ -37,14 +37,17 @@ class PreparedQuestion:
     Args:
         model: What answers the question.
         where: The condition; None is every row.
-        started: When reading the condition began, by the answer clock.
+        started: When reading the condition began, by the answer clock; None is now.
 
     >>> question = est.prepare("age > $least")
     >>> question(least=80).estimate().rows
     148.0
     """
 
-    def __init__(self, model: AnsweringModel, where: Where | Clause | None, started: float) -> None:
+    def __init__(
+        self, model: AnsweringModel, where: Where | Clause | None = None, started: float | None = None
+    ) -> None:
+        started = answer_clock() if started is None else started
         self._model = model
         self._counted = Memo()
         self._where = where
@@ -67,16 +70,6 @@ class PreparedQuestion:
         if isinstance(where, Clause) and where.source is not None and not where.parameters:
             return self._model.filters.by_pieces(where.text)
         return None
-
-    @classmethod
-    def of(cls, model: AnsweringModel, where: Where) -> PreparedQuestion:
-        """Prepare a condition; :meth:`Estimator.prepare` calls this."""
-        return cls(model, where, answer_clock())
-
-    @classmethod
-    def of_every_row(cls, model: AnsweringModel) -> PreparedQuestion:
-        """The question without a condition."""
-        return cls(model, None, answer_clock())
 
     @property
     def _read(self) -> Clause:

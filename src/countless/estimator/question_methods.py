@@ -78,8 +78,8 @@ class QuestionMethods:
         18658.0
         """
         if self._questions is None or not isinstance(where, str):
-            return PreparedQuestion.of(self._model, where)
-        return self._questions.once(where.strip(), lambda: PreparedQuestion.of(self._model, where))
+            return PreparedQuestion(self._model, where)
+        return self._questions.once(where.strip(), lambda: PreparedQuestion(self._model, where))
 
     def keep_questions(self, most: int) -> None:
         """Cache prepared questions, so that later calls with the same SQL text do not compile and count it again.
@@ -372,7 +372,7 @@ class QuestionMethods:
 
     def _asked(self, where: Where | None) -> PreparedQuestion:
         """The question that ``where`` asks; None is every row."""
-        return PreparedQuestion.of_every_row(self._model) if where is None else self.prepare(where)
+        return PreparedQuestion(self._model) if where is None else self.prepare(where)
 
 
 def _raised(answer: Estimate | CountlessError) -> Estimate:

@@ -10,7 +10,7 @@ from countless.store import Sections
 if TYPE_CHECKING:
     from countless.estimator.estimator import Estimator
 
-DIGESTS = ("table", "digest")  # in a report and in the record of an update: what tells a table from others
+DIGESTS = ("table", "digest")  # in a report and in the record of an update: what identifies a table
 
 
 def stripped(estimator: Estimator, sections: Sections) -> Estimator:

@@ -40,7 +40,7 @@ class MaskedLinear(nn.Module):
 
 
 class OrderedLinear(nn.Module):
-    """A linear layer with a 0/1 mask for each order and, if there are several, a signal that tells them apart.
+    """A linear layer with a 0/1 mask for each order and, if there are several, a signal that distinguishes them.
 
     The paper's signal is a second weight under the same mask, whose input is all ones. Inputs that are seen together
     under every order have one weight here: the same functions, from far fewer numbers. ``masks`` is

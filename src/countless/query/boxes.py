@@ -66,9 +66,12 @@ def subtract(box: CodeBox, other: CodeBox) -> list[CodeBox]:
 
 def filter_of(schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None) -> Filter:
     """A set of values of a column that is not text, in terms of the model's positions."""
-    radices = schema.coded_column(index).radices
-    constraint = ValueSet(weights) if len(radices) == 1 else DigitSet(weights, radices)
-    return Filter(schema.positions(index), constraint, seen)
+    return Filter(schema.positions(index), set_of(weights, schema.coded_column(index).radices), seen)
+
+
+def set_of(weights: Codes, radices: tuple[int, ...], allowed: int | None = None) -> ValueSet | DigitSet:
+    """A set of values of a column whose codes have these digits; ``allowed`` of them, if that is known."""
+    return ValueSet(weights, allowed=allowed) if len(radices) == 1 else DigitSet(weights, radices)
 
 
 def _bounded(boxes: Iterable[CodeBox]) -> list[CodeBox]:

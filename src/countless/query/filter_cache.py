@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from countless.arrays import BoolArray
+from countless.data.columns.schema import Schema
 from countless.errors import QueryError, is_final
 from countless.query.answer_clock import one_time_work
-from countless.query.boxes import filter_of
+from countless.query.boxes import set_of
 from countless.query.domains.searches import Searches
 from countless.query.parsing.simple_filters import SimpleFilter, simple_filters
 from countless.query.parsing.simple_formulas import simple_region
@@ -82,8 +82,7 @@ def conjuncts(clause: str) -> list[str] | None:
     return pieces if depth == 0 and betweens == 0 and all(pieces) else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """What a piece of a clause asks.
 
     What of it only evidence rows can answer is ``beyond``, and true ``among`` these rows.
@@ -95,6 +94,29 @@ class _Piece:
     among: BoolArray | None = None
 
 
+UNKNOWN = _Piece(Region(()))  # what was not kept
+
+
+class _SearchedColumn(NamedTuple):
+    """What a search needs of a column: whether it is ``searched`` at all, and what its filters read."""
+
+    searched: bool
+    has_grid: bool
+    positions: tuple[int, ...]
+    radices: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, index: int) -> _SearchedColumn:
+        column = schema.columns[index]
+        if column.is_text or column.name in schema.uuids:
+            return cls(False, False, (), ())
+        return cls(True, column.grid is not None, schema.positions(index), schema.coded_column(index).radices)
+
+    def filter(self, allowed: BoolArray, count: int) -> Filter:
+        """The filter that allows so many codes, not all."""
+        return Filter(self.positions, set_of(allowed, self.radices, count))
+
+
 class CachedCompiler:
     """Compiles clauses as a :class:`Compiler` does, and keeps their pieces. Safe to share by threads."""
 
@@ -103,6 +125,7 @@ class CachedCompiler:
         self.search = search
         self._compiler = compiler
         self._pieces: dict[str, _Piece | None] = {}
+        self._columns: dict[int, _SearchedColumn] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -118,7 +141,8 @@ class CachedCompiler:
 
     def by_pieces(self, where: str) -> Question | None:
         """The region of ``where`` from its pieces; None if it must be compiled whole."""
-        pieces = self._simple(where) or self._others(where)
+        simple = simple_filters(where, self.search.known.schema)
+        pieces = self._others(where) if simple is None else self._of_columns(simple)
         if pieces is None:
             return None
         certain = True
@@ -134,8 +158,9 @@ class CachedCompiler:
         region = self._joined([piece.region for piece in pieces if piece is not None])
         if region is None:
             return None
-        whole = partial(self._whole, where)
-        return Question(where.strip(), region, certain, beyond=beyond, among=among, whole=whole)
+        return Question(
+            where.strip(), region, certain, beyond=beyond, among=among, whole=lambda: self._compiler().compile(where)
+        )
 
     def _joined(self, regions: list[Region]) -> Region | None:
         """The rows in all of ``regions``; None if they are not about different columns, or more than one is a union."""
@@ -176,22 +201,26 @@ class CachedCompiler:
             return Region((_box(filters, texts, Box()),))
         return Region(*(tuple(_box(filters, texts, own) for own in boxes) for boxes in (union.boxes, union.cover)))
 
-    def _whole(self, where: str) -> Question:
-        return self._compiler().compile(where)
-
-    def _simple(self, where: str) -> list[_Piece | None] | None:
-        """The pieces of a conjunction of simple filters: those about one column are one piece."""
-        found = simple_filters(where, self.search.known.schema)
-        return None if found is None else self._of_columns(found)
-
     def _of_columns(self, found: list[SimpleFilter]) -> list[_Piece | None]:
+        """The pieces of a conjunction of simple filters: those about one column are one piece."""
         columns: dict[int, list[SimpleFilter]] = {}
         for item in found:
-            columns.setdefault(item.column, []).append(item)
+            own = columns.get(item.column)
+            if own is None:
+                columns[item.column] = [item]
+            else:
+                own.append(item)
         pieces: list[_Piece | None] = []
+        made: list[tuple[str, _Piece | None]] = []
         for items in columns.values():
             text = " AND ".join([item.text for item in items]) if len(items) > 1 else items[0].text
-            pieces.append(self._kept(text, partial(self._of_column, text, items)))
+            piece = self._pieces.get(text, UNKNOWN)
+            if piece is UNKNOWN:
+                piece = self._of_column(text, items)
+                made.append((text, piece))
+            pieces.append(piece)
+        if made:
+            self._keep(made)
         return pieces
 
     def _of_column(self, text: str, items: list[SimpleFilter]) -> _Piece | None:
@@ -206,11 +235,13 @@ class CachedCompiler:
 
     def _searched(self, items: list[SimpleFilter]) -> _Piece | None:
         """The same by search in the column's domain; None if the compiler reads filters on it in another way."""
-        schema, index = self.search.known.schema, items[0].column
-        column = schema.columns[index]
-        if column.is_text or column.name in schema.uuids:
+        index = items[0].column
+        column = self._columns.get(index)
+        if column is None:
+            column = self._columns[index] = _SearchedColumn.of(self.search.known.schema, index)
+        if not column.searched:
             return None
-        if column.grid is not None:
+        if column.has_grid:
             found = self.search.grids.satisfied(index, [(item.comparison, item.negated) for item in items])
             if found is None:
                 return None
@@ -226,7 +257,7 @@ class CachedCompiler:
         count = int(np.count_nonzero(allowed))
         if count == len(allowed):
             return _Piece(Region((Box(),)))
-        return _Piece(Region((Box((filter_of(schema, index, allowed),)),) if count else ()))
+        return _Piece(Region((Box((column.filter(allowed, count),)),) if count else ()))
 
     def _others(self, where: str) -> list[_Piece | None] | None:
         """The pieces of any other clause: its simple filters, and others that may be about several columns."""
@@ -260,14 +291,18 @@ class CachedCompiler:
                 with self._lock:
                     self._pieces[text] = self._pieces.pop(text, piece)
             return piece
+        self._keep([(text, piece)])
+        return piece
+
+    def _keep(self, made: list[tuple[str, _Piece | None]]) -> None:
         with self._lock:
-            if text not in self._pieces:
-                self._bytes += _bytes_of(text, piece)
-                self._pieces[text] = piece
+            for text, piece in made:
+                if text not in self._pieces:
+                    self._bytes += _bytes_of(text, piece)
+                    self._pieces[text] = piece
             while self._bytes > MOST_BYTES:
                 oldest = next(iter(self._pieces))
                 self._bytes -= _bytes_of(oldest, self._pieces.pop(oldest))
-        return piece
 
     def _compiled(self, clause: str | Clause) -> _Piece | None:
         """A piece that is compiled; None if there is an error in it."""
@@ -290,13 +325,14 @@ def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilt
 def _bytes_of(text: str, piece: _Piece | None) -> int:
     """How much room a piece may take, about."""
     known = BYTES_OF_ENTRY + len(text)
-    if piece is not None and piece.among is not None:
-        known += len(piece.among)
     if piece is None:
         return known
+    if piece.among is not None:
+        known += len(piece.among)
     for boxes in (piece.region.boxes, piece.region.cover):
         for box in boxes:
-            known += BYTES_OF_TEXT * len(box.texts)
+            if box.texts:
+                known += BYTES_OF_TEXT * len(box.texts)
             for item in box.filters:
                 known += BYTES_OF_CODE * len(item.constraint.weights)
     return known

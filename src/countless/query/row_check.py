@@ -1,4 +1,4 @@
-"""Evaluation of a whole condition on rows of values: DuckDB tells each comparison, and SQL's logic joins them."""
+"""Evaluation of a whole condition on rows of values: DuckDB evaluates each comparison, and SQL's logic joins them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C library's allocator, told to give freed memory back: a service that replaces its models runs for months."""
+"""The C library's allocator, set to give freed memory back: a service that replaces its models runs for months."""
 
 from __future__ import annotations
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from countless.arrays import FloatArray
 from countless.data.columns.schema import Column, Schema
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.distributions.distribution import NUMBERS, Distribution
 from countless.query.grids.scale import is_number
 from countless.serve.api.requests import DistributionRequest
-from countless.serve.float_noise import snap_to_zero
+from countless.serve.float_noise import is_more_than_noise, snap_to_zero
 from countless.serve.models import kind_of
 
 
 def card(column: Column, found: Distribution, top: int, search: str | None) -> dict[str, Any]:
-    """The card of ``column``, of which at most ``top`` values are told, and only those that contain ``search``."""
+    """The card of ``column``, with at most ``top`` values, and only those that contain ``search``."""
     kind = kind_of(column)
     values, others = (_bins(column, found), None) if kind in ("number", "time") else _values(found, top, search)
     return {
@@ -68,10 +71,16 @@ def _values(found: Distribution, top: int, search: str | None) -> tuple[list[dic
     rest = chosen[top:]
     if not rest:
         return told, None
-    rows, shares = (numbers[NUMBERS.index(name)] for name in ("rows", "share"))
-    some = [index for index in rest if snap_to_zero(rows[index])]
-    sums = {name: sum(each[index] for index in some) for name, each in (("share", shares), ("rows", rows))}
-    return told, {"values": len(rest), **sums}
+    rows, shares = (_some(numbers[NUMBERS.index(name)], rest) for name in ("rows", "share"))
+    counted = is_more_than_noise(rows)
+    return told, {"values": len(rest), "share": float(shares[counted].sum()), "rows": float(rows[counted].sum())}
+
+
+def _some(numbers: Sequence[float], places: Sequence[int]) -> FloatArray:
+    """The numbers at some places, of which there may be many thousands."""
+    if isinstance(places, range):
+        return np.array(numbers[places.start : places.stop])
+    return np.array([numbers[place] for place in places])
 
 
 def _numbers(each: Sequence[float]) -> dict[str, float]:

@@ -19,7 +19,7 @@ PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.
 
 
 def check_condition(condition: exp.Expr, clause: str) -> None:
-    """Refuse a condition that could take a scan for ever."""
+    """Refuse a condition whose scan might never end."""
     for node in condition.walk():
         reason = _reason(node)
         if reason is not None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from countless.arrays import BoolArray, FloatArray
+
 LEAST = 1e-9  # a smaller number is the noise of rounding
 
 
@@ -12,3 +16,13 @@ def snap_to_zero(number: float) -> float:
     (0.0, 0.0, 0.01, 12.0)
     """
     return number if abs(number) >= LEAST else 0.0
+
+
+def is_more_than_noise(numbers: FloatArray) -> BoolArray:
+    """Which numbers :func:`snap_to_zero` leaves as they are.
+
+    >>> is_more_than_noise(np.array([2.2e-16, -0.01, 12.0])).tolist()
+    [False, True, True]
+    """
+    found: BoolArray = np.abs(numbers) >= LEAST
+    return found

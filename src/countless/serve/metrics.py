@@ -1,4 +1,4 @@
-"""What the service tells to Prometheus about its requests, its models and its process."""
+"""What Prometheus reads from the service about its requests, its models and its process."""
 
 from __future__ import annotations
 

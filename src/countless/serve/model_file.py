@@ -20,7 +20,7 @@ LOAD_ATTEMPTS = 3  # a file that is replaced while it is read is read again
 
 
 class FileStamp(NamedTuple):
-    """What a look at a file tells: another stamp means that it was written or replaced."""
+    """The state of a file: another stamp means that it was written or replaced."""
 
     inode: int
     size: int
@@ -28,7 +28,7 @@ class FileStamp(NamedTuple):
 
 
 class LoadedModel(NamedTuple):
-    """A model as its file held it, with what is told about the load."""
+    """A model as its file held it, with facts about the load."""
 
     estimator: Estimator
     table: CheckedTable | None

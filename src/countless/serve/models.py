@@ -23,7 +23,7 @@ from countless.serve.model_file import FileStamp, ModelFile
 from countless.serve.plain_json import finite, to_json
 from countless.serve.tables import CheckedTable
 
-FEW = 12  # values of numbers and times that are told one by one, as categories are
+FEW = 12  # values of numbers and times that are listed one by one, as categories are
 _serials = itertools.count()
 
 
@@ -35,7 +35,7 @@ class NamingError(CountlessError):
 class Served:
     """A model by its name, and its table if rows can be counted in it.
 
-    ``version`` tells one file from another. ``serial`` tells each load in this process from all others.
+    ``version`` identifies the file, ``serial`` each load in this process.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The most frequent beginnings and endings of a text column, as the service tells them."""
+"""The most frequent beginnings and endings of a text column, as the service lists them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from countless.serve.models import Served
 
 
 def pieces(served: Served, asked: PiecesRequest) -> dict[str, Any]:
-    """Beginnings and endings that several evidence rows share: a piece may not tell a single row."""
+    """Beginnings and endings that several evidence rows share: a piece must not identify a single row."""
     found = served.estimator.pieces(asked.column, asked.where, top=asked.top, least_hits=limits.LEAST_HITS)
     lists = {
         name: [_told(piece, found.total.rows) for piece in each]

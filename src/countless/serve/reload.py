@@ -39,7 +39,7 @@ class ModelReloader:
         models: the models that are served now, by name.
         swap: puts a new model in the place of the one with its name.
         metrics: hear of every load.
-        interval: seconds between two looks; None looks never, and loads only when it is told to.
+        interval: seconds between two looks; None never looks, and loads only on request.
     """
 
     def __init__(

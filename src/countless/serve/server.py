@@ -157,7 +157,7 @@ class Impatient(H11Protocol):
 
 
 def _terminals() -> list[int]:
-    """The standard streams that are a terminal; one that was closed is none any more."""
+    """The standard streams that are a terminal; a closed one does not count."""
     return [stream for stream in STANDARD_STREAMS if os.isatty(stream)]
 
 

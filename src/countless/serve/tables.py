@@ -65,7 +65,7 @@ class CheckedTable:
             with interrupting(self._source.interrupt):
                 return self._source.counts([sql])[0]
         except KeyboardInterrupt:
-            check_cancelled()  # it was stopped because nobody waits
+            check_cancelled()  # it was stopped because its client is gone
             raise
         except SourceError as error:
             raise self._explained(error) from None

@@ -48,7 +48,7 @@ class Work:
     """So many ``threads``, and at most ``most`` different questions that they work on or that wait for them.
 
     Equal questions that are asked at the same time are answered together. A request waits ``seconds`` for its answer;
-    a question that nobody waits for any more is dropped, or given up at its next step if it is worked on. Answers are
+    a question whose client is gone is dropped, or cancelled at its next step. Answers are
     kept, if there is where.
     """
 
@@ -148,7 +148,7 @@ class Work:
 
 
 def _seen(future: asyncio.Future[bytes]) -> None:
-    """Take note of an error that nobody waits for."""
+    """Record an error of a call whose caller is gone."""
     if not future.cancelled():
         future.exception()
 

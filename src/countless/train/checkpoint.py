@@ -105,7 +105,7 @@ def saved_spec(path: Path) -> dict[str, Any] | None:
         with safe_open(path, framework="pt") as file:
             spec = json.loads((file.metadata() or {})["countless_checkpoint"])["identity"]["spec"]
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
-        return None  # loading it tells what is wrong
+        return None  # loading it says what is wrong
     return spec if isinstance(spec, dict) else None
 
 

@@ -44,7 +44,7 @@ class Progress:
     they are None until the first epoch is over, and those of held-out rows also if no rows are held out.
     """
 
-    unit: str  # of which bits are told: a row or a character
+    unit: str  # of the bits: a row or a character
     epoch: int
     epochs: int | None
     fraction: float  # of the whole run

@@ -33,7 +33,7 @@ class WorkloadClause:
     path: Path | None = None
 
     def named(self, error: QueryError) -> QueryError:
-        """The error, which now tells where the clause stands."""
+        """The error, which now says where the clause is."""
         place = f"clause {self.number} of the workload" if self.path is None else f"{self.path}, line {self.number}"
         error.message = f"{place}: {error.message}"
         return error

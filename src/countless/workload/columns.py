@@ -72,7 +72,7 @@ def conjunctions(
     seed: int,
     filters: tuple[int, int] = FILTERS,
 ) -> list[list[str]]:
-    """The same for columns of which no more is known than a table tells."""
+    """The same for columns of a table without a fitted model."""
     rng = np.random.default_rng(seed)
     rows = draw_rows([(column.name, column.type) for column in columns], source, rng, count)
     least, most = (min(bound, len(columns)) for bound in filters)

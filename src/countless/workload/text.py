@@ -44,7 +44,7 @@ def contains_clauses(
 ) -> list[tuple[str, str]]:
     """The paper's questions: does a string contain this piece? Pieces of 3 to 5 characters, drawn from the rows.
 
-    Each comes with its class, which tells how long the piece is.
+    Each comes with its class, by the length of the piece.
     """
     rng = np.random.default_rng(seed)
     found: list[tuple[str, str]] = []

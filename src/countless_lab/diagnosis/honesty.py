@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from countless import Estimator
@@ -35,6 +35,11 @@ class Honesty:
     outside: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     misses: list[Miss] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        counts = {name: dict(getattr(self, name)) for name in ("asked", "outside", "refused")}
+        return counts | {"misses": [asdict(miss) for miss in self.misses]}
 
 
 def miss_factor(truth: float, low: float, high: float) -> float:

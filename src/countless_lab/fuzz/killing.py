@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
+import logging
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from countless import Estimator
+from countless.cluster.session import ray_module
 from countless.data.encoding import memory_limit
 from countless.data.sources.connection import connect
-from countless.errors import CountlessError
+from countless.errors import CountlessError, MissingExtraError
 from countless_lab.fuzz.campaign import Campaign, Outcome
 from countless_lab.fuzz.child import Limits
 from countless_lab.fuzz.fitting import PRELOADED
@@ -35,13 +41,15 @@ TEXT = ("--text", "page", "--text-model")
 class Action:
     """A command on the files of a folder; ``again`` are options of the run after the kill.
 
-    It takes about ``seconds`` of processor time, among which the moment of the kill is drawn.
+    It takes about ``seconds`` of processor time, among which the moment of the kill is drawn. On a cluster it waits for
+    other processes, and the moment is one of the clock.
     """
 
     words: tuple[str, ...]
     again: tuple[str, ...] = ()
     seconds: float = 1.6
     out_of_core: bool = False
+    on_ray: bool = False
     serves: bool = False
     learns: bool = False  # whether the new model knows the new rows, too
 
@@ -56,14 +64,28 @@ ACTIONS: dict[str, Action] = {
     "calibrate": Action(("calibrate", "model.countless", "small.parquet", "--seed", "5"), seconds=0.8),
     "strip": Action(("strip", "model.countless", "-o", "model.countless"), seconds=0.3),
     "serve": Action(("serve", "model.countless", *SERVE_PORT), seconds=0.8, serves=True),
+    "fit on Ray": Action((*FIT, "--columns", ",".join(COLUMNS), "--workers", "2"), ("--resume",), on_ray=True),
 }
 
 
-def kill_once(models: Path, seed: int, folder: str) -> Outcome:
+@dataclass(frozen=True)
+class SmallCluster:
+    """A Ray cluster on this machine, and the seconds that the fit of the campaign takes there."""
+
+    address: str
+    seconds: float
+
+
+def kill_once(models: Path, cluster: SmallCluster | None, seed: int, folder: str) -> Outcome:
     """A case: one command, killed once, and run again. ``models`` has the table and an old model."""
     rng = random.Random(seed)
     name = list(ACTIONS)[seed % len(ACTIONS)]
     action, place = ACTIONS[name], Path(folder)
+    if action.on_ray:
+        if cluster is None:
+            return Outcome(f"{name}: without Ray", checks=0)
+        words = (*action.words, "--ray", cluster.address)
+        action = dataclasses.replace(action, words=words, seconds=cluster.seconds)
     for table in ("small.parquet", NEW_ROWS):
         shutil.copy(models / table, place / table)
     model = place / "model.countless"
@@ -71,7 +93,7 @@ def kill_once(models: Path, seed: int, folder: str) -> Outcome:
         shutil.copy(file, place / file.name.replace("old", "model"))
     before = model.read_bytes()
     delay = rng.random() * action.seconds
-    ended = run_command(action.words, place, delay, action.out_of_core)
+    ended = run_command(action.words, place, delay, action.out_of_core, action.on_ray)
     result = f"{name}: {'killed' if ended is None else 'finished first'}"
     if ended is not None and ended != 0:
         return Outcome(result, defects=(f"exit code {ended}: {_log(place)}",))
@@ -89,17 +111,20 @@ def kill_once(models: Path, seed: int, folder: str) -> Outcome:
     return Outcome(result, f"after {delay:.2f} s", (*defects, *_strays(place)))
 
 
-def run_command(words: tuple[str, ...], folder: Path, seconds: float | None, out_of_core: bool = False) -> int | None:
+def run_command(
+    words: tuple[str, ...], folder: Path, seconds: float | None, out_of_core: bool = False, by_clock: bool = False
+) -> int | None:
     """The exit code of a command that runs in ``folder``; None if it was killed.
 
     It is killed once it has had ``seconds`` of processor time: on a busy machine that is the same moment of its work.
-    One that waits, such as a service, is killed after some more time. Without ``seconds`` it has long enough.
+    One that waits, such as a service, is killed after some more time; ``by_clock``, after ``seconds`` in any case.
+    Without ``seconds`` it has long enough.
     """
     pid = os.fork()
     if pid == 0:
         _become_command(words, folder, out_of_core)
-    end = time.monotonic() + (PATIENCE if seconds is None else IDLE + seconds)
-    while time.monotonic() < end and (seconds is None or _processor_time(pid) < seconds):
+    end = time.monotonic() + (PATIENCE if seconds is None else seconds + IDLE * (not by_clock))
+    while time.monotonic() < end and (seconds is None or by_clock or _processor_time(pid) < seconds):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
@@ -183,13 +208,45 @@ def make_inputs(folder: Path) -> None:
     assert code == 0, _log(folder)
 
 
-def kill_campaign(inputs: Path) -> Campaign:
-    """The campaign; ``inputs`` is the folder of :func:`make_inputs`."""
+@contextlib.contextmanager
+def small_cluster(inputs: Path) -> Iterator[SmallCluster | None]:
+    """A cluster of its own, if Ray is installed; ``inputs`` is the folder of :func:`make_inputs`."""
+    try:
+        ray = ray_module()
+    except MissingExtraError:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:  # sockets must have short paths
+        told = ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            object_store_memory=200 * 2**20,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=folder,
+            _system_config={"worker_niceness": 0},  # on a busy machine, others would leave it no time
+        )
+        try:
+            address, started = str(told.address_info["address"]), time.monotonic()
+            words = (*ACTIONS["fit on Ray"].words, "--ray", address)
+            with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as place:
+                shutil.copy(inputs / "small.parquet", place)
+                done = subprocess.run(
+                    [sys.executable, "-m", "countless_command", *words], cwd=place, check=False, capture_output=True
+                )
+            assert done.returncode == 0, done.stderr.decode()[-600:]
+            yield SmallCluster(address, time.monotonic() - started)
+        finally:
+            ray.shutdown()
+
+
+def kill_campaign(inputs: Path, cluster: SmallCluster | None = None) -> Campaign:
+    """The campaign; ``inputs`` is the folder of :func:`make_inputs`. Without a cluster, no fit on Ray is killed."""
     return Campaign(
         "fuzz kill",
         "kill",
         "kill",
-        functools.partial(kill_once, inputs),
+        functools.partial(kill_once, inputs, cluster),
         limits=Limits(seconds=2 * PATIENCE),
         preload=(*PRELOADED, "countless_lab.fuzz.killing", "countless.cli.main", "countless.cli.fit", "sqlglot"),
     )

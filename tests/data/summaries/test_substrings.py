@@ -76,6 +76,21 @@ def test_counts_are_the_rows_that_contain_a_substring(texts: list[str | None], s
     is_right(Substrings.from_arrays(summary.arrays(), len(COLUMN.characters)), texts)
 
 
+@settings(deadline=None, max_examples=40)
+@given(TEXTS, st.sampled_from([None, 500, 420]), st.text("^$abcAB", max_size=9), st.integers(0, 3))
+def test_the_longest_part_is_the_same_without_the_compiled_module(
+    texts: list[str | None], size: int | None, part: str, start: int
+) -> None:
+    summary = counted(texts, size)
+    known = ["".join(each for each in text if each in COLUMN.characters) for text in texts if text is not None]
+    part = "".join(each for each in part if each in "^$" or each in COLUMN.characters)
+    for some in (tuple(symbols(summary, each)) for each in (part, *(f"^{text}$" for text in known))):
+        if start <= len(some):
+            length, node = summary.longest_by_python(some, start)
+            rows = summary.rows - summary.nulls if node < 0 else summary.counts[node]
+            assert summary.longest_from(some, start) == (length, rows)
+
+
 @settings(deadline=None, max_examples=25)
 @given(TEXTS, TEXTS)
 def test_new_rows_are_added(old: list[str | None], new: list[str | None]) -> None:

@@ -122,6 +122,20 @@ def test_wide_positions_are_thinned_as_numpy_does_it(budget: int, hints: bool) -
     assert np.mean(agree) >= 0.95
 
 
+@pytest.mark.parametrize("budget", [250, 400, 1_000])
+@pytest.mark.parametrize("unlikely", [-20.0, -60.0, -500.0])
+def test_children_whose_chance_is_next_to_nothing(budget: int, unlikely: float) -> None:
+    """There are more of them than particles, and fewer whose chance is more than 0 in single precision."""
+    weights, starts = network(WIDE).arrays(), np.cumsum([0, *(size + 1 for size in WIDE.sizes)])
+    for place in (1, 3):
+        weights["bias"][starts[place] + 1 : starts[place + 1]] = unlikely
+    runtime = ResMadeRuntime(WIDE, weights)
+    box = Box(tuple(Filter((place,), ValueSet(np.arange(WIDE.sizes[place]) % 3 != 1)) for place in (1, 3, 5)))
+    (found,) = fixed(runtime, [box], budget, seed=3)
+    twin = particles(runtime, box, budget, offsets(3, 0, len(WIDE.sizes)))
+    assert found.density == pytest.approx(twin.density, rel=1e-4)
+
+
 @pytest.mark.parametrize("hints", [False, True])
 def test_the_mean_over_seeds_is_the_exact_density(hints: bool) -> None:
     runtime = ResMadeRuntime(DIGITS, network(DIGITS).arrays())

@@ -171,6 +171,24 @@ def test_a_chain_of_overlapping_parts() -> None:
         assert found.rows == pytest.approx(counts[a, b, c] * counts[b, c, a] / counts[b, c])
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["LIKE", "NOT LIKE", "ILIKE"]),
+    st.text("ABabcé", min_size=1, max_size=6),
+    st.sampled_from(["{}", "{}%", "%{}", "%{}%", "%%{}%", "{0}%{0}"]),
+)
+def test_the_piece_of_a_pattern_is_the_one_that_is_found_in_its_automaton(word: str, piece: str, pattern: str) -> None:
+    summary = summed(["ab", "bA", "aé"])
+    strings = language(f"t {word} '{pattern.format(piece)}'").strings
+    plain = Automaton(strings.letters, strings.next, strings.accepts)  # nothing is known of it
+    for own, other in ((strings, plain), (~strings, ~plain), (~~strings, plain)):
+        known, searched = PieceReader(own, summary), PieceReader(other, summary)
+        assert known.pieces(union) == searched.pieces(union)
+        assert known.pieces(required) == searched.pieces(required)
+    least = strings.minimal()
+    assert (least.next.tolist(), least.accepts.tolist()) == (strings.next.tolist(), strings.accepts.tolist())
+
+
 def chained_place_by_place(reader: PieceReader, piece: Piece) -> tuple[float, float, int]:
     """The chain of a piece, with the longest counted part looked for at every place: rows, at most, steps."""
     summary, rows, end, steps = reader.summary, reader.total, 0, 0

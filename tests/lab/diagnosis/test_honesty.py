@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,10 @@ def test_misses_are_listed(run: Run, model: Path, people: Path, monkeypatch: pyt
     assert done.code == 0, done
     assert done.out.count("off by 3.0x") == 2
     assert "by more than a factor of 2" in done.out.splitlines()[-1]
+
+
+def test_json(run: Run, model: Path, people: Path) -> None:  # noqa: F811
+    done = run("bench", "honesty", people, model, "--questions", "30", "--json")
+    found = json.loads(done.out)
+    assert set(found) == {"asked", "outside", "refused", "misses"}
+    assert set(found["asked"].values()) == {2}

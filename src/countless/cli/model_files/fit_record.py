@@ -28,7 +28,7 @@ from countless.settings import names
 from countless.store import read
 
 REPORTED = "fit"  # in the report of a model: the record of the fit that made it
-UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest tells the table; resources do not change a model
+UNRECORDED = ("table", "query", *names(ResourceOptions))  # the digest is that of the table; resources change no model
 TIME = ("epochs", "budget")
 AFTERWARDS = names(StorageOptions)  # what is made beside training: a fit may continue with others
 
@@ -68,7 +68,7 @@ class Run:
     def require_same_options(self, longer: str) -> None:
         """Refuse to continue from checkpoints of a fit that had other options, if there is a record of it.
 
-        ``longer`` tells what to do instead if only the time to train differs, if there is something.
+        ``longer`` says what to do instead if only the time to train differs, if there is something.
         Codes alone depend on a few options only, and their folder knows which.
         """
         if not checkpoints_left(self.place):
@@ -85,7 +85,7 @@ class Run:
             )
 
     def differs_from(self, model: Path) -> str | None:
-        """What tells this fit from the one that made ``model``; None if they are the same."""
+        """How this fit differs from the one that made ``model``; None if they are the same."""
         try:
             report = read(model).report
         except ModelFileError:
@@ -94,7 +94,7 @@ class Run:
         if not isinstance(facts, dict):
             return f"{model} does not say how it was fitted"
         if self.table is None:
-            return f"whether the table is still that of {model} cannot be told without reading it"
+            return f"whether the table is still that of {model} cannot be known without reading it"
         if report.get(TABLE) != self.table:
             return f"{model} is of another table, or the table has changed since"
         if report.get("interrupted"):

@@ -16,7 +16,7 @@ from countless.errors import CountlessError
 
 
 def config_option(command: Command) -> Command:
-    """--config, a TOML file of options; what the command line gives goes before it."""
+    """--config, a TOML file of options; the command line overrides it."""
     option = click.option(
         "--config",
         type=click.Path(path_type=Path),

@@ -322,7 +322,7 @@ def _holds_every_row(estimator: Estimator) -> bool:
 
 
 def _holds(estimator: Estimator) -> str:
-    """What of the table's values the file tells."""
+    """Which values of the table the file holds."""
     schema, evidence = estimator.schema, estimator.info()["evidence"]
     holds = "every distinct value of the fitted columns"
     text = "of text only frequent pieces and what a network learned" if schema.texts else ""

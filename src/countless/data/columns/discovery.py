@@ -76,7 +76,7 @@ class Domains:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        with nullcontext() if kind is None else suppress(SourceError):  # a first error is the one to tell
+        with nullcontext() if kind is None else suppress(SourceError):  # a first error is the one to report
             self.source.run(f"DROP TABLE {self.table}")
 
     def counts(self) -> dict[str, int]:

@@ -101,14 +101,14 @@ class LeftOut:
 class Schema:
     """What the model knows of the table: its number of rows, its columns, and the columns it left out.
 
-    ``columns`` are all that can be asked about; ``is_text`` tells the two kinds apart. Those that have codes come
+    ``columns`` are all that can be asked about; ``is_text`` distinguishes the two kinds. Those that have codes come
     first, with one model for all of them; then text columns, which share another. A column has one index, its place
     among all; among the ``texts`` alone it has the one that :meth:`text_index` gives. ``uuids`` names the columns that
     are UUIDs in the table, and strings in the model. ``signed`` names those with a negative zero or NaN, which have the
     code of the positive one.
 
     ``calendar`` has parts of timestamps. They are :attr:`hidden` columns of the model: their positions are the last,
-    nobody sees them, and their indexes follow those of all columns. ``derived`` tells which of the columns are computed
+    users do not see them, and their indexes follow those of all columns. ``derived`` are the columns that are computed
     from others of the table, and how. ``csv`` are the options that the table was read with, if it is a CSV file.
 
     >>> schema = Schema(10, (Column("a", "INTEGER", ("1", "2"), False), Column("b", "DATE", (), True)), ())

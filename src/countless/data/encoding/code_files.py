@@ -87,7 +87,7 @@ class CodesFolder:
 
     @classmethod
     def open(cls, path: Path, fingerprint: str | None = None) -> CodesFolder:
-        """The folder at ``path``, which must be of the table and options that ``fingerprint`` tells, if it is given."""
+        """The folder at ``path``, which must be of the table and options of ``fingerprint``, if it is given."""
         try:
             facts = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
             if facts["countless_codes"] != VERSION:
@@ -254,7 +254,7 @@ ANEW = "fit again without --resume"
 
 
 def _other(one: str, two: str) -> str:
-    """What differs between two fingerprints, as far as they tell.
+    """What differs between two fingerprints, as far as they say.
 
     >>> _other('{"table": "a", "seed": "b", "max_distinct": "c"}', '{"table": "a", "seed": "d", "max_distinct": "e"}')
     'another --seed, --max-distinct'

@@ -75,6 +75,6 @@ class ColumnBlame:
                 pass
         except SourceError as error:
             return str(error).removeprefix(UNREADABLE)
-        except DataError:  # it is not modelled, or told to the user in other words
+        except DataError:  # it is not modelled, or reported to the user in other words
             pass
         return None

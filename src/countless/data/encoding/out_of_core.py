@@ -80,7 +80,7 @@ def mapped_table(folder: CodesFolder, memory: Memory) -> Table:
 
 
 def codes_fingerprint(source: Source, options: EncodeOptions, seed: int) -> str:
-    """What tells the codes of this table under these options from others: a digest of each in JSON."""
+    """What identifies the codes of this table under these options: a digest of each in JSON."""
     encoding = {name: getattr(options, name) for name in names(EncodeOptions)}
     facts = {"version": __version__, "table": source.fingerprint(), **encoding, "seed": seed}
     digests = {name: hashlib.blake2b(json.dumps(fact).encode(), digest_size=16) for name, fact in facts.items()}

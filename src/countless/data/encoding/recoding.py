@@ -47,7 +47,7 @@ NAMED = 8  # columns in a message
 class RecodedRows:
     """Some rows of a source, from the row at ``first`` on, as codes (rows, columns) of a schema, MISSING or UNSEEN.
 
-    ``nulls`` (rows, columns) tells where a missing value is NULL; elsewhere the source lacks the column. ``texts`` has
+    ``nulls`` (rows, columns) says where a missing value is NULL; elsewhere the source lacks the column. ``texts`` has
     the strings of each text column, or None if the source lacks it.
     """
 
@@ -332,7 +332,7 @@ def _plain(value: Any, nan: bool) -> Any:
 
 
 def _records(rows: Sequence[Mapping[str, Any]], schema: Schema) -> Source:
-    """Rows as a table: DuckDB tells the type of a column; of one with no value at all the model does."""
+    """Rows as a table, with DuckDB's types; a column without any value has the model's type."""
     columns = {
         str(name): [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
     }

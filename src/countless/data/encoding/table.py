@@ -40,7 +40,7 @@ class Mapped:
     """That the codes of a table lie in files, in random order.
 
     ``matrix`` has all of them, (rows, positions), if there are columns besides text. They are read in windows of
-    ``window`` rows. ``digest`` tells them from others.
+    ``window`` rows. ``digest`` identifies them.
     """
 
     matrix: NDArray[Any] | None

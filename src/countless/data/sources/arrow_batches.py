@@ -29,7 +29,7 @@ class Vector:
     """A column of a batch: numbers, of times and decimals the integers that they are stored as; or strings.
 
     Of strings ``values`` has the bytes of all, in UTF-8, and ``offsets`` where each begins, and the last ends.
-    ``valid`` tells which are not NULL, if some are. They last no longer than the batch.
+    ``valid`` marks those that are not NULL, if some are. They last no longer than the batch.
     """
 
     values: NDArray[Any]

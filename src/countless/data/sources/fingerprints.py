@@ -28,7 +28,7 @@ def table_digest(source: Any, table: str | None = None, query: str | None = None
 
 
 def digest_of(text: str) -> str:
-    """A short digest, from which nothing can be told of ``text``."""
+    """A short digest, from which ``text`` cannot be found."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

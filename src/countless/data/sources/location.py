@@ -141,7 +141,7 @@ def gives_password(place: str) -> bool:
 def choose(tables: Sequence[tuple[str, str]], wanted: str | None, place: str, path: Sequence[str]) -> tuple[str, str]:
     """The table, schema and name, that ``wanted`` means; the only one if nothing is wanted.
 
-    An exact name goes before one that differs in case, and a schema of ``path``, the earlier the better, before others.
+    An exact name is preferred to one that differs in case, then an earlier schema of ``path``, then others.
     """
     where = shown(place)
     if not tables:

@@ -40,7 +40,7 @@ class Source:
     """A table that can be queried in SQL under the name :attr:`table`, without being copied, but from PostgreSQL.
 
     Of a table that is known, :attr:`advice` says how to fit it, and :attr:`notice` what is unusual about the file.
-    While there is a :attr:`watch`, it is told how far each statement is. Fields of structs are columns of their own,
+    While there is a :attr:`watch`, it receives the progress of each statement. Fields of structs are columns,
     such as ``address.city``; :attr:`left_structs` has the structs that were left as they are, and why.
 
     >>> import duckdb
@@ -88,7 +88,7 @@ class Source:
         A path may be a :class:`CsvFile`. A query in its place reads the files that it names. A database is a DuckDB
         file or a ``postgresql://`` URL. Of it ``table`` or ``query`` is read, which may also follow the database after
         ``::``; its only table needs no name. What PostgreSQL holds is copied into a table of DuckDB's, and ``loading``
-        is told how many rows there are so far. A file goes before a data set of the same name. DuckDB keeps to
+        receives the number of rows so far. A file is preferred to a data set of the same name. DuckDB keeps to
         ``limit``; a relation's own settings are left as they are. ``flatten`` is how many levels of structs become
         columns, by default all; a source that is open already stays as it is.
         """
@@ -312,7 +312,7 @@ class Source:
         return [] if self.csv is None else csv_warnings(self)
 
     def fingerprint(self) -> str:
-        """What tells this table from others: of files their names, sizes and times, else sums over all rows.
+        """What identifies this table: of files their names, sizes and times, else sums over all rows.
 
         DuckDB's hash gives some strings the same number, so each is hashed twice: with a letter before it, too, which
         tells those apart. It only decides whether codes of an earlier fit can be used.

@@ -9,6 +9,7 @@
 #include "../../engine/kernel_c/views.h"
 #include "front_coding.h"
 #include "grow.h"
+#include "longest.h"
 #include "occur.h"
 
 #define CAPSULE "countless.substrings"
@@ -136,6 +137,8 @@ static PyMethodDef METHODS[] = {
      "grow(text, starts, threshold, deepest, most) -> (threshold, parents, symbols, counts)"},
     {"automaton", substrings_automaton, METH_VARARGS, "automaton(parents, symbols) -> automaton"},
     {"occur", substrings_occur, METH_VARARGS, "occur(automaton, text, starts, counts): adds the rows of each node"},
+    {"longest", substrings_longest, METH_VARARGS,
+     "longest(labels, heads, starts, after, symbols, start, child) -> (how many of the symbols a tree has, last node)"},
     {"front_decode", front_decode, METH_VARARGS, "front_decode(rests, shared) -> strings"},
     {NULL, NULL, 0, NULL},
 };

@@ -23,7 +23,7 @@ MOST_BYTES = 1_000_000  # that the tables of pairs have in a file, about
 def count_pairs(
     table: Table, most_bytes: int = MOST_BYTES, tell: Callable[[float], None] = lambda fraction: None
 ) -> Pairs:
-    """The counts of every column but text, and of the pairs that tell most for their size, if not all fit.
+    """The counts of every column but text, and of the pairs with most information for their size, if not all fit.
 
     Pairs with a column of many codes are counted by its buckets, and code by code if few codes occur together. ``tell``
     receives the share of the work that is done.
@@ -87,7 +87,7 @@ def bucket_starts(counts: IntArray, most: int, has_null: bool) -> IntArray:
 
 
 def information(table: NDArray[Any]) -> float:
-    """What one of the two columns tells about the other, in bits a row.
+    """The mutual information of two columns, in bits a row.
 
     >>> information(np.array([[2, 0], [0, 2]])), information(np.array([[1, 1], [1, 1]]))
     (1.0, 0.0)
@@ -120,7 +120,7 @@ def _starts(counts: Sequence[IntArray], columns: Sequence[Column]) -> list[IntAr
 
 
 def _chosen(tables: dict[tuple[int, int], NDArray[Any]], most_bytes: int) -> dict[tuple[int, int], NDArray[Any]]:
-    """The tables that tell most for their size, until they are full; in the order of the members."""
+    """The tables with most information for their size, until they are full; in the order of the members."""
     sizes = {pair: _size(table) for pair, table in tables.items()}
     if sum(sizes.values()) <= most_bytes:
         return tables

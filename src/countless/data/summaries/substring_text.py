@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from countless.data.columns.strings.text import TextColumn
 from countless.data.summaries.substrings import BEGIN, END
 
 BREAK = 0xFFFF  # as in the C source: substrings do not go over it
+REMEMBERED = 64  # alphabets
 AROUND = 3  # symbols around the characters of a row
 
 
@@ -75,6 +77,7 @@ class SymbolTable:
         return some_rows(rows, ~upper), some_rows(rows, upper)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def folding(characters: str) -> NDArray[np.int64]:
     """Of each character the place of the same in lower case, if that is a character of the alphabet too.
 
@@ -82,7 +85,9 @@ def folding(characters: str) -> NDArray[np.int64]:
     ([2, 3, 2, 3], [0, 1])
     """
     places = {character: index for index, character in enumerate(characters)}
-    return np.array([places.get(each.lower(), index) for index, each in enumerate(characters)], dtype=np.int64)
+    found = np.array([places.get(each.lower(), index) for index, each in enumerate(characters)], dtype=np.int64)
+    found.setflags(write=False)
+    return found
 
 
 def some_rows(rows: RowTexts, kept: NDArray[Any]) -> RowTexts:

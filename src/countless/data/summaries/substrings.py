@@ -10,6 +10,7 @@ import lzma
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,8 +97,20 @@ class Substrings:
 
     def longest_from(self, symbols: Sequence[int] | IntArray, start: int, folded: bool = False) -> LongestPart:
         """The longest counted part of ``symbols`` that begins at ``start``."""
-        labels, starts, after, heads = self._views
-        node, end, place, count = -1, len(self.levels), start, self.rows - self.nulls
+        if self._module is None:
+            length, node = self.longest_by_python(symbols, start)
+        else:
+            own = symbols if isinstance(symbols, tuple) else tuple(symbols)
+            child = self._first.get(int(own[start]), len(self.levels)) if start < len(own) else 0
+            length, node = self._module.longest(*self._arrays, own, start, child)
+        if node < 0:
+            return LongestPart(length, self.rows - self.nulls)
+        return LongestPart(length, int(self.counts[node] + (self.extras[node] if folded else 0)))
+
+    def longest_by_python(self, symbols: Sequence[int] | IntArray, start: int) -> tuple[int, int]:
+        """How many of the symbols from ``start`` on the tree has, and the last node that they come to, or -1."""
+        labels, heads, starts, after = (array.data for array in self._arrays)
+        node, end, place = -1, len(self.levels), start
         while place < len(symbols):
             symbol = symbols[place]
             child = self._first.get(int(symbol), end) if node < 0 else node + 1
@@ -112,15 +125,22 @@ class Substrings:
                 same, place = same + 1, place + 1
             if same < len(label):
                 break
-        if node >= 0:
-            count = int(self.counts[node] + (self.extras[node] if folded else 0))
-        return LongestPart(place - start, count)
+        return place - start, node
 
     @cached_property
-    def _views(self) -> tuple[Any, Any, Any, Any]:
-        """Labels, where they start, the next node of each, and the first symbol of each: read one by one in no time."""
-        heads = self.labels[self.starts[:-1]]
-        return self.labels.data, self.starts.data, self._after.data, heads.data
+    def _arrays(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16], IntArray, IntArray]:
+        """Labels, the first symbol of each, where they start, and the next node of each."""
+        return self.labels, self.labels[self.starts[:-1]], self.starts, self._after
+
+    @cached_property
+    def _module(self) -> ModuleType | None:
+        """The compiled module, unless it was not built."""
+        try:
+            from countless.data import _substrings
+        except ImportError:
+            return None
+        module: ModuleType = _substrings
+        return module
 
     @cached_property
     def _after(self) -> IntArray:

@@ -10,9 +10,8 @@ filters that have most to do with each other tell as much as all pairs, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from countless.engine.columns.kernel import compiled
 from countless.engine.columns.runtime import CompiledWalk
 from countless.engine.fusion.pair_filters import CompiledCrossed, Crossed, Sums
 from countless.engine.fusion.wide_columns import Star, WideColumns
-from countless.region import FREE, Box, Constraint, Filter, flat_weights
+from countless.region import FREE, Box, Filter, flat_weights
 
 PAIRS_ASKED = 2  # of a box
 TRUSTED = 1.25  # a factor by which the model may find too little in a part, and its answer is left as it is
@@ -65,7 +64,8 @@ class Known:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
     ``columns`` are those of its filters, and ``tightest`` those whose counts say how much at most. ``stars`` are
-    filters around a column with many values. ``answer`` is there if counts alone give it.
+    filters around a column with many values, and ``counted`` as in :class:`RowBounds`. ``answer`` is there if counts
+    alone give it.
     """
 
     box: Box
@@ -76,27 +76,31 @@ class Known:
     tightest: tuple[int, ...]
     answer: Answer | None = None
     stars: tuple[Star, ...] = ()
+    counted: Sequence[tuple[int, int, int]] = ()
 
     @cached_property
     def parts(self) -> tuple[FilterDensity, ...]:
         """The parts of the box whose density is known, by which the model's answer is corrected."""
         if self.answer is not None:
             return ()
-        return tuple(_parts(self, self.crossed))
-
-    @property
-    def crossed(self) -> Crossed:
-        """The rows of each two filters, as arrays."""
-        crossed = self.box.hints
+        star, crossed = self.star, self.box.hints
         assert isinstance(crossed, Crossed | CompiledCrossed)
-        return crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed
+        pairs = _parts(self, crossed.arrays if isinstance(crossed, CompiledCrossed) else crossed)
+        return (*pairs, *([] if star is None else [star]))
+
+    @cached_property
+    def star(self) -> FilterDensity | None:
+        """The rarest star whose rows are known, if it is a part of the box."""
+        known = [star for star in self.stars if star.most <= NEAR * star.least and len(star.places) < len(self.columns)]
+        if self.answer is not None or not known:
+            return None
+        star = min(known, key=lambda each: (each.most, -len(each.places)))
+        return _part(self, sorted(star.places), star.rows / self.rows)
 
     def rarest_part(self, whole: bool) -> CountedPart | None:
         """The filters of which the fewest rows are known; all of them only if the ``whole`` is asked for."""
         parts = [(set(star.places), star.rows, star.most) for star in self.stars if star.most <= NEAR * star.least]
-        for one, two in np.argwhere(np.triu(self.crossed.least == self.crossed.most)).tolist():
-            counted = int(self.crossed.most[one, two])
-            parts.append(({one, two}, float(counted), counted))
+        parts += [({one, two}, float(rows), rows) for one, two, rows in self.counted]
         parts = [each for each in parts if whole or len(each[0]) < len(self.columns)]
         if not parts:
             return None
@@ -108,20 +112,34 @@ class Known:
         floor = LEAST_ROWS / self.rows
         ratios = [max(part.density, floor) / max(part.found, floor) for part in checks]
         spent = answer.forward_rows + sum([part.forward_rows for part in checks])
-        worst = max(range(len(ratios)), key=ratios.__getitem__, default=None)
-        if worst is None or ratios[worst] <= TRUSTED:
-            return self.clip(answer, forward_rows=spent)
-        factor, corrected = ratios[worst] / TRUSTED, checks[worst].columns
-        return self.clip(answer, factor, forward_rows=spent, factor=factor, corrected=corrected)
+        worst = max(ratios, default=0.0)
+        if worst <= TRUSTED:
+            return self.clip(answer, spent)
+        return self.clip(answer, spent, worst / TRUSTED, checks[ratios.index(worst)].columns)
 
-    def clip(self, answer: Answer, times: float = 1.0, **changes: Any) -> Answer:
-        """The answer, so many ``times``, within the bounds, and with other ``changes``."""
+    def clip(self, answer: Answer, spent: int, times: float = 1.0, corrected: tuple[int, ...] = ()) -> Answer:
+        """The answer within the bounds, after so many rows of logits in all; at first so many ``times`` as large."""
         raised = answer.density * times
         density = min(max(raised, self.least), self.most)
         clipped = self.tightest if density < raised else ()
         excess = raised / density if density > 0 else 1.0
-        return replace(
-            answer, density=density, least=self.least, most=self.most, clipped=clipped, excess=excess, **changes
+        return Answer(  # of all fields: to replace some would take longer
+            density,
+            answer.exact,
+            answer.particles,
+            answer.visited,
+            spent,
+            answer.sampling_error,
+            answer.texts,
+            answer.counted,
+            self.least,
+            self.most,
+            clipped,
+            excess,
+            times,
+            corrected,
+            answer.contexts,
+            answer.steps,
         )
 
 
@@ -151,7 +169,6 @@ class Counts:
         self._tables = None if self._module is None else self._sums.compiled(self._module, pairs)
         self._columns = {own: column for column, own in enumerate(positions)}
         self._kept: dict[tuple[int, int], FloatArray] = {}
-        self._filters: WeakKeyDictionary[Constraint, FilterCounts] = WeakKeyDictionary()
 
     def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
@@ -164,7 +181,7 @@ class Counts:
             told.improve(answer, [_check(part, next(told_of)) for part in told.parts] if few else [])
             for told, answer, few in zip(left, found, rare, strict=True)
         )
-        return [next(answers) if told.answer is None else told.clip(told.answer) for told in known]
+        return [next(answers) if told.answer is None else told.clip(told.answer, 0) for told in known]
 
     @property
     def are_compiled(self) -> bool:
@@ -174,23 +191,26 @@ class Counts:
     def answer(self, known: Known, kernel: CompiledWalk, effort: Effort) -> Answer:
         """The answer of one box, as :meth:`answers` gives it, in one compiled call."""
         if known.answer is not None:
-            return known.clip(known.answer)
+            return known.clip(known.answer, 0)
         crossed = known.box.hints
         assert isinstance(crossed, CompiledCrossed)
         answer, parts = kernel.ask(crossed.compiled, effort, RARE)
         columns = known.columns
-        return known.improve(
-            answer,
-            [
-                PartCheck(
-                    (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
-                    part.counted,
-                    part.density,
-                    int(part.forward_rows),
-                )
-                for part in parts
-            ],
-        )
+        checks = [
+            PartCheck(
+                (columns[part.first],) if part.first == part.last else (columns[part.first], columns[part.last]),
+                part.counted,
+                part.density,
+                int(part.forward_rows),
+            )
+            for part in parts
+        ]
+        star = known.star
+        if star is not None and answer.density * self.pairs.rows < RARE:
+            own = self.crossed(star.box.filters)
+            assert isinstance(own, CompiledCrossed)
+            checks.append(_check(star, kernel.ask(own.compiled, effort, 0.0)[0]))
+        return known.improve(answer, checks)
 
     def kept(self, pair: tuple[int, int], make: Callable[[], FloatArray]) -> FloatArray:
         """A table about two columns that is made when it is first asked for."""
@@ -200,9 +220,10 @@ class Counts:
 
     def filter_counts(self, item: Filter) -> FilterCounts:
         """What counts say of one filter, found once while the filter is kept."""
-        found = self._filters.get(item.constraint)
+        derived = item.constraint.derived
+        found: FilterCounts | None = derived.get(self)
         if found is None:
-            found = self._filters[item.constraint] = self._counted(item)
+            found = derived[self] = self._counted(item)
         return found
 
     def _counted(self, item: Filter) -> FilterCounts:
@@ -242,7 +263,7 @@ class Counts:
         """What the counts say of a box that has filters."""
         rows, crossed = self.pairs.rows, self.crossed(box.filters)
         columns = tuple([self._columns[item.positions] for item in box.filters])
-        least, most, one, two = crossed.bounds()
+        least, most, one, two, counted = crossed.bounds()
         tightest: tuple[int, ...] = (columns[one],) if one == two else (columns[one], columns[two])
         stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
         whole = None
@@ -261,7 +282,7 @@ class Counts:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
             answer = _told(box, share, counted=False)
         hinted = Box(box.filters, box.texts, crossed)
-        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars))
+        return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars), counted)
 
 
 def _check(part: FilterDensity, answer: Answer) -> PartCheck:
@@ -280,14 +301,13 @@ def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
         bonds = np.abs(np.log(counts[ones, twos] * crossed.rows / (alone[ones] * alone[twos])))
         strongest = np.argsort(-bonds, kind="stable")[:PAIRS_ASKED]
         parts += zip(ones[strongest].tolist(), twos[strongest].tolist(), strict=True)
-    return [
-        FilterDensity(
-            tuple(known.columns[place] for place in part),
-            Box(tuple(known.box.filters[place] for place in part)),
-            float(counts[part[0], part[-1]]) / crossed.rows,
-        )
-        for part in parts
-    ]
+    return [_part(known, part, float(counts[part[0], part[-1]]) / crossed.rows) for part in parts]
+
+
+def _part(known: Known, places: Sequence[int], density: float) -> FilterDensity:
+    columns, filters = known.columns, known.box.filters
+    box = Box(tuple([filters[place] for place in places]))
+    return FilterDensity(tuple([columns[place] for place in places]), box, density)
 
 
 def _told(box: Box, density: float, counted: bool) -> Answer:

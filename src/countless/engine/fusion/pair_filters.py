@@ -111,12 +111,16 @@ class Touch:
 
 class RowBounds(NamedTuple):
     """The rows that all filters of a box keep, at ``least`` and at ``most``: no more than the filters ``one`` and
-    ``two`` keep together, which may be the same."""
+    ``two`` keep together, which may be the same.
+
+    ``counted`` are the filter and the two filters of which the fewest rows are known, and these rows, if there are any.
+    """
 
     least: int
     most: int
     one: int
     two: int
+    counted: list[tuple[int, int, int]]
 
 
 class Crossed:
@@ -204,7 +208,17 @@ class Crossed:
         both = self.least - int(dropped.sum()) + (dropped + dropped[:, None])
         np.fill_diagonal(both, both.diagonal() - dropped)  # a filter with itself
         tightest = divmod(int(self.most.argmin()), len(self._places))
-        return RowBounds(max(0, int(both.max())), int(self.most.min()), *tightest)
+        return RowBounds(max(0, int(both.max())), int(self.most.min()), *tightest, self._rarest_counted())
+
+    def _rarest_counted(self) -> list[tuple[int, int, int]]:
+        known = self.least == self.most
+        found = []
+        for some in (known & np.eye(len(known), dtype=bool), np.triu(known, 1)):
+            places = np.argwhere(some)
+            if len(places):
+                one, two = places[self.most[some].argmin()].tolist()
+                found.append((one, two, int(self.most[one, two])))
+        return found
 
 
 class CompiledCrossed:

@@ -384,7 +384,20 @@ static int read_filters(Crossed *own, PyObject *list) {
     return own->shares && own->count;
 }
 
-/* cross(readings) -> (crossed, least, most, one, two): what all keep at least, and the two that keep least together. */
+/* The filter, or the two filters if `several`, of which the fewest rows are known; -1 if there are none. */
+static int rarest_counted(const Crossed *own, int several) {
+    int found = -1;
+    for (int i = 0; i < own->count; i++) {
+        for (int j = several ? i + 1 : i; j < (several ? own->count : i + 1); j++) {
+            int p = i * own->count + j;
+            if (own->least[p] == own->most[p] && (found < 0 || own->most[p] < own->most[found])) found = p;
+        }
+    }
+    return found;
+}
+
+/* cross(readings) -> (crossed, least, most, one, two, [(one, two, rows)]): what all keep at least, the two that keep
+ * least together, and the one and the two of which the fewest rows are known. */
 static PyObject *pairs_cross(PyObject *self, PyObject *list) {
     (void)self;
     Crossed *own = calloc(1, sizeof(Crossed));
@@ -400,8 +413,19 @@ static PyObject *pairs_cross(PyObject *self, PyObject *list) {
         if (own->most[p] < own->most[tightest]) tightest = p;
     long long least = least_of_all(own), most = own->most[tightest];
     int one = tightest / own->count, two = tightest % own->count;
-    PyObject *made = PyCapsule_New(own, CROSSED, crossed_capsule_free);
-    return made ? Py_BuildValue("NLLii", made, least, most, one, two) : NULL;
+    PyObject *counted = PyList_New(0), *made = PyCapsule_New(own, CROSSED, crossed_capsule_free);
+    if (!made) crossed_free(own);
+    for (int several = 0; made && counted && several < 2; several++) {
+        int p = rarest_counted(own, several);
+        if (p < 0) continue;
+        PyObject *part = Py_BuildValue("iiL", p / own->count, p % own->count, (long long)own->most[p]);
+        if (!part || PyList_Append(counted, part) < 0) Py_CLEAR(counted);
+        Py_XDECREF(part);
+    }
+    if (made && counted) return Py_BuildValue("NLLiiN", made, least, most, one, two, counted);
+    Py_XDECREF(made);
+    Py_XDECREF(counted);
+    return NULL;
 }
 
 /* crossed(crossed) -> (most, least, shares) as bytes. */

@@ -52,7 +52,8 @@ static double threshold(const double *sizes, int count, int keep) {
     }
 }
 
-/* The same of rows of floats, `stride` wide, a multiple of LANES; zeros are no items. */
+/* The same of rows of floats, `stride` wide, a multiple of LANES; zeros are no items, and fewer others than `keep` are
+ * all certain. */
 FAST static double float_threshold(const float *sizes, int rows, int stride, int keep) {
     double c = INFINITY;
     for (int64_t certain = -1;;) {
@@ -73,7 +74,7 @@ FAST static double float_threshold(const float *sizes, int rows, int stride, int
                 above += over[lane];
             }
         }
-        if (above == certain || above >= keep) return c;
+        if (above == certain || above >= keep || rest == 0) return c;
         certain = above;
         c = rest / (double)(keep - above);
     }

@@ -199,6 +199,8 @@ static int list_children(const Model *model, Workspace *space, const Node *node,
 
 /* ---- choosing among many children: what thin() does, without a list of them ---- */
 
+#define MOST_SCALE 1e30 /* times a size it is still a number */
+
 /* Choose about `keep` of the children without bias: one point falls into every unit of the line on which each child has
  * the length of its inclusion probability. Most blocks of children are passed over in one step. */
 static int choose(const Model *model, Workspace *space, const Node *node, int slots, int keep, double power,
@@ -223,7 +225,7 @@ static int choose(const Model *model, Workspace *space, const Node *node, int sl
                   sizes + (size_t)k * stride);
     }
     double c = float_threshold(sizes, count, stride, keep), edge = -offset, next = 0.0;
-    float scale = (float)(1.0 / c);
+    float scale = (float)fmin(1.0 / c, MOST_SCALE);
     for (int k = 0; k < count; k++) {
         const float *row = sizes + (size_t)k * stride, *own = chances + (size_t)k * stride;
         const double *weights = node->weights + state_of(node, level, slots, k) * (size + 1);

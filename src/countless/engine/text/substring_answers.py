@@ -13,11 +13,12 @@ from functools import reduce
 
 import numpy as np
 
-from countless.automata.language import Automaton
+from countless.automata.language import ONLY_PIECE, Automaton, OnlyPiece
+from countless.cached_property import cached_property
 from countless.data.summaries.substring_text import folding
 from countless.data.summaries.substrings import Substrings
 from countless.engine.answer import Answer
-from countless.engine.text.pieces import MOST_PIECES, Piece, required, sufficient, union
+from countless.engine.text.pieces import MOST_LETTERS, MOST_PIECES, Piece, required, sufficient, union
 
 LEAST = 1e-3  # rows; below, estimates are alike
 ONE_ROW = 1.0
@@ -88,17 +89,17 @@ def rows_of(strings: Automaton, summary: Substrings) -> RowRange:
 
 def _rows_of(strings: Automaton, summary: Substrings) -> RowRange:
     total = float(summary.rows - summary.nulls)
-    reader = PieceReader(strings, summary)
     if strings.all() or not strings.any():
         rows = total if strings.any() else 0.0
         return RowRange(rows, rows, rows)
-    other = PieceReader(~strings, summary)
+    reader = PieceReader(strings, summary)
     found: list[RowRange] = []
     listed, excluded = strings.is_finite, (~strings).is_finite  # the rest of a list is no union of pieces
     if not excluded and (pieces := reader.pieces(union)) is not None:
         found.append(reader.any_of(pieces))
         if found[0].counted or (len(pieces) == 1 and len(strings.letters.characters) > MOST_PIECES):
             return found[0]  # what does not contain it would be a union of a piece for each other letter
+    other = PieceReader(~strings, summary)
     if not (listed and found) and (others := other.pieces(union)) is not None:
         found.append(other.any_of(others).complement(total))
     if found:
@@ -166,9 +167,24 @@ class PieceReader:
         """Pieces as symbols; a letter without a symbol is below 0, and tells which one."""
         key = find.__name__
         if key not in self._kept:
-            self._kept[key] = find(self._strings)
+            only = self._only_piece if find in (union, required) else None
+            self._kept[key] = find(self._strings) if only is None else [only]
         found = self._kept[key]
         return None if found is None else [tuple(map(self._symbol, piece)) for piece in found]
+
+    @cached_property
+    def _only_piece(self) -> Piece | None:
+        """The piece that all strings have, and no others, if it is known from the pattern."""
+        known: OnlyPiece | None = self._kept.get(ONLY_PIECE)
+        if known is None or len(known.letters) >= MOST_LETTERS - 2:
+            return None
+        place = {letter: column for column, letter in enumerate(self._columns.tolist())}
+        read = [[place[letter] for letter in letters if letter in place] for letters in known.letters]
+        if any(len(columns) != 1 for columns in read):  # several letters that are read alike are several pieces
+            return None
+        count = len(place)
+        letters = [columns[0] for columns in read]
+        return (*([count + 1] if known.begins else []), *letters, *([count] if known.ends else []))
 
     def _symbol(self, letter: int) -> int:
         count = len(self._columns)

@@ -2,7 +2,7 @@
 
 A package is of one section and one architecture. So of the rows with ``package = 'x'`` either all satisfy
 ``architecture <> 'all'``, or none. A model that has seen few rows of the package gives a share between, which no table
-has. Evidence rows tell whether it is so: of two rows with the same value of the column, both or neither satisfy the
+has. Evidence rows show whether it is so: of two rows with the same value of the column, both or neither satisfy the
 other filters. How often they differ, compared with any two rows, is the share of values that count as mixed.
 """
 

@@ -48,7 +48,7 @@ class Fusion:
 
     ``narrowed`` are the same hits among the rows of a part that was counted, if there is one.
     It is ``counted`` if exact counts, which the model's density is taken from then, tell the answer, and ``estimated``
-    if counts of substrings give an estimate and bounds without the network. A model that is ``silent`` has no network
+    if counts give an estimate and bounds without the network. A model that is ``silent`` has no network
     of text, and no counts that tell about the patterns of the question. With ``unique`` it asks for whole strings of a
     column in which nearly all are different. With a ``dependency`` one filter decides the others.
     """
@@ -111,11 +111,11 @@ class Fusion:
             return self._by_the_others(density)
         errors = UNIQUE_ERRORS if self.unique else self.calibration.errors(answer, self._shape_of(density))
         if self.question.among is not None:
+            most = density.most * total if self.question.certain else total
             if self._log_shares is None:
                 (high,) = sorted_quantiles(np.sort(errors), (1.0 - self.calibration.tail,))
-                most = max(answer, 1.0) * math.exp(high)
-                return posterior(hits, None, None, 0.0, most)
-            return posterior(hits, answer, np.add.outer(errors, self._log_shares).ravel(), 0.0, total)
+                return posterior(hits, None, None, 0.0, min(most, max(answer, 1.0) * math.exp(high)))
+            return posterior(hits, answer, np.add.outer(errors, self._log_shares).ravel(), 0.0, most)
         least, most = (density.least * total, density.most * total) if self.question.certain else (0.0, total)
         low, high = sorted_quantiles(np.sort(errors), (self.calibration.tail, 1.0 - self.calibration.tail))
         if is_refuted(max(answer * density.excess, 1.0), (math.exp(low), math.exp(high)), least, most):

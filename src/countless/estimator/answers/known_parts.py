@@ -23,7 +23,7 @@ FEW_HITS = 100  # of a question about columns: with more, the whole table tells 
 def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question: Question) -> SampleCount:
     """The ``hits`` of a question among the rows of its rarest counted part; as they are without one."""
     region = question.region
-    if hits.are_all or len(region.boxes) != 1 or question.among is not None:
+    if hits.are_all or len(region.boxes) != 1:
         return hits
     (box,) = region.boxes
     found, alone = hits, not box.filters and len(box.texts) == 1
@@ -34,21 +34,24 @@ def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question
         part = smallest_part(item.language.pattern, summary, alone)
         if part is not None and part.rows < found.total:
             found = _among(hits, evidence.count_strings(item.column, _pattern(part)), part.rows, part.most)
-    return _among_filters(hits, found, evidence, runtimes, box)
+    return _among_filters(hits, found, evidence, runtimes, box, bool(box.texts) or question.among is not None)
 
 
 def _among_filters(
-    hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box
+    hits: SampleCount, found: SampleCount, evidence: Evidence, runtimes: Runtimes, box: Box, more: bool
 ) -> SampleCount:
-    """The hits among the rows of the rarest filters that were counted, if these are rarer than what was ``found``."""
-    if runtimes.counts is None or not box.filters or (len(box.filters) < 2 and not box.texts):
+    """The hits among the rows of the rarest filters that were counted, if these are rarer than what was ``found``.
+
+    If the question asks for ``more`` than the filters of the box, these may be all of them.
+    """
+    if runtimes.counts is None or not box.filters or (len(box.filters) < 2 and not more):
         return found
-    if hits.count > FEW_HITS and not box.texts:
+    if hits.count > FEW_HITS and not more:
         return found
-    part = runtimes.known(Box(box.filters)).rarest_part(whole=bool(box.texts))
+    part = runtimes.known(Box(box.filters)).rarest_part(whole=more)
     if part is None or part.rows >= found.total:
         return found
-    if not box.texts and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
+    if not more and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
         return found
     return _among(hits, evidence.count_box(part.box), part.rows, part.most)
 

@@ -62,16 +62,20 @@ class Shape:
 
     @property
     def kind(self) -> tuple[bool, bool, bool]:
-        """What kind of question it is: errors of one kind tell nothing about another."""
+        """What kind of question it is: errors of one kind say nothing about another."""
         return self.union, self.vague, self.steps > 0
 
     @classmethod
     def of(cls, region: Region, vague: bool = False) -> Shape:
         """The shape of the box that asks most. Of a code in digits, the leading one tells whether it is one value."""
-        box = max(region.boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
+        boxes = region.boxes
+        if len(boxes) == 1:
+            (box,) = boxes
+        else:
+            box = max(boxes, key=lambda box: len(box.filters) + len(box.texts), default=Box(()))
         asked = [item.constraint for item in box.filters if item.constraint.start != FREE]
-        single = sum(item.single for item in asked) + sum(item.language.pattern.is_finite for item in box.texts)
-        return cls(len(asked) + len(box.texts), single, len(region.boxes) > 1, vague)
+        single = sum([item.single for item in asked]) + sum([item.language.pattern.is_finite for item in box.texts])
+        return cls(len(asked) + len(box.texts), single, len(boxes) > 1, vague)
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Calibration:
     tail: float = TAIL
 
     def knows(self, shape: Shape) -> bool:
-        """Whether enough questions of this kind were asked to tell how far off an answer may be."""
+        """Whether enough questions of this kind were asked to know how far off an answer may be."""
         return self._kinds[shape.kind] >= LEAST_OF_KIND
 
     @cached_property
@@ -180,7 +184,8 @@ class Calibration:
 
     def _distances(self, estimate: float, shape: Shape) -> FloatArray:
         """How unlike each query is to a question: the sum of its differences."""
-        distances: FloatArray = np.abs(self._places - _place(estimate, shape)[:, None]).sum(axis=0)
+        away = self._places - _place(estimate, shape)[:, None]
+        distances: FloatArray = np.add.reduce(np.abs(away, out=away), axis=0)
         return distances
 
     @cached_property

@@ -77,7 +77,7 @@ def next_queries(done: int, count: int, spent: float, left: float | None) -> int
 
 
 def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, plan: TimePlan) -> Estimator:
-    """The estimator with its error bars, from random queries whose truth the table tells, while there is time."""
+    """The estimator with its error bars, from random queries that are counted in the table, while there is time."""
     clause_seed = int(np.random.SeedSequence([seed, CALIBRATION_STREAM]).generate_state(1)[0])
     count = calibration_queries(raw.rows, bool(raw.schema.texts), "text" in raw.report)
     clauses = mixed_clauses(raw.schema, source, count, clause_seed)

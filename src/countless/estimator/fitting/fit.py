@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TABLE = "table"  # in a report: a digest that tells the table's files from others
+TABLE = "table"  # in a report: a digest that identifies the table's files
 SAMPLE_ROWS = "sample_rows"  # in a report: how many random rows were trained on, if not all
 
 

@@ -288,7 +288,7 @@ def text_spec(
 
 
 def with_units_by_entropy(spec: ModelSpec, counts: Sequence[IntArray]) -> ModelSpec:
-    """``spec`` with more hidden units of the degrees at which positions tell more.
+    """``spec`` with more hidden units of the degrees at which positions have more information.
 
     ``counts`` has the rows of each symbol of each position.
     """
@@ -301,7 +301,7 @@ def with_units_by_entropy(spec: ModelSpec, counts: Sequence[IntArray]) -> ModelS
 
 
 def late(plan: TimePlan) -> str:
-    """What to tell if reading a table left too little time to train."""
+    """The warning if reading a table left too little time to train."""
     spent, budget, left = (round(seconds or 0.0) for seconds in (plan.spent, plan.budget, plan.left))
     return (
         f"reading the table took {spent} s of the {budget} s that the fit has: it continues for {left} s more, "

@@ -123,7 +123,7 @@ def more_training(
 
 @dataclass(frozen=True)
 class _MoreTraining:
-    """Trains the networks of ``stored`` on the rows of ``table``; ``report`` tells how they were fitted."""
+    """Trains the networks of ``stored`` on the rows of ``table``; ``report`` says how they were fitted."""
 
     stored: Sections
     report: Mapping[str, Any]

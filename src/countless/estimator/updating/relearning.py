@@ -42,7 +42,7 @@ class RelearningOptions(UpdateOptions):
     """The options of an update, and what follows from how the model was fitted."""
 
     def seconds(self, report: Mapping[str, Any]) -> float | None:
-        """The time to learn all models, of which ``report`` tells how they were fitted; None if epochs decide."""
+        """The time to learn all models, which were fitted as ``report`` says; None if epochs decide."""
         if self.budget is not None or self.epochs is not None:
             return None if self.budget is None else float(self.budget)
         return sum(_seconds(part) for part in (report, report.get("text", {})) if "seconds" in part)
@@ -70,7 +70,7 @@ class RelearningOptions(UpdateOptions):
 class Relearner:
     """Learns old rows and the ``new`` ones of a table together.
 
-    ``stored`` are the sections as they were, ``runtimes`` the same made ready, and ``report`` tells how they were
+    ``stored`` are the sections as they were, ``runtimes`` the same made ready, and ``report`` says how they were
     fitted. The new rows are those of ``source``.
     """
 

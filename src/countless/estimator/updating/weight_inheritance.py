@@ -54,7 +54,7 @@ def inherited(
 ) -> dict[str, NDArray[Any]]:
     """The arrays of a columns' model under new symbols, MASK last at each position as before.
 
-    ``counts`` tell how often each symbol of each position occurs now: a new symbol's bias follows them.
+    ``counts`` are how often each symbol of each position occurs now: a new symbol's bias follows them.
     """
     parts = zip(_parts(arrays["bias"], own), own, counts, strict=True)
     bias = [_with_frequency(_bias(part, each), each, count) for part, each, count in parts]

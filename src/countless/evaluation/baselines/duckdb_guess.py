@@ -15,7 +15,7 @@ from countless.evaluation.baselines.base import Baseline, answered
 class DuckDbGuess(Baseline):
     """The number of rows that DuckDB's optimizer expects a filter to keep. It has no error bar.
 
-    It keeps the least and the greatest value of every column and a guess how many there are, as DuckDB tells them.
+    It keeps the least and the greatest value of every column and a guess how many there are, as DuckDB has them.
     """
 
     method = "duckdb-guess"

@@ -128,7 +128,7 @@ def check(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _share(name: str) -> float | None:
-    """The share that a row sample's name tells."""
+    """The share in a row sample's name."""
     match = FRACTION.fullmatch(name)
     share = float(match[1]) / 100 if match else 0.0
     return share if 0 < share <= 1 else None

@@ -13,7 +13,7 @@ import numpy as np
 from countless.arrays import FloatArray
 from countless.evaluation.diagnosis.answered import AnsweredQuery
 
-ENOUGH = 20  # queries with a column or a pair, and as many without: fewer tell nothing
+ENOUGH = 20  # queries with a column or a pair, and as many without: fewer say nothing
 SURE = 2.0  # standard errors
 COLUMN_DEFINITION = (
     "excess: by what factor the q-error is larger, in the geometric mean, in queries that filter on the column than in "

@@ -198,14 +198,13 @@ def _compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]]
     inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
     if inner is None or isinstance(inner, exp.Column):
         return None
-    expression = inner.copy()
     inner.replace(exp.column("value"))
     comparison = plain_comparison(swapped)
     if comparison is None or not comparison.constants:
         return None
     if not all(each.kind == NUMBER and WHOLE_NUMBER.fullmatch(each.text) for each in comparison.constants):
         return None
-    return expression, comparison.operator, [int(each.text) for each in comparison.constants]
+    return inner, comparison.operator, [int(each.text) for each in comparison.constants]
 
 
 def _is_of_column(side: object) -> bool:

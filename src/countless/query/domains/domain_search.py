@@ -62,23 +62,27 @@ class Search:
 
     def satisfied(self, index: int, comparison: PlainComparison, negated: bool = False) -> BoolArray | None:
         """The codes for which a ``comparison`` is true, or false if it is ``negated``; None if DuckDB must tell."""
-        size, null = self._size_of(index)
-        if comparison.operator == IS_NULL:
+        size, null = self._sizes.get(index) or self._size_of(index)
+        operator, constants = comparison
+        if operator == IS_NULL:
             found: BoolArray = np.full(size, negated)
             found[null:] = not negated
             return found
-        if index not in self._keys:
-            self._keys[index] = _keys_of(self.schema.coded_column(index))
-        keys = self._keys[index]
-        ranges = None if keys is None else _ranges(keys, comparison)
+        try:
+            keys = self._keys[index]
+        except KeyError:
+            keys = self._keys[index] = _keys_of(self.schema.coded_column(index))
+        ranges = None if keys is None else _ranges(keys, operator, constants)
         if ranges is None:
             return None
-        inside = (comparison.operator == "<>") == negated
         found = np.zeros(size, dtype=np.bool_)
-        if not inside:
-            found[:null] = True
+        if (operator == "<>") == negated:
+            for low, high in ranges:
+                found[low:high] = True
+            return found
+        found[:null] = True
         for low, high in ranges:
-            found[low:high] = inside
+            found[low:high] = False
         return found
 
     def _size_of(self, index: int) -> tuple[int, int]:
@@ -115,33 +119,36 @@ class _Keys:
 
     def range(self, operator: str, key: Any) -> tuple[int, int]:
         """The codes that compare so with ``key``; for <> those that are equal."""
-        low, high = bisect_left(self.values, key), bisect_right(self.values, key)
-        if operator == "<":
-            return 0, low
         if operator == "<=":
-            return 0, high
-        if operator == ">":
-            return high, self.count
+            return 0, bisect_right(self.values, key)
         if operator == ">=":
-            return low, self.count
-        return low, high
+            return bisect_left(self.values, key), self.count
+        if operator == "<":
+            return 0, bisect_left(self.values, key)
+        if operator == ">":
+            return bisect_right(self.values, key), self.count
+        low = bisect_left(self.values, key)
+        return low, bisect_right(self.values, key, low)
 
 
-def _ranges(keys: _Keys, comparison: PlainComparison) -> list[tuple[int, int]] | None:
+def _ranges(keys: _Keys, operator: str, constants: tuple[Constant, ...]) -> list[tuple[int, int]] | None:
     """The ranges of codes that a comparison allows (for <>: forbids)."""
-    found = [keys.read(constant) for constant in comparison.constants]
-    if any(key is None for key in found):
+    found = [keys.read(constant) for constant in constants]
+    if None in found:
         return None
-    if comparison.operator == BETWEEN:
+    if operator == BETWEEN:
         return [(keys.range(">=", found[0])[0], keys.range("<=", found[1])[1])]
-    operator = "=" if comparison.operator == IN else comparison.operator
+    if operator == IN:
+        operator = "="
     return [keys.range(operator, key) for key in found]
 
 
 def _keys_of(column: Column) -> _Keys | None:
     values, kind = column.values, column.type
-    if kind in INTEGERS or DECIMAL.fullmatch(kind):
-        return _Keys([Decimal(text) for text in values], len(values), _read_decimal)
+    if kind in INTEGERS:
+        return _Keys(list(map(int, values)), len(values), _read_decimal)
+    if DECIMAL.fullmatch(kind):
+        return _Keys(list(map(Decimal, values)), len(values), _read_decimal)
     if kind == "DOUBLE":
         numbers = [float(text) for text in values]
         return _Keys([number for number in numbers if not math.isnan(number)], len(values), _read_double)
@@ -160,8 +167,11 @@ def _keys_of(column: Column) -> _Keys | None:
     return None
 
 
-def _read_decimal(constant: Constant) -> Decimal | None:
+def _read_decimal(constant: Constant) -> int | Decimal | None:
     # DuckDB reads longer literals as DOUBLE or HUGEINT: leave those to it.
+    kind, text = constant
+    if kind == NUMBER and text.isdecimal() and text.isascii() and len(text) <= 18:
+        return int(text)
     return Decimal(constant.text) if _is_number(constant, 18) else None
 
 

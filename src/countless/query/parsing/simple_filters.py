@@ -49,14 +49,13 @@ class SimpleFilter(NamedTuple):
     @property
     def comparison(self) -> PlainComparison:
         """What it says, or denies if it is :attr:`negated`."""
-        found = self.match
-        if found["operator"]:
-            operator = "<>" if found["operator"] == "!=" else found["operator"]
-            return PlainComparison(operator, (_constant(found["value"]),))
-        if found["low"]:
-            return PlainComparison(BETWEEN, (_constant(found["low"]), _constant(found["high"])))
-        if found["list"]:
-            return PlainComparison(IN, tuple(_constant(each.group()) for each in LISTED.finditer(found["list"])))
+        operator, value, low, high, several = self.match.group("operator", "value", "low", "high", "list")
+        if operator:
+            return PlainComparison("<>" if operator == "!=" else operator, (_constant(value),))
+        if low:
+            return PlainComparison(BETWEEN, (_constant(low), _constant(high)))
+        if several:
+            return PlainComparison(IN, tuple([_constant(each.group()) for each in LISTED.finditer(several)]))
         return PlainComparison(IS_NULL)
 
     @property

@@ -26,13 +26,25 @@ def read_statement(sql: str) -> exp.Expr:
         statements = sqlglot.parse(sql, dialect=DIALECT)
     if len(statements) != 1 or statements[0] is None:
         raise QuerySyntaxError("give one statement, without others after a semicolon", sql, None)
+    _enclose_compared_nots(statements[0])
     return statements[0]
 
 
 def read_condition(text: str, clause: str) -> exp.Expr:
     """The condition that ``text`` is; errors point into ``clause``, where every character has the same place."""
     with _reading(clause):
-        return sqlglot.parse_one(text, dialect=DIALECT, into=exp.Condition)
+        condition = sqlglot.parse_one(text, dialect=DIALECT, into=exp.Condition)
+    _enclose_compared_nots(condition)
+    return condition
+
+
+def _enclose_compared_nots(node: exp.Expr) -> None:
+    """Put the NOT of ``a !~ 'x' > b`` in parentheses: sqlglot would write ``NOT a ~ 'x' > b``, another condition."""
+    for negation in list(node.find_all(exp.Not)):
+        if isinstance(negation.parent, exp.Predicate | exp.Binary) and not isinstance(negation.parent, exp.Connector):
+            enclosed = exp.Paren()
+            negation.replace(enclosed)
+            enclosed.set("this", negation)
 
 
 def tokens_of(text: str) -> list[Token]:

@@ -72,7 +72,8 @@ def without_hidden(condition: exp.Expr, schema: Schema) -> exp.Expr:
         sql = part.sql
         return read_condition(sql, sql)
 
-    return condition.transform(spelled) if schema.calendar else condition
+    has_hidden = schema.calendar and any(HIDDEN in column.meta for column in condition.find_all(exp.Column))
+    return condition.transform(spelled) if has_hidden else condition
 
 
 def hidden_part(node: exp.Expr, schema: Schema) -> int | None:
@@ -104,6 +105,8 @@ def _asks_one_part(condition: exp.Expr, schema: Schema, of: int) -> bool:
 
 def _rewritten(leaf: exp.Expr, schema: Schema, usable: set[int]) -> exp.Expr:
     """A comparison without calendar functions of ``usable`` columns, if each part of it is about one column then."""
+    if not any(True for _ in _calls(leaf, schema, usable)):
+        return leaf
     found = leaf.copy()
     for call, of in list(_calls(found, schema, usable)):
         node, made = _replacement(call, of, schema)
@@ -135,7 +138,7 @@ def _filled(template: exp.Expr, column: exp.Column, index: int, schema: Schema) 
     def fill(node: exp.Expr) -> exp.Expr:
         return _hidden(index, column, schema) if isinstance(node, exp.Column) else node
 
-    return template.copy().transform(fill)
+    return template.transform(fill)  # which copies it
 
 
 def _hidden(index: int, column: exp.Column, schema: Schema) -> exp.Column:
@@ -147,7 +150,7 @@ def _hidden(index: int, column: exp.Column, schema: Schema) -> exp.Column:
 
 def _shape(node: exp.Expr) -> str:
     """What a call is but for its column: the same for all ways to write it."""
-    named = node.copy().transform(lambda item: exp.column("x") if isinstance(item, exp.Column) else item)
+    named = node.transform(lambda item: exp.column("x") if isinstance(item, exp.Column) else item)
     return written(named).lower()
 
 

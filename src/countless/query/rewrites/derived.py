@@ -80,4 +80,4 @@ def _spelled(node: exp.Expr) -> str:
     def plain(item: exp.Expr) -> exp.Expr:
         return exp.column(item.name.casefold(), quoted=True) if isinstance(item, exp.Column) else item
 
-    return written(node.copy().transform(plain))
+    return written(node.transform(plain))

@@ -67,7 +67,7 @@ class Selection:
     source: str
 
     def named(self, more: Iterable[str]) -> str:
-        """The statement by which DuckDB tells how it calls the columns of the result, and ``more`` after them."""
+        """The statement whose result has DuckDB's names for the columns, and ``more`` after them."""
         return f"SELECT {', '.join((self.selected, *more))}\nFROM {self.source}"
 
 

@@ -297,7 +297,7 @@ class _Reading:
         if kind == COUNT and (measured is None or isinstance(measured, exp.Star | exp.Literal)):
             return Aggregate(COUNT)
         if isinstance(measured, exp.Distinct):
-            raise self._error(f"{kind}(DISTINCT ...) cannot be answered: GROUP BY the column tells its values", node)
+            raise self._error(f"{kind}(DISTINCT ...) cannot be answered: GROUP BY the column lists its values", node)
         share = self._share(kind, node) if kind in QUANTILES else ""
         if not isinstance(measured, exp.Column) or isinstance(measured.this, exp.Star):
             refusal = f"{kind} takes a column, not an expression: compute with the aggregate instead"

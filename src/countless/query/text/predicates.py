@@ -30,6 +30,8 @@ class LanguageJudge(StringJudge):
         self.column = column
 
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
+        if kind is exp.EQ:
+            return self.like(folds, (tuple(text),))
         return self._known(compared(self._script(folds), kind, text))
 
     def one_of(self, folds: Folds, texts: Sequence[str]) -> Truth:

@@ -128,7 +128,7 @@ def _write_repeat(node: Repeat, program: list[Atom | Assertion | tuple[int, ...]
 
 
 class _RegexLetters:
-    """The characters of a script, those that a program cannot tell apart being one kind."""
+    """The characters of a script, those that a program cannot distinguish being one kind."""
 
     def __init__(self, characters: Sequence[str], program: Program, members: Members) -> None:
         atoms = list(dict.fromkeys(item for item in program.instructions if isinstance(item, Atom)))
@@ -161,7 +161,7 @@ def _side(character: str) -> Side:
 
 
 def _told_apart(program: Program) -> dict[Side, Side]:
-    """What assertions of the program tell apart from any other character."""
+    """What assertions of the program distinguish from any other character."""
     used = {item for item in program.instructions if isinstance(item, Assertion)}
     sides = {}
     if used & {Assertion.BEGIN, Assertion.LINE_BEGIN}:

@@ -14,6 +14,7 @@ from enum import Enum
 
 from countless.errors import UnsupportedQueryError
 
+MOST_REQUIRED = 8  # texts of which every match has one
 ESCAPED = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 COUNT = re.compile(r"\{(\d+)(,(\d*))?\}", re.ASCII)
 FLAGS = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
@@ -89,13 +90,16 @@ def full_match(pattern: str, options: str = "") -> Regex:
     return Regex(_root(pattern, options), whole=True)
 
 
-def required_text(root: Node) -> str:
-    """The longest text that is known to be part of every match; "" if none is.
+def required_texts(root: Node) -> tuple[str, ...]:
+    """Texts of which every match has one, the longest that are known; none if nothing is known.
 
-    >>> required_text(search(r"^lib(ssl)+[0-9]*\\.so").root), required_text(search("a|b").root)
-    ('lib', '')
+    >>> required_texts(search(r"^lib(ssl)+[0-9]*\\.so").root), required_texts(search("x(usr|share)").root)
+    (('lib',), ('usr', 'share'))
+    >>> required_texts(search("a|[0-9]").root)
+    ()
     """
     runs = [""]
+    choices: list[tuple[str, ...]] = []
 
     def read(node: Node) -> None:
         if isinstance(node, Atom) and node.literal:
@@ -109,9 +113,13 @@ def required_text(root: Node) -> str:
             runs.append("")
         elif not isinstance(node, Assertion):
             runs.append("")
+            if isinstance(node, Choice):
+                parts = [required_texts(part) for part in node.parts]
+                choices.append(tuple(text for texts in parts for text in texts) if all(parts) else ())
 
     read(root)
-    return max(runs, key=len)
+    found = [(run,) for run in runs if run] + [texts for texts in choices if 0 < len(texts) <= MOST_REQUIRED]
+    return max(found, key=lambda texts: min(map(len, texts)), default=())
 
 
 def _root(pattern: str, options: str) -> Node:

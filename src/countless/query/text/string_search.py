@@ -5,6 +5,7 @@ The fast twin of :class:`.DomainTables` for strings. What is no pattern gets no 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ from countless.query.domains.comparisons import FUNCTIONS
 from countless.query.domains.truth import Truth
 from countless.query.text.judge import Folds, StringJudge
 from countless.query.text.regex_automata import matching
-from countless.query.text.regex_syntax import Regex, required_text
+from countless.query.text.regex_syntax import Regex, required_texts
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, Script
 
@@ -61,12 +62,22 @@ class ListJudge(StringJudge):
     def compared(self, folds: Folds, kind: type[exp.Expr], text: str) -> Truth:
         if kind is exp.EQ:
             return self.like(folds, (tuple(text),))
-        compare = FUNCTIONS[kind]
-        return self._known(np.array([compare(own, text) for own in self._table(folds).texts], dtype=np.bool_))
+        table, compare = self._table(folds), FUNCTIONS[kind]
+        if not table.is_sorted:
+            return self._known(np.array([compare(own, text) for own in table.texts], dtype=np.bool_))
+        order: IntArray = np.ones(len(table), dtype=np.int64)  # of each string, compared with the text
+        order[: bisect_right(table.texts, text)] = 0
+        order[: bisect_left(table.texts, text)] = -1
+        return self._known(compare(order, 0))
 
     def one_of(self, folds: Folds, texts: Sequence[str]) -> Truth:
-        wanted = frozenset(texts)
-        return self._known(np.array([own in wanted for own in self._table(folds).texts], dtype=np.bool_))
+        table, wanted = self._table(folds), frozenset(texts)
+        if not table.is_sorted:
+            return self._known(np.array([own in wanted for own in table.texts], dtype=np.bool_))
+        marks: BoolArray = np.zeros(len(table), dtype=np.bool_)
+        for text in wanted:
+            marks[bisect_left(table.texts, text) : bisect_right(table.texts, text)] = True
+        return self._known(marks)
 
     def like(self, folds: Folds, pieces: Pieces) -> Truth:
         return self._known(self._table(folds).like(like_pattern(pieces)))
@@ -78,12 +89,12 @@ class ListJudge(StringJudge):
         nothing = np.zeros(len(table.letters))
         letters = Letters(table.letters, nothing.astype(np.int64), nothing, nothing, 0.0)
         found = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
-        needle = required_text(regex.root)
-        return self._known(table.run(found.next, found.accepts, table.find(needle.encode()) if needle else None))
+        needles = [table.find(text.encode()) for text in required_texts(regex.root)]
+        return self._known(table.run(found.next, found.accepts, np.logical_or.reduce(needles) if needles else None))
 
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
         if self._lengths is None:
-            self._lengths = np.array([len(text) for text in self.column.values], dtype=np.int64)
+            self._lengths = np.fromiter(map(len, self.column.values), np.int64, len(self.column.values))
         compare = FUNCTIONS[kind]
         every = range(self._lengths.max(initial=0) + 1)
         wanted = [any(compare(length, number) for number in numbers) for length in every]
@@ -99,12 +110,10 @@ class ListJudge(StringJudge):
 
     def _table(self, folds: Folds) -> StringTable:
         if folds not in self._tables:
-            texts, function = self._table(folds[:-1]).texts, folds[-1]
-            letters = tuple(sorted(set().union(*(text for text in texts if not text.isascii()))))
-            changed = {ord(old): new for old, new in zip(letters, self.facts.folded(function, letters), strict=True)}
-            plain = str.lower if function == "lower" else str.upper
-            folded = [plain(text) if text.isascii() else text.translate(changed) for text in texts]
-            self._tables[folds] = StringTable(folded)
+            table, function = self._table(folds[:-1]), folds[-1]
+            letters = table.letters_beyond_ascii
+            folded = dict(zip(letters, self.facts.folded(function, letters), strict=True)) if letters else {}
+            self._tables[folds] = table.folded(function == "lower", folded)
         return self._tables[folds]
 
     def _known(self, marks: BoolArray) -> Truth:

@@ -10,7 +10,7 @@ import numpy as np
 from sqlglot import exp
 
 from countless.automata.dfa import MOST_STATES, explore
-from countless.automata.language import Automaton, Letters
+from countless.automata.language import ONLY_PIECE, Automaton, Letters, OnlyPiece
 from countless.errors import QueryTooLargeError, QueryTypeError
 from countless.query.domains.comparisons import FUNCTIONS
 
@@ -136,8 +136,24 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
             return [places] * len(fits)
         return [(places & fit) << 1 | (places & stays) for fit in fits]
 
-    states, following = explore(1, after)
-    return Automaton.of_kinds(script.letters, following, kind, np.array([state & end > 0 for state in states]))
+    def after_last(places: int) -> list[int]:
+        """The same without places before the last one where any text may come: there, all is left that was before."""
+        return [each & -max(1, 1 << (each & stays).bit_length() >> 1) for each in after(places)]
+
+    plain = "" not in wanted and None in kinds and len(kinds) > len(set(wanted))
+    states, following = explore(1, after_last if plain else after)
+    accepts = np.array([state & end > 0 for state in states])
+    if not plain:
+        return Automaton.of_kinds(script.letters, following, kind, accepts)
+    found = Automaton(script.letters, following[:, kind], accepts)  # the least already
+    if len([piece for piece in pieces if piece]) == 1:
+        letters: dict[str, list[int]] = {}
+        for letter, character in enumerate(script.characters):
+            letters.setdefault(character, []).append(letter)
+        found.derived[ONLY_PIECE] = OnlyPiece(
+            tuple(tuple(letters[character]) for character in wanted), bool(pieces[0]), bool(pieces[-1])
+        )
+    return found
 
 
 def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:

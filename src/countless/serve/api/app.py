@@ -137,7 +137,7 @@ def _add_metrics(app: FastAPI, service: Service) -> None:
 
 
 def _versioned(service: Service, guarded: bool) -> APIRouter:
-    """All that needs the token, if there is one: the guards see to it, and the document tells it."""
+    """All that needs the token, if there is one: the guards check it, and the document says so."""
     scheme = HTTPBearer(auto_error=False, scheme_name="token", description="What --token says.")
     router = APIRouter(prefix="/v1", dependencies=[Security(scheme)] if guarded else [])
     _add_facts(router, service)

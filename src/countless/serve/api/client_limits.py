@@ -55,7 +55,7 @@ class ClientLimits:
         rate: requests a second that a client may send on average; None for any number.
         burst: how many it may send at once after a pause.
         concurrent: requests that may be unanswered at the same time; None for any number.
-        clock: tells the time in seconds.
+        clock: the time in seconds.
     """
 
     def __init__(

@@ -39,14 +39,14 @@ DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, 
 LIMITED = "/v1/"  # what lies below needs the token, and counts for a client's limits; the page has nothing to hide
 METRICS = "/metrics"  # it names the models, so it needs the token too, unless the options say otherwise
 GONE = 499  # logged for a client that left before there was an answer
-FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log tells what")
+FAILURE = RefusalError(500, "InternalError", "something went wrong: the service's log says what")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 logger = logging.getLogger(__name__)
 
 
 class Wrapped:
-    """Sets the security headers, and sees to it that what goes wrong is logged, and told to nobody else.
+    """Sets the security headers, and makes sure that errors are logged and their details not sent.
 
     Every request is counted by ``metrics``, and written to ``log`` if there is one. ``proxies`` may say for whom they
     ask.

@@ -10,7 +10,7 @@ Kind = Literal["category", "number", "time", "text"]
 
 
 class Reply(BaseModel):
-    """An answer: all its fields are told."""
+    """An answer: the document lists all its fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +63,7 @@ class ColumnLine(Reply):
     kind: Kind
     distinct: int
     has_null: bool
-    binned: bool = Field(description="Whether it has too many values to be told one by one.")
+    binned: bool = Field(description="Whether it has too many values to be listed one by one.")
 
 
 class LeftOutLine(Reply):
@@ -138,7 +138,7 @@ class BinShare(Share):
 
 
 class Others(Reply):
-    """The values that are not told one by one."""
+    """The values that are not listed."""
 
     values: int
     share: float

@@ -65,7 +65,7 @@ class DistributionRequest(RequestBody):
 
 
 class PiecesRequest(RequestBody):
-    """A column of strings, whose most frequent beginnings and endings are told."""
+    """A column of strings, to list its most frequent beginnings and endings."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"column": "city", "where": "TRUE", "top": 6}]})
 

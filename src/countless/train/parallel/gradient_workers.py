@@ -1,7 +1,7 @@
 """Gradient workers: processes of one thread each that compute the gradients of parts of every batch.
 
 PyTorch's own threads share out every single operation and wait for each other after it. Beside other work that is
-slow: whoever waits for a thread that has no core waits again at the next operation. Processes that share out whole
+slow: every operation waits for the slowest thread. Processes that share out whole
 batches wait once a step, asleep, so that training slows down in proportion to the processor time that it gets.
 """
 

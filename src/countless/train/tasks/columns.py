@@ -35,7 +35,7 @@ EVALUATION_BATCH = 2_048
 class ColumnsTask:
     """Learns the rows of ``codes`` (rows, positions).
 
-    ``asked`` tells how often the queries of a workload filter each set of columns: the last part of a run is about
+    ``asked`` is how often the queries of a workload filter each set of columns: the last part of a run is about
     these sets. ``start`` has the weights to go on from, by their names in a model file; by default they are random.
     ``counts`` has the rows of each symbol of each position, if they are known, or else they are counted. ``window`` is
     how many rows to read together, if the codes lie in a file. Rows and random numbers stay in memory;

@@ -110,7 +110,7 @@ class NoMasking(Masking):
 class WorkloadMasking(Masking):
     """What a workload asks for, in a share of the rows; in the others what ``base`` draws.
 
-    ``asked`` tells how often the queries filter each set of columns. In a row of the workload's, the columns of one
+    ``asked`` is how often the queries filter each set of columns. In a row of the workload's, the columns of one
     such set are seen and all others are masked, as when the query is answered, and only the columns of the set count.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def honesty(table: str, model: Path, questions: int, seed: int, shown: int, as_j
     """
     found = measure_honesty(Estimator.load(model), table, questions, seed)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(found)))
+        click.echo(json.dumps(found.to_json()))
         return
     results = show.results()
     far = {kind: sum(miss.kind == kind for miss in found.misses) for kind in found.asked}

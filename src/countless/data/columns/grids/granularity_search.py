@@ -12,7 +12,7 @@ from countless.data.sources.source import Source
 
 OBEY = 0.999  # of the rows: if this many keep to a step, it is the column's
 MOST_DECIMALS = 9  # of a floating-point number that is meant as a decimal one
-EXACT_FLOAT = 2**53  # up to here a DOUBLE tells whole numbers apart
+EXACT_FLOAT = 2**53  # up to here a DOUBLE distinguishes whole numbers
 SECOND, MINUTE, HOUR = 10**6, 60 * 10**6, 3600 * 10**6  # in microseconds
 # Times keep to parts of a day, so that it does not matter from which day they are counted.
 PARTS_OF_A_DAY = (

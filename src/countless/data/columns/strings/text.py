@@ -44,7 +44,7 @@ class TextColumn:
 
     @cached_property
     def letters(self) -> Letters:
-        """What patterns about this column tell apart."""
+        """The characters that patterns about this column distinguish."""
         ranked = sorted(self.rare, key=lambda item: (-item[1], item[0]))
         told, others = ranked[:MOST_RARE], ranked[MOST_RARE:]
         if others:

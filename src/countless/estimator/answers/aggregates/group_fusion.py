@@ -81,7 +81,7 @@ def _posterior(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of how many rows each group has, before they are made to add up.
 
-    Hits tell the more of a group the more of its rows were drawn; if all were, pseudo-hits count for nothing.
+    The more rows of a group were drawn, the more its hits say; if all were drawn, pseudo-hits have no weight.
     """
     likely = prior > 0
     means, variances = np.zeros(len(prior)), np.zeros(len(prior))

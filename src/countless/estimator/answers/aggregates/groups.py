@@ -52,8 +52,8 @@ class Groups:
     """The groups of a statement: their codes (groups, columns), and the rows of each.
 
     ``columns`` have the values of the codes. ``places`` are those of the columns in the schema, or None if expressions
-    are grouped by, which the model does not know. ``ends`` are the error bars, if the evidence tells them. ``left_out``
-    is how many rows lie in groups that are not among them, because they are too small, or no hit is in them. Without
+    are grouped by, which the model does not know. ``ends`` are the error bars that follow from the evidence, if any.
+    ``left_out`` is how many rows are in groups that are not listed, because they are too small or have no hit. Without
     GROUP BY there is no ``joint`` that they were found in.
     """
 

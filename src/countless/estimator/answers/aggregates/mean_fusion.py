@@ -16,7 +16,7 @@ from countless.estimator.answers.aggregates.group_fusion import reach_of
 
 Rows = tuple[FloatArray, FloatArray]  # how many rows groups have, and how many at most
 FLOOR = 0.05  # a model's mean has an error of at least so much of the deviation: 400 hits outweigh it
-PSEUDO_HITS = 20.0  # of the model's deviation: few hits do not tell their own
+PSEUDO_HITS = 20.0  # of the model's deviation: few hits do not have a reliable one
 ENOUGH, MOST_RATIO = 30, 3.0  # from 30 hits on, the model's deviation is at most 3 times that of the hits
 
 

@@ -45,7 +45,7 @@ LONGEST_MONTH = 31 * DAY
 class Bins:
     """Bins of a column, the last one with both its edges: their edges as DuckDB prints them, as keys, and ``shares``.
 
-    ``shares`` (codes, bins) tells how much of each code is in each bin; NULL is in a last one of its own, if it occurs.
+    ``shares`` (codes, bins) is how much of each code is in each bin; NULL has the last bin, if it occurs.
     """
 
     edges: tuple[str, ...]

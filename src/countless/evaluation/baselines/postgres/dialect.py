@@ -53,7 +53,7 @@ def postgres_type(duckdb_type: str) -> str:
 
 
 def internal_name(place: int) -> str:
-    """What a column is called in PostgreSQL, whose own names are short, tell case apart, and are sometimes taken.
+    """What a column is called in PostgreSQL, whose own names are short, are case-sensitive, and are sometimes taken.
 
     >>> internal_name(3)
     'c3'

@@ -35,7 +35,7 @@ def related_groups(source: Source, names: Sequence[str], largest: int, seed: int
 
 
 def mutual_information(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """Bits that two columns of codes tell of each other, less what chance alone would show (Miller and Madow).
+    """Mutual information of two columns of codes in bits, less what chance alone would show (Miller and Madow).
 
     >>> halves = np.arange(1000) % 2
     >>> round(mutual_information(halves, halves), 2), round(mutual_information(halves, np.arange(1000) // 500), 2)
