@@ -42,7 +42,7 @@ from countless_lab.measurement.subjects import subjects
     show_default=True,
     help="The folder for the results.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="LocalProcesses at once  [default: one per core]")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
 @json_option
 def ablation(
     tables: tuple[str, ...],

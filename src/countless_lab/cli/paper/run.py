@@ -65,7 +65,7 @@ def exhibit_command(name: str, summary: str) -> click.Command:
     @click.option(
         "--kind", default=RESMADE, show_default=True, help="Kind of model for the columns; plugins may bring others."
     )
-    @click.option("--workers", type=click.IntRange(min=1), help="LocalProcesses at once  [default: one per core]")
+    @click.option("--workers", type=click.IntRange(min=1), help="Processes at once  [default: one per core]")
     @click.option(
         "--ray",
         metavar="ADDRESS",
