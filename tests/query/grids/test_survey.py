@@ -17,6 +17,7 @@ from countless.data.sources.source import Source, connect
 from countless.errors import ModelFileError, QueryTypeError, UnsupportedQueryError
 from countless.options import EncodeOptions
 from countless.query.compile import Compiler
+from countless.query.grids.scale import scale_of
 from countless.query.question import Question
 from countless.region import Region
 from countless.workload import accepted, count_codes
@@ -306,3 +307,18 @@ def test_a_prefix_is_a_range(where: str) -> None:
 @pytest.mark.parametrize("where", ["s LIKE 'id-0_1%'", "s LIKE '%1%'", "s LIKE 'id-01'", "s LIKE '%'"])
 def test_other_patterns_are_judged_at_the_knots(where: str) -> None:
     assert {item.how for item in asked(where).comparisons} == {"knots"}
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("text", ["99.99", "0.1", "-3.07", "5.0", "0.0"])
+def test_a_decimal_is_equal_to_the_float_that_is_nearest_to_it(kind: str, text: str) -> None:
+    """DuckDB compares both as floats."""
+    scale = scale_of("DECIMAL(6,2)")
+    assert scale.read(kind, text) == scale.read("DECIMAL(6,2)", text)
+    assert scale.read("DOUBLE", "99.994") not in (scale.read("DECIMAL(6,2)", "99.99"), None)
+    assert scale_of("DECIMAL(38,37)").read(kind, "0.1") == scale_of("DECIMAL(38,37)").read("DECIMAL(38,37)", "0.1")
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "nan", "1e+300"])
+def test_floats_that_are_no_decimal(text: str) -> None:
+    assert scale_of("DECIMAL(6,2)").read("DOUBLE", text) is not None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -59,8 +60,8 @@ def scale_of(kind: str) -> Scale:
     if kind in INTEGERS:
         return Scale(_exact, _numbers_between, 1)
     if DECIMAL.fullmatch(kind):
-        digits = decimal_digits(kind)[1]
-        return Scale(_exact, _numbers_between, Fraction(1, 10**digits))
+        step = Fraction(1, 10 ** decimal_digits(kind)[1])
+        return Scale(partial(_decimal, step), _numbers_between, step)
     if kind in FLOATS:
         return Scale(_double if kind == "DOUBLE" else _single, _numbers_between)
     if kind == TEXT:
@@ -164,6 +165,17 @@ def _exact(kind: str, text: str) -> Key | None:
         return None
     number = Fraction(text) if "." in text or kind not in INTEGERS else Fraction(int(text))
     return number.numerator if number.denominator == 1 else number
+
+
+def _decimal(step: Fraction, kind: str, text: str) -> Key | None:
+    """DuckDB compares a DECIMAL with a FLOAT or a DOUBLE as such: 0.1 is equal to the DOUBLE that is nearest to it."""
+    key = _exact(kind, text)
+    if kind not in FLOATS or not math.isfinite(number := float(text)):
+        return key
+    nearest = round(Fraction(text) / step) * step
+    if kind == "DOUBLE":
+        return nearest if float(nearest) == number else key
+    return nearest if np.float32(float(nearest)) == np.float32(number) else key
 
 
 def _double(kind: str, text: str) -> Key | None:
