@@ -30,7 +30,7 @@ def test_listed_combinations_are_those_that_are_sorted(
         monkeypatch.setattr(evidence_values, "MOST_LISTED", most)
         one, two = tally(rows, sizes), tally(others, sizes)
         spread = joint.summed([(names, masses, True, False)], axes)
-        found.append([*one, *merged(*one, *two, sizes), spread.codes, spread.masses])
+        found.append([*one, *merged(one[0], one[1].astype(np.float64), *two, sizes), spread.codes, spread.masses])
     for listed, sorted_ones in zip(*found, strict=True):
         assert np.array_equal(listed, sorted_ones)
         assert listed.dtype == sorted_ones.dtype
