@@ -104,6 +104,12 @@ class TestKill:
         (tmp_path / "model.countless.x.partial").touch()
         assert killing._strays(tmp_path) == ["these files are left: model.countless.x.partial"]
 
+    def test_without_ray(self, models: Path, tmp_path: Path) -> None:
+        """Seeds mean the same commands with and without it."""
+        seed = list(killing.ACTIONS).index("fit on Ray")
+        outcome = killing.kill_once(models, None, seed, str(tmp_path))
+        assert (outcome.result, outcome.checks, outcome.defects) == ("fit on Ray: without Ray", 0, ())
+
 
 class TestConcurrency:
     """``fuzz concurrency``."""
