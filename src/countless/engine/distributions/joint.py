@@ -23,6 +23,7 @@ from countless.region import Box, Constraint, DigitSet, Filter, Region, ValueSet
 LEAST, MOST = 384, 4096  # particles; between them
 PER_VALUE = 4  # of each combination of values
 LEAST_ROWS, MOST_FACTOR = 0.5, 4.0  # rows in a ratio of counts, and how much it may change
+MOST_LISTED = 1 << 20  # combinations of which each has a place; of more, those that occur are sorted
 LEAST_CONTEXTS, MOST_CONTEXTS = 64, 256  # rows in which texts are read
 
 
@@ -82,11 +83,16 @@ def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> JointDistribution:
     """All boxes together, which are disjoint."""
     names = np.concatenate([np.empty(0, dtype=np.int64), *(each[0] for each in parts)])
     masses = np.concatenate([np.empty(0), *(each[1] for each in parts)])
-    combinations, places = np.unique(names, return_inverse=True)
-    sums: FloatArray = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
-    found = np.flatnonzero(sums)
-    codes = np.stack(np.unravel_index(combinations[found], [axis.size for axis in axes]), axis=1)
-    return JointDistribution(codes, sums[found], all(each[2] for each in parts), all(each[3] for each in parts))
+    if math.prod(axis.size for axis in axes) <= MOST_LISTED:
+        every: FloatArray = np.bincount(names, masses).astype(np.float64)
+        combinations = np.flatnonzero(every)
+        sums = every[combinations]
+    else:
+        combinations, places = np.unique(names, return_inverse=True)
+        sums = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
+        combinations, sums = combinations[sums != 0], sums[sums != 0]
+    codes = np.stack(np.unravel_index(combinations, [axis.size for axis in axes]), axis=1)
+    return JointDistribution(codes, sums, all(each[2] for each in parts), all(each[3] for each in parts))
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:

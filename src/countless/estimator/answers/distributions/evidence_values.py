@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from countless.arrays import FloatArray, IntArray
+from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.data.columns.calendar import CalendarPart
 from countless.data.columns.schema import Column, Schema
 from countless.data.evidence import EvidenceRows, Hits
+from countless.engine.distributions.joint import MOST_LISTED
 from countless.estimator.answers.distributions.bins import Bins
 from countless.estimator.answers.distributions.values import Values
 from countless.query.grids.scale import Key
@@ -73,7 +75,12 @@ class EvidenceValues:
 def tally(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
     """The combinations of codes of some rows, rising, and how many rows have each; codes are one array a column."""
     numbers = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(0, dtype=np.int64)
-    found, counts = np.unique(numbers, return_counts=True)
+    if math.prod(sizes) <= MOST_LISTED:
+        every = np.bincount(numbers)
+        found = np.flatnonzero(every)
+        counts = every[found]
+    else:
+        found, counts = np.unique(numbers, return_counts=True)
     return np.stack(np.unravel_index(found, tuple(sizes)), axis=1).astype(np.int64), counts
 
 
@@ -82,7 +89,13 @@ def merged(
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Combinations that are in either of two lists, with the rows of the one and the counts of the other, or 0."""
     numbers = [np.ravel_multi_index(tuple(each.T), tuple(sizes)) for each in (codes, more)]
-    every = np.union1d(*numbers)
+    if (size := math.prod(sizes)) <= MOST_LISTED:
+        asked: BoolArray = np.zeros(size, dtype=np.bool_)
+        for own in numbers:
+            asked[own] = True
+        every = np.flatnonzero(asked)
+    else:
+        every = np.union1d(*numbers)
     found = []
     for own, amounts in zip(numbers, (rows, counts), strict=True):
         amount = np.zeros(len(every))
