@@ -16,7 +16,9 @@ MOST_BYTES = 2_000_000
 ROWS_PER_CELL = 8  # of a table, at least: with fewer its cells are chance
 CELLS_PER_BYTE = 2  # that a sparse table may have for each byte that all may take: others are given up early
 MOST_COUNTERS = 2**25  # of all candidates together, four bytes each, while rows are counted
-LOOK_EVERY = 32  # blocks after which candidates with too many cells are given up
+CELLS_PER_ROW = 16  # up to which rows are counted by all cells, and from which on by those that they have
+CODES_AT_ONCE = 2**22  # that are counted together: many, since each time all cells are added up
+LOOK_EVERY = 4  # times after which candidates with too many cells are given up
 
 
 def most_sparse_bytes(rows: int) -> int:
@@ -33,7 +35,8 @@ class SparseCounter:
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int], buckets: Sequence[int], most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._blocks = 0
+        self._held: dict[int, list[IntArray]] = {}
+        self._held_codes = self._times = 0
         self._cells: dict[tuple[int, int], NDArray[np.int32]] = {}
         self._sizes = dict(zip(columns, sizes, strict=True))
         wide = {column for column, size, own in zip(columns, sizes, buckets, strict=True) if own < size}
@@ -48,21 +51,41 @@ class SparseCounter:
             if room < 0:
                 break
             self._cells[one, two] = np.zeros(self._area((one, two)), dtype=np.int32)
+            self._held |= {one: [], two: []}
 
     def _area(self, pair: tuple[int, int]) -> int:
         return self._sizes[pair[0]] * self._sizes[pair[1]]
 
     def add(self, codes: Sequence[IntArray]) -> None:
         """Count a block of rows: the codes of every column."""
+        for column, held in self._held.items():
+            held.append(codes[column])
+            self._held_codes += len(codes[column])
+        if self._held_codes >= CODES_AT_ONCE:
+            self._count_held()
+            self._times += 1
+            if self._times % LOOK_EVERY == 0:
+                self._give_up()
+
+    def _count_held(self) -> None:
+        if not self._held_codes:
+            return
+        columns = {column: np.concatenate(held) for column, held in self._held.items()}
+        self._held, self._held_codes = {column: [] for column in columns}, 0
         for (one, two), cells in self._cells.items():
-            np.add.at(cells, codes[one] * self._sizes[two] + codes[two], 1)
-        self._blocks += 1
-        if self._blocks % LOOK_EVERY == 0:
-            self._give_up()
+            keys = columns[one] * self._sizes[two] + columns[two]
+            if len(cells) <= CELLS_PER_ROW * len(keys):
+                cells += np.bincount(keys, minlength=len(cells)).astype(np.int32)
+            else:
+                some, rows = np.unique(keys, return_counts=True)
+                cells[some] += rows
 
     def _give_up(self) -> None:
         most = CELLS_PER_BYTE * self._most_bytes
         self._cells = {pair: cells for pair, cells in self._cells.items() if np.count_nonzero(cells) <= most}
+        self._held = {
+            column: held for column, held in self._held.items() if any(column in pair for pair in self._cells)
+        }
 
     def tables(self, known: Callable[[int, int], float]) -> tuple[SparseTable, ...]:
         """The tables that tell most for their size, as many as there is room for.
@@ -70,6 +93,7 @@ class SparseCounter:
         ``known`` gives the bits a row that buckets already tell about two columns. A table must tell a bit more about
         all rows for each byte that it takes.
         """
+        self._count_held()
         self._give_up()
         worth: list[tuple[float, int, SparseTable]] = []
         for (one, two), cells in self._cells.items():
