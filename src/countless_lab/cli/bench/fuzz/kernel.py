@@ -24,7 +24,7 @@ MODELS = "COUNTLESS_SANITIZED_MODELS"  # the folder of their models
 def kernel(**options: Any) -> int:
     """Run the compiled code with sanitizers of addresses and undefined behaviour, on random inputs.
 
-    The C modules are built anew, with gcc or with the compiler that CC names. Random networks, regions, evidence rows,
+    The C modules are built anew, with gcc or the version of it that CC names. Random networks, regions, evidence rows,
     strings and model files go through them, and answers are compared with those of the slow code in Python.
     """
     if os.environ.get(SANITIZED):
