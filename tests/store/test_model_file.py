@@ -47,7 +47,7 @@ ARRAYS = st.dictionaries(
 )
 
 
-@given(JSON, JSON, ARRAYS, JSON, JSON)
+@given(JSON, JSON, ARRAYS, JSON, JSON.map(lambda report: {f"own {name}": each for name, each in report.items()}))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_round_trip(tmp_path: Path, schema: Any, spec: Any, weights: Any, calibration: Any, report: Any) -> None:
     path, network = tmp_path / "x.countless", StoredNetwork({"kind": "any", **spec}, StoredTensors(weights))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from countless.cli.model_files.longer_training import longer_training
+from countless.cli.model_files.longer_training import longer_training, more_evidence
 from countless.cli.parameters.options import json_option, method_options, model_argument
 from countless.cli.terminal.display import WIDE
 from countless.estimator.answers.estimate import Estimate
@@ -27,23 +27,25 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
     which values do not occur in the table, and how long each stage took.
     """
     with leaving_at_once():
-        explanation = Estimator.load(model).explain(where, method=method, particles=particles)
+        estimator = Estimator.load(model)
+        explanation = estimator.explain(where, method=method, particles=particles)
     if as_json:
         click.echo(json.dumps(explanation.to_json(), ensure_ascii=False))
         return
     click.echo(str(explanation))
-    if advice := _advice(model, explanation.estimate):
+    if advice := _advice(model, estimator.rows, explanation.estimate):
         click.echo(f"advice    {advice}")
 
 
-def _advice(model: Path, answer: Estimate) -> str:
-    """What to do about an answer with a wide error bar.
+def _advice(model: Path, rows: int, answer: Estimate) -> str:
+    """What to do about an answer with a wide error bar, of a table with so many ``rows``.
 
     >>> answer = Estimate("a > 3", 75.2, 0.1, 7.0, 80.0, 0.9, "fused", exact=False, ms=1.0)
-    >>> _advice(Path("m"), answer)
-    'the interval is wide: train longer with countless train m TABLE --budget 5m, or fit with more --evidence'
+    >>> _advice(Path("m"), 150_000, answer)
+    'the interval is wide: fit with --evidence all, or train longer with countless train m TABLE --budget 5m'
     """
     if answer.exact or answer.high <= WIDE * max(1.0, answer.low):
         return ""
     longer = longer_training(model, ["TABLE"])
-    return f"the interval is wide: train longer with {longer}, or fit with more --evidence"
+    more = more_evidence(rows, answer.evidence_rows or 0)
+    return f"the interval is wide: fit with {more}, or train longer with {longer}"

@@ -1,4 +1,4 @@
-"""Hints to train a model longer, with the command that does."""
+"""Hints to train a model longer or to keep more rows, with the command or option that does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from countless.data.evidence import DEFAULT_ROWS
 from countless.data.sources.csv_files import CsvFile
 from countless.data.sources.location import SEPARATOR, locate, shown
 from countless.estimator.estimator import Estimator
@@ -16,6 +17,7 @@ from countless.estimator.estimator import Estimator
 FEW_EPOCHS, FEW_ROWS = 3, 3_000_000  # a model of fewer epochs that has seen fewer rows is worth a warning
 HARDLY = f"fewer than {FEW_EPOCHS} passes over the table: the model has hardly learned how columns depend on each other"
 FEW_STRINGS = 300_000  # a text model that has seen fewer, and not all of them once, is worth a warning
+MORE_EVIDENCE = 5  # times as many rows as the file has, where error bars are wide
 LONG_TEXT = 100  # characters: a shorter --max-length trains faster
 BUDGETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 57600, 86400)  # seconds that are suggested
 
@@ -49,6 +51,16 @@ def longer_training(output: Path, table: Sequence[str], workload: Any = None, bu
     """The command that trains a model longer."""
     given = ["--workload", str(workload)] if isinstance(workload, str | Path) else []
     return shlex.join(["countless", "train", str(output), *table, "--budget", budget, *given])
+
+
+def more_evidence(rows: int, kept: int) -> str:
+    """The option of a fit that keeps five times as many rows of the table's ``rows`` as the file has, or all.
+
+    >>> more_evidence(3_000_000, 100_000), more_evidence(150_000, 100_000), more_evidence(150_000, 0)
+    ('--evidence 500000', '--evidence all', '--evidence all')
+    """
+    more = MORE_EVIDENCE * max(kept, DEFAULT_ROWS)
+    return f"--evidence {'all' if more >= rows else more}"
 
 
 def hardly_trained(estimator: Estimator) -> bool:

@@ -20,7 +20,7 @@ from countless.cli.model_files.files_beside import (
     remove_checkpoints,
     training_of,
 )
-from countless.cli.model_files.longer_training import longer_training, short_training, table_words
+from countless.cli.model_files.longer_training import longer_training, more_evidence, short_training, table_words
 from countless.cli.parameters.settings import with_csv_flags
 from countless.cli.terminal.display import (
     CommandConsole,
@@ -308,11 +308,14 @@ def _summarize(console: CommandConsole, estimator: Estimator, path: Path, source
 
 def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload: Any) -> list[str]:
     """What to do about a model that was trained too little, or whose error bars are wide."""
+    if _holds_every_row(estimator):
+        return []
     hints = short_training(estimator, path, source, workload)
     wide = wide_intervals(estimator.info()["interval"])
-    if hints or wide is None or _holds_every_row(estimator):
+    if hints or wide is None:
         return hints
-    return [f"{wide}: train longer with {longer_training(path, source, workload)}, or fit with more --evidence"]
+    more = more_evidence(estimator.rows, (estimator.info()["evidence"] or {"rows": 0})["rows"])
+    return [f"{wide}: fit with {more}, or train longer with {longer_training(path, source, workload)}"]
 
 
 def _holds_every_row(estimator: Estimator) -> bool:

@@ -8,6 +8,7 @@ rest estimates the answer better than the share of all evidence rows does.
 from __future__ import annotations
 
 from countless.automata.string_table import like_pattern
+from countless.engine.fusion.pair_bounds import CountedPart, Counts
 from countless.engine.runtimes import Runtimes
 from countless.engine.text.substring_answers import KnownPart, smallest_part
 from countless.estimator.answers.evidence import Evidence
@@ -17,7 +18,7 @@ from countless.region import Box
 
 # Evidence rows of a part for each hit: a larger part narrows the answer hardly more than the whole table.
 LARGE_PART = 10
-FEW_HITS = 100  # of a question about columns: with more, the whole table tells enough
+FEW_HITS = 100  # of a question about columns: with more, only its single filters are looked at
 
 
 def narrowed(hits: SampleCount, evidence: Evidence, runtimes: Runtimes, question: Question) -> SampleCount:
@@ -47,13 +48,24 @@ def _among_filters(
     if runtimes.counts is None or not box.filters or (len(box.filters) < 2 and not more):
         return found
     if hits.count > FEW_HITS and not more:
-        return found
-    part = runtimes.known(Box(box.filters)).rarest_part(whole=more)
+        part = _rarest_filter(runtimes.counts, box)
+    else:
+        part = runtimes.known(Box(box.filters)).rarest_part(whole=more)
     if part is None or part.rows >= found.total:
         return found
     if not more and part.rows * hits.share > LARGE_PART * max(hits.count, 1):
         return found
     return _among(hits, evidence.count_box(part.box), part.rows, part.most)
+
+
+def _rarest_filter(counts: Counts, box: Box) -> CountedPart | None:
+    """The filter of the fewest rows, if they were counted."""
+    rarest: CountedPart | None = None
+    for one in box.filters:
+        rows = counts.filter_counts(one).rows
+        if rows is not None and (rarest is None or rows < rarest.rows):
+            rarest = CountedPart(Box((one,)), rows, rows)
+    return rarest
 
 
 def _among(hits: SampleCount, part_hits: int, rows: float, most: float) -> SampleCount:
