@@ -61,13 +61,15 @@ def test_a_csv_file_with_options(people: Path, tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert run("fit", table, "-o", model, *delim, *FAST) == 0
     assert "add --csv decimal_separator=','" in capsys.readouterr().err
-    assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *FAST) == 0
+    fewer = ("--evidence", 100)  # of a table that is kept whole nothing is advised
+    assert run("fit", table, "-o", model, *delim, "--csv", "decimal_separator=,", *fewer, *FAST) == 0
     told = capsys.readouterr().err
-    assert "decimal" not in told.partition("countless train")[0]
-    if "countless train" in told:
+    assert "decimal" not in told.partition("train longer")[0]
+    if "train longer" in told:
         assert "--csv delim=^ --csv decimal_separator=, --budget" in told.replace("'", "")
     estimator = Estimator.load(model)
-    assert (estimator.rows, estimator.estimate("half > 30").rows) == total
+    assert estimator.rows == total[0]
+    assert estimator.estimate("half > 30").rows == pytest.approx(total[1], rel=0.2)
     assert run("check", model, table, *delim, "--csv", "decimal_separator=,", "--json") == 0
     assert run("check", model, table, "--json") == 0  # the model knows how
     capsys.readouterr()

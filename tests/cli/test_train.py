@@ -34,7 +34,7 @@ def stop(*_: Any, **__: Any) -> None:
 
 def test_a_model_is_trained_longer_with_the_command_that_its_fit_tells(run: Run, table: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.countless"
-    done = run("fit", table, "-o", model, *FAST)
+    done = run("fit", table, "-o", model, "--evidence", 100, *FAST)
     assert done.code == 0, done.err
     kept = tmp_path / "m.countless.training"
     assert f"wrote {kept} (" in done.err

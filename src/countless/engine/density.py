@@ -161,7 +161,7 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
     if name != MODEL_METHOD or len(runtimes.columns) > 1 or first.kernel is None or not counts.are_compiled:
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))
-    answers = []
+    answers: list[Answer] = []
     for told in known:
         if answers:  # an answer that is begun is finished, and kept for the next one who asks
             check_cancelled()
