@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 AFTER_TRAINING = ("calibrating",)  # stages
+CSV_FLAG = "--csv "
 MANY_CUT = 0.05  # this many strings that are cut are worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
 TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits", "rows_per_second", "seconds_left")
@@ -68,6 +69,7 @@ class FitView(Listener):
         self._on_training = on_training
         self.last = ""
         self.trained = False
+        self.read_otherwise: list[str] = []  # how the table should perhaps be read: said again at the end
         self._text_left, self._fraction = False, 1.0
         self._last_line = 0.0
         self._stage_began = time.monotonic()
@@ -132,7 +134,10 @@ class FitView(Listener):
             self.console.print(f"left out {column.name}: {column.reason}", style="yellow", soft_wrap=True)
 
     def notice(self, message: str) -> None:
-        self.console.print(with_csv_flags(message), style="yellow", soft_wrap=True)
+        shown = with_csv_flags(message)
+        if CSV_FLAG in shown:
+            self.read_otherwise.append(shown)
+        self.console.print(shown, style="yellow", soft_wrap=True)
 
     def workload(self, asked: WorkloadColumns) -> None:
         self.console.print(f"workload: {asked_for(asked.queries, len(asked.sets))}")
@@ -225,6 +230,8 @@ def fit_and_save(
     if isinstance(source, str | Path):
         table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
+    for notice in view.read_otherwise:  # plain: it was a warning already
+        console.print(f"fit again if this is so: {notice}", soft_wrap=True)
     return estimator
 
 
