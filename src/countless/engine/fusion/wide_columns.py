@@ -65,25 +65,31 @@ class WideColumns:
         """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
         codes = np.flatnonzero(own.weights)
         weights, all_rows = own.weights[codes], counts[codes]
-        sure = weights == 1
+        sure = slice(None) if weights.dtype == np.bool_ else weights == 1
         of_rays = [self._rows(table, constraint, codes) for _, table, constraint in rays]
         stars = [
-            Star((place, other), float(weights @ rows.mean), int(rows.least[sure].sum()), int(rows.most.sum()))
+            Star((place, other), float((weights * rows.mean).sum()), int(rows.least[sure].sum()), int(rows.most.sum()))
             for (other, _, _), rows in zip(rays, of_rays, strict=True)
         ]
         if len(rays) > 1:
             most = reduce(np.minimum, [rows.most for rows in of_rays])
-            least = np.maximum(sum(rows.least - all_rows for rows in of_rays) + all_rows, 0)
-            shares = reduce(np.multiply, [rows.mean / np.maximum(all_rows, 1) for rows in of_rays])
-            mean = np.where(sure, np.clip(all_rows * shares, least, most), weights * all_rows * shares)
-            places = (place, *(other for other, _, _ in rays))
-            stars.append(Star(places, float(mean.sum()), int(least[sure].sum()), int(most.sum())))
+            least = np.maximum(sum(rows.least for rows in of_rays) - (len(rays) - 1) * all_rows, 0)
+            bounds = int(least[sure].sum()), int(most.sum())
+            rows = float(bounds[0])
+            if bounds[0] < bounds[1]:
+                shares = reduce(np.multiply, [rows.mean / np.maximum(all_rows, 1) for rows in of_rays])
+                mean = weights * all_rows * shares
+                mean[sure] = np.clip(mean[sure], least[sure], most[sure])
+                rows = float(mean.sum())
+            stars.append(Star((place, *(other for other, _, _ in rays)), rows, *bounds))
         return stars
 
     def _rows(self, table: SparseTable, constraint: Constraint, codes: IntArray) -> _Rows:
         """How many rows of each of the wide column's ``codes`` satisfy a filter on the table's other column."""
         if len(codes) <= FEW_CODES:
             return _rows_of(table, constraint, codes)
+        chosen = slice(int(codes[0]), int(codes[-1]) + 1)
+        some: slice | IntArray = chosen if chosen.stop - chosen.start == len(codes) else codes
         key = constraint, table
         found = self._sums.get(key)
         if found is None:
@@ -91,7 +97,10 @@ class WideColumns:
             if len(self._sums) >= MOST_SUMS:
                 self._sums = {}
             self._sums[key] = found
-        return _Rows(found.most[codes], found.least[codes], found.mean[codes])
+        if found.most is found.mean:
+            kept = found.most[some]
+            return _Rows(kept, kept, kept)
+        return _Rows(found.most[some], found.least[some], found.mean[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +132,8 @@ def _rows_of(table: SparseTable, constraint: Constraint, codes: IntArray) -> _Ro
 
 def _sums(values: NDArray[Any], begins: IntArray, some: BoolArray) -> NDArray[Any]:
     """The sum of each code's cells, from where they begin; 0 of a code that has none."""
+    if len(values) == len(begins) and some.all():  # one each
+        return values
     found = np.zeros(len(begins), dtype=values.dtype)
     if some.any():
         found[some] = np.add.reduceat(values, begins[some])
