@@ -38,7 +38,7 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
 
 
 def _advice(model: Path, rows: int, answer: Estimate) -> str:
-    """What to do about an answer with a wide error bar, of a table with so many ``rows``.
+    """What to do about an answer with a wide error bar; the table has ``rows`` rows.
 
     >>> answer = Estimate("a > 3", 75.2, 0.1, 7.0, 80.0, 0.9, "fused", exact=False, ms=1.0)
     >>> _advice(Path("m"), 150_000, answer)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from countless.arrays import IntArray
 from countless.data.summaries.sparse_pairs import MOST_TABLES, SparseTable
 
-LEAST_BYTES, ROWS_PER_BYTE = 20_000, 40  # that sparse tables may take: so many, and one more for so many rows
+LEAST_BYTES, ROWS_PER_BYTE = 20_000, 40  # sparse tables may take this many, and a byte more for each 40 rows
 MOST_BYTES = 2_000_000
 ROWS_PER_CELL = 8  # of a table, at least: with fewer its cells are chance
 CELLS_PER_BYTE = 2  # that a sparse table may have for each byte that all may take: others are given up early
@@ -22,15 +22,15 @@ LOOK_EVERY = 4  # times after which candidates with too many cells are given up
 
 
 def most_sparse_bytes(rows: int) -> int:
-    """How many bytes the sparse tables of a table with so many rows may take."""
+    """How many bytes sparse tables may take, by the rows of the table."""
     return min(LEAST_BYTES + rows // ROWS_PER_BYTE, MOST_BYTES)
 
 
 class SparseCounter:
     """Counts every two codes of the pairs of columns that may be worth it, block by block.
 
-    These are pairs of which one column has more codes than buckets. Each of the ``columns`` has so many codes, its
-    ``sizes``, and so many ``buckets``.
+    In such a pair one column has more codes than buckets. ``sizes`` and ``buckets`` are the numbers of codes and of
+    buckets of each of the ``columns``.
     """
 
     def __init__(self, columns: Sequence[int], sizes: Sequence[int], buckets: Sequence[int], most_bytes: int) -> None:
