@@ -113,7 +113,7 @@ class _SearchedColumn(NamedTuple):
         return cls(True, column.grid is not None, schema.positions(index), schema.coded_column(index).radices)
 
     def filter(self, allowed: BoolArray, count: int) -> Filter:
-        """The filter that allows so many codes, not all."""
+        """The filter that allows this number of codes, which is not all."""
         return Filter(self.positions, set_of(allowed, self.radices, count))
 
 

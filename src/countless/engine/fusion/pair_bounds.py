@@ -118,7 +118,7 @@ class Known:
         return self.clip(answer, spent, worst / TRUSTED, checks[ratios.index(worst)].columns)
 
     def clip(self, answer: Answer, spent: int, times: float = 1.0, corrected: tuple[int, ...] = ()) -> Answer:
-        """The answer within the bounds, after so many rows of logits in all; at first so many ``times`` as large."""
+        """The answer, multiplied by ``times``, within the bounds. It took ``spent`` rows of logits in all."""
         raised = answer.density * times
         density = min(max(raised, self.least), self.most)
         clipped = self.tightest if density < raised else ()
