@@ -11,6 +11,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # signal takes milliseconds to load, for its enums
 import os
 import sys
+import time
 
 INTERRUPTED = 130
 
@@ -19,6 +20,14 @@ def leave_at_once(*_: object) -> None:
     """End the process; to be called by a signal, in the middle of anything."""
     os.write(2, b"\ninterrupted\n" if os.isatty(2) else b"interrupted\n")  # on a terminal after ^C
     os._exit(INTERRUPTED)
+
+
+def stop_at_once(*_: object) -> None:
+    """End a service that has not begun to serve; to be called by a signal."""
+    said = "stopped before it began to serve"
+    line = f'{{"level": "info", "message": "{said}"}}\n' if "json" in sys.argv else f"{said}\n"
+    os.write(2, line.encode())
+    os._exit(0)
 
 
 class leaving_at_once:  # noqa: N801 - reads as a function where it is used
@@ -42,11 +51,14 @@ class leaving_at_once:  # noqa: N801 - reads as a function where it is used
 
 def main() -> None:
     """Run the command line."""
+    began = time.monotonic()
+    if sys.argv[1:2] == ["serve"]:
+        _signal.signal(_signal.SIGTERM, stop_at_once)  # until the service has a handler of its own
     with leaving_at_once():
         from countless.cli.main import main as run
     code = 0
     try:
-        run()
+        run(began=began)
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
     except KeyboardInterrupt:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
 
 import countless
 from countless.cli.main import COMMANDS, cli
+from countless.human_format import factor
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
@@ -93,3 +96,57 @@ def test_the_reference_has_every_public_name(reference: ModuleType) -> None:
         if not name.startswith("_"):
             assert f"\n## {name}\n" in page
     assert "\n### Estimator.estimate_many\n" in page
+
+
+def test_the_readme_is_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = [line for line in FENCE.sub("", text).splitlines() if not line.startswith(("|", "<!--", "!["))]
+    assert len(" ".join(lines).split()) <= 1_000
+    assert [line for line in lines if len(line) > 130] == []
+
+
+def test_the_readme_has_the_figures_of_the_large_table() -> None:
+    results = json.loads((ROOT / "docs" / "results" / "scaling" / "debian.json").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    whole = results["parts"][-1]
+    methods, seconds = whole["methods"], round(whole["fit"]["seconds"])
+    for fact in (
+        f"{whole['rows']:,} rows",
+        f"{whole['parquet_bytes'] / 1e6:.0f} MB as",
+        f"{seconds // 60} min {seconds % 60} s",
+        f"its file has {whole['fit']['bytes'] / 1e6:.1f} MB",
+    ):
+        assert fact in readme
+
+    def of(method: str, kind: str) -> dict[str, Any]:
+        measured: dict[str, Any] = methods[method]["classes"][kind]
+        return measured
+
+    def errors(method: str, kind: str) -> str:
+        return " / ".join(factor(of(method, kind)["q_error"][level]) for level in ("p50", "p95", "p99"))
+
+    def ms(method: str, kind: str) -> str:
+        median = of(method, kind)["latency_ms"]["p50"]
+        return f"{median:.2g}" if median < 100 else f"{median:.0f}"
+
+    kinds = {"columns": "columns", "LIKE": "`LIKE`", "LIKE and filters": "both together"}
+    for kind, name in kinds.items():
+        cells = (errors("countless", kind), errors("same bytes", kind), f"{of('countless', kind)['coverage']:.0%}")
+        times = ms("countless", kind), ms("DuckDB in memory", kind)
+        assert f"| {' | '.join((name, *cells, *times))} |" in readme
+    slow = sorted(float(ms("DuckDB in memory", kind)) for kind in kinds)
+    fast = sorted(float(ms("countless", kind)) for kind in kinds)
+    assert f"take DuckDB {slow[0]:g} to {slow[-1]:g} ms, and Countless {fast[0]:g} to {fast[-1]:g} ms" in readme
+
+
+def test_every_result_is_told_somewhere() -> None:
+    folder = ROOT / "docs" / "results"
+    told = re.findall(r"`([\w/.*-]+)`", (folder / "README.md").read_text(encoding="utf-8"))
+    known = {path for name in told for path in folder.glob(name.replace("/*", "/**/*")) if path.is_file()}
+    files = {path for path in folder.rglob("*") if path.is_file()}
+    assert files - known == {folder / "README.md"}
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [path.name for path in (ROOT / "docs" / "images").iterdir() if path.name not in text] == []

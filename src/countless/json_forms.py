@@ -163,7 +163,7 @@ GRID = Record(
         "shares": ListOf(Number(0, 1), least=1),
         "distinct": ListOf(Whole(1, MOST_ROWS), least=1),
     },
-    {"granularity": Record({"step": String(_FRACTION), "offset": String(rf"0|{_FRACTION}")})},
+    {"granularity": Record({"step": String(_FRACTION), "offset": String(rf"0|{_FRACTION}")}), "unique": Boolean()},
 )
 COLUMN = Record(
     {

@@ -210,12 +210,14 @@ class DigitSet:
 class Filter:
     """A constraint and the positions that it reads, in the order it reads them.
 
-    ``seen`` says which values of the evidence rows satisfy it, where these are not the codes of the constraint.
+    ``seen`` says which values of the evidence rows satisfy it, where these are not the codes of the constraint. At
+    ``most`` so many rows satisfy it, if its column is unique and only so many values can.
     """
 
     positions: tuple[int, ...]
     constraint: Constraint
     seen: BoolArray | None = field(default=None, compare=False)
+    most: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +267,22 @@ class Region:
 
     boxes: tuple[Box, ...]
     cover: tuple[Box, ...] = ()
+
+    @property
+    def most(self) -> int | None:
+        """How many rows there can be at most, by its filters on unique columns; None if these do not tell.
+
+        >>> found = Filter((0,), ValueSet(np.array([1.0, 0.5])), most=1)
+        >>> Region((Box((found,)), Box((found,)))).most, Region((Box((found,)), Box())).most
+        (2, None)
+        """
+        total = 0
+        for box in self.boxes:
+            bounds = [item.most for item in box.filters if item.most is not None]
+            if not bounds:
+                return None
+            total += min(bounds)
+        return total if self.boxes else None
 
 
 EVERY_ROW = Region((Box(),))

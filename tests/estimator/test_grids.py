@@ -110,3 +110,40 @@ def test_the_baselines_interpolate_too(source: Source) -> None:
     (truth,) = source.counts(["x > 15"])
     assert Independence(table).estimate("x > 15").rows == pytest.approx(truth, abs=10)
     assert RowSample(table, share=1.0).estimate("x > 15").rows == pytest.approx(truth, abs=10)
+
+
+@pytest.fixture(scope="module")
+def with_key() -> tuple[Source, Estimator]:
+    """A key without duplicates, another with one, and the rows of half of the table as evidence."""
+    source = Source.open(
+        connect().sql("SELECT range * 7 AS id, CASE range WHEN 5 THEN 4 ELSE range END AS twice FROM range(6000)")
+    )
+    network = Network(hidden=16, blocks=1, embedding=4)
+    options = {"max_distinct": 100, "epochs": 1, "network": network, "evidence": "50%", "calibrate": False}
+    return source, fit(source, **options)
+
+
+def test_a_column_without_duplicates_bounds_the_count(with_key: tuple[Source, Estimator], tmp_path: Path) -> None:
+    source, model = with_key
+    loaded = Estimator.load(model.save(tmp_path / "key.countless"))
+    assert [column.grid and column.grid.unique for column in loaded.schema.coded] == [True, False]
+    asked = ("id = 77", "id IN (70, 77)", "NOT id <> 7 OR id = 21", "id BETWEEN 70 AND 80", "id > 69 AND id < 71")
+    for (where, bound), truth in zip(zip(asked, (1, 2, 2, 11, 1), strict=True), source.counts(asked), strict=True):
+        for question in (where, f"({where}) AND twice >= 0"):
+            for method in ("fused", "particles"):
+                found = loaded.estimate(question, method=method)
+                assert found.high <= bound, question
+                assert not found.exact or found.rows == truth, question
+    assert loaded.estimate("id <> 77 AND id < 700").high > 50
+    assert loaded.estimate("id = 77 OR twice = 3").high > 1
+    assert loaded.estimate("twice = 4").high > 1
+
+
+def test_a_key_that_is_among_the_evidence_rows_is_exact(with_key: tuple[Source, Estimator]) -> None:
+    _, model = with_key
+    answers = [model.estimate(f"id = {7 * key}") for key in range(50)]
+    assert {(found.rows, found.low, found.high) for found in answers if found.exact} == {(1.0, 1.0, 1.0)}
+    assert 10 < sum(found.exact for found in answers) < 40
+    exact = next(found for found in answers if found.exact)
+    assert "a column without duplicates allows no more rows" in str(model.explain(exact.where))
+    assert not model.estimate(exact.where, table_rows=7000).exact

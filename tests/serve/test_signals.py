@@ -20,6 +20,15 @@ import pytest
 from countless import Estimator
 from tests.serve.test_process import ask, process
 
+# The service, which waits for long where it loads its models.
+LOADING = """
+import sys, time
+import countless.serve.models as models
+models.load_models = lambda *given: [print("loading", flush=True), time.sleep(60)]
+import countless_command
+countless_command.main()
+"""
+
 
 def obey_hangups() -> None:
     """For a process before it starts: what nohup started ignores SIGHUP, and so would its children."""
@@ -95,6 +104,21 @@ def test_it_drains_before_it_stops(model: Path) -> None:
         assert status(port, "/healthz") == 200
         assert ask(port)[0] == 200  # who was sent here before is answered
         assert started.wait(20) == 0
+
+
+def test_it_stops_cleanly_while_it_loads() -> None:
+    for extra, said in (([], "stopped before"), (["--log-format", "json"], '{"level": "info", "message": "stopped')):
+        started = subprocess.Popen(
+            [sys.executable, "-c", LOADING, "serve", "slow.countless", "--port", "0", *extra],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert started.stdout is not None
+        assert started.stdout.readline() == "loading\n"
+        started.terminate()
+        _, errors = started.communicate(timeout=20)
+        assert (started.returncode, errors.startswith(said)) == (0, True)
 
 
 def test_clients_that_do_nothing_do_not_keep_it(model: Path) -> None:

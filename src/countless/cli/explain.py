@@ -23,8 +23,9 @@ from countless_command import leaving_at_once
 def explain(model: Path, where: str, method: str, particles: int | None, as_json: bool) -> None:
     """How is WHERE answered?
 
-    Shows which source gave the answer, which columns were visited and skipped, whether the answer is exact or sampled,
-    which values do not occur in the table, and how long each stage took.
+    Shows which source gave the answer, which columns the model visited and skipped, whether the answer is exact or
+    sampled, which values do not occur in the table, and how long each stage took. If the error bar is wide, it says
+    what to do. The words are explained at the end.
     """
     with leaving_at_once():
         estimator = Estimator.load(model)
@@ -35,6 +36,9 @@ def explain(model: Path, where: str, method: str, particles: int | None, as_json
     click.echo(str(explanation))
     if advice := _advice(model, estimator.rows, explanation.estimate):
         click.echo(f"advice    {advice}")
+    click.echo("\nwords:")
+    for word, meaning in explanation.legend:
+        click.echo(f"  {word:<14}  {meaning}")
 
 
 def _advice(model: Path, rows: int, answer: Estimate) -> str:

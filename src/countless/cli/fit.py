@@ -102,9 +102,10 @@ def fit(
     Ctrl-C during training stops after the current step and keeps the best model so far. Ctrl-C at another time ends the
     fit without a model. In both cases --resume continues.
 
-    --budget is the time that you wait: reading, counting, training and error bars together. If reading leaves less than
-    a third of it, the fit takes a third more. A fit that continues with --resume has the whole budget again; a network
-    that was already started keeps the time it was given.
+    --budget is the time that you wait, from the start of the command to its end: reading, counting, training and error
+    bars together. Error bars may take 5% more. If reading leaves less than a third of it, the fit takes a third more
+    after reading, and says so. A fit that continues with --resume has the whole budget again; a network that was
+    already started keeps the time it was given.
 
     --query alone reads the files that it names. --csv says how to read a CSV file if DuckDB guesses wrong. Its names
     are those of DuckDB's read_csv (docs/data.md lists them).
@@ -153,6 +154,7 @@ def fit(
         facts={REPORTED: run.to_json()},
         options=options,
         keep=keep_training,
+        began=click.get_current_context().obj,
     )
     if as_json:
         facts = {"file": str(output), "file_bytes": output.stat().st_size, "warnings": console.warnings}

@@ -62,11 +62,14 @@ def cli() -> None:
     """
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; what goes wrong is a message and an exit code, never a traceback."""
+def main(arguments: list[str] | None = None, began: float | None = None) -> None:
+    """Run the command line; what goes wrong is a message and an exit code, never a traceback.
+
+    ``began`` is when the process began, by ``time.monotonic``; the budget of a fit counts from then.
+    """
     try:
         load_plugins()
-        result: Any = cli.main(arguments, standalone_mode=False)
+        result: Any = cli.main(arguments, standalone_mode=False, obj=began)
         code = result if isinstance(result, int) else 0
         flush_output()
     except OptionError as error:

@@ -64,9 +64,11 @@ def subtract(box: CodeBox, other: CodeBox) -> list[CodeBox]:
     return pieces
 
 
-def filter_of(schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None) -> Filter:
-    """A set of values of a column that is not text, in terms of the model's positions."""
-    return Filter(schema.positions(index), set_of(weights, schema.coded_column(index).radices), seen)
+def filter_of(
+    schema: Schema, index: int, weights: Codes, seen: BoolArray | None = None, most: int | None = None
+) -> Filter:
+    """A set of values of a column that is not text, in terms of the model's positions; ``most`` rows have them."""
+    return Filter(schema.positions(index), set_of(weights, schema.coded_column(index).radices), seen, most)
 
 
 def set_of(weights: Codes, radices: tuple[int, ...], allowed: int | None = None) -> ValueSet | DigitSet:

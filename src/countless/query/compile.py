@@ -11,7 +11,7 @@ from sqlglot import exp
 from countless.arrays import BoolArray
 from countless.data.columns.schema import Column, Schema
 from countless.data.columns.strings.text import NAMELESS, TextColumn
-from countless.data.columns.types import TEXT, quote_identifier
+from countless.data.columns.types import quote_identifier
 from countless.data.evidence import EvidenceRows
 from countless.errors import QueryError, QueryTooLargeError, QueryTypeError, UnsupportedQueryError, is_final
 from countless.query.boxes import CodeBox, cover, disjoint, filter_of
@@ -36,6 +36,7 @@ from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_search import StringSearch
+from countless.query.type_remedies import type_remedy
 from countless.region import Box, Filter, Region, TextFilter
 
 MOST_SHAPES = 4_096  # that are kept
@@ -236,8 +237,10 @@ class _Descent:
 
     def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
         own, seen = _parts(codes)
-        weights = own if column.grid is None else self.surveyed.weights(index, own)
-        return filter_of(self.schema, index, weights, seen)
+        if column.grid is None:
+            return filter_of(self.schema, index, own, seen)
+        most = self.surveyed.most_rows(index, own)
+        return filter_of(self.schema, index, self.surveyed.weights(index, own), seen, most)
 
     def formula(self, node: exp.Expr, want: Want) -> Formula:
         """The rows for which ``want`` holds of ``node``."""
@@ -340,8 +343,8 @@ class _Descent:
         except QueryError as error:
             if column is not None:
                 error.message = f'"{column.name}" is {column.type}: {error.message}'
-                if column.type == TEXT and isinstance(error, QueryTypeError):
-                    error.message += "; the model knows it as text: compare it with a string, or fit it as another type"
+                if isinstance(error, QueryTypeError):
+                    error.message += type_remedy(column, error.message)
             error.clause, error.span = self.clause, span_of(node, self.clause)
             raise error from None
 

@@ -99,7 +99,7 @@ def test_hits_and_the_model_are_told(sampled: Estimator) -> None:
     few = sampled.estimate("small = 1 AND follows = 1 AND wide < 100 AND letter = 'a'")
     assert few.model_rows is not None
     assert (few.evidence_rows, many.evidence_rows) == (3_000, 3_000)
-    assert "it was asked because few stored rows match" in str(sampled.explain(few.where))
+    assert "it was asked because few evidence rows match" in str(sampled.explain(few.where))
     assert "not asked" in str(sampled.explain("hour(moment) < 22 AND small < 38 AND wide < 13500"))
 
 

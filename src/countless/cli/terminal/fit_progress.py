@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,10 @@ from countless.data.sources.csv_files import with_csv_options
 from countless.errors import ModelFileError
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.backends import checkpoint_of as of_network
-from countless.estimator.fitting.fit import fit
+from countless.estimator.fitting.calibrating import ENOUGH_QUERIES, QUESTIONS
+from countless.estimator.fitting.fit import fit_by
 from countless.estimator.fitting.learning import Listener
+from countless.estimator.fitting.time_budget import DEFAULT_BUDGET
 from countless.options import FitOptions
 from countless.store import COLUMNS, TEXT, is_model
 from countless.workload import WorkloadColumns
@@ -55,6 +57,12 @@ if TYPE_CHECKING:
     from countless.train.loop import Progress as TrainProgress
 
 AFTER_TRAINING = ("calibrating",)  # stages
+KINDS_OF_STAGES = (
+    ("counting pairs", "counting"),
+    ("counting substrings", "counting"),
+    ("training", "training"),
+    ("calibrating", "error bars"),
+)
 CSV_FLAG = "--csv "
 MANY_CUT = 0.05  # this many strings that are cut are worth a warning
 LINE_SECONDS, EVENT_SECONDS = 10.0, 1.0  # without a terminal: at most one line, or JSON event, in this time
@@ -191,25 +199,24 @@ def fit_and_save(
     on_training: Callable[[], None] = lambda: None,
     facts: Mapping[str, Any] | None = None,
     keep: bool | None = False,
+    began: float | None = None,
 ) -> Estimator:
     """Fit ``source``, shown on ``console``, and write ``output``.
 
     The checkpoint, and the folder of codes if there is one, are ``beside`` it unless they have another place, as the
     options say, and stay only if the fit was stopped. ``on_training`` is called when the table is read and training
     begins. ``facts`` are added to the report. What :meth:`.Estimator.train` needs is kept beside ``output`` with
-    ``keep``; if that is None, unless it is large.
+    ``keep``; if that is None, unless it is large. The time of the budget began at ``began``, by default now.
     """
+    began = time.monotonic() if began is None else began
     require_writable(output)
     beside = beside or output
     codes = codes_of(beside)
     remove_spills(codes)
     view = FitView(console, on_training)
-    parts = {part.name: getattr(options, part.name) for part in fields(options)}
-    if not options.trains_text:
-        del parts["text_network"]  # which asks for one
     try:
         with view:
-            estimator = fit(source, **parts, listener=view)
+            estimator = fit_by(source, options, view, began)
     except KeyboardInterrupt:
         told = _stopped(view, beside)
         if told is None:
@@ -230,6 +237,9 @@ def fit_and_save(
     if isinstance(source, str | Path):
         table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
+    training = options.training
+    budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
+    console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
     for notice in view.read_otherwise:  # plain: it was a warning already
         console.print(f"fit again if this is so: {notice}", soft_wrap=True)
     return estimator
@@ -318,11 +328,45 @@ def _remedies(estimator: Estimator, path: Path, source: Sequence[str], workload:
     if _holds_every_row(estimator):
         return []
     hints = short_training(estimator, path, source, workload)
+    if few := few_questions(estimator.report, path, source):
+        hints.append(few)
     wide = wide_intervals(estimator.info()["interval"])
     if hints or wide is None:
         return hints
     more = more_evidence(estimator.rows, (estimator.info()["evidence"] or {"rows": 0})["rows"])
     return [f"{wide}: fit with {more}, or train longer with {longer_training(path, source, workload)}"]
+
+
+def few_questions(report: Mapping[str, Any], path: Path, source: Sequence[str]) -> str:
+    """The warning that error bars were made from few questions, with the command that asks all of them.
+
+    >>> report = {QUESTIONS: {"asked": 114, "planned": 2000}}
+    >>> few_questions(report, Path("m.countless"), ["a.csv"]).split("; ")
+    ['error bars rest on 114 of 2,000 planned questions', 'ask them all: countless calibrate m.countless a.csv']
+    """
+    asked, planned = (report.get(QUESTIONS, {}).get(name, 0) for name in ("asked", "planned"))
+    if asked >= min(planned, ENOUGH_QUERIES):
+        return ""
+    command = shlex.join(["countless", "calibrate", str(path), *source])
+    return f"error bars rest on {asked:,} of {planned:,} planned questions; ask them all: {command}"
+
+
+def time_spent(stages: Sequence[Mapping[str, Any]], total: float, budget: float | None) -> str:
+    """How long a fit took, and for what.
+
+    >>> stages = [{"name": "encoding rows", "seconds": 4.0}, {"name": "counting pairs of columns", "seconds": 2.0}]
+    >>> time_spent([*stages, {"name": "training", "seconds": 40.0}], 47.2, 60.0)
+    'took 47s (budget 1m00s): reading 4s, counting 2s, training 40s'
+    >>> time_spent(stages, 3723.0, None)
+    'took 1h02m: reading 4s, counting 2s'
+    """
+    seconds: dict[str, float] = {}
+    for stage in stages:
+        name = next((kind for sign, kind in KINDS_OF_STAGES if sign in stage["name"]), "reading")
+        seconds[name] = seconds.get(name, 0.0) + stage["seconds"]
+    parts = ", ".join(f"{name} {duration(spent)}" for name, spent in seconds.items() if spent >= 1.0)
+    of = "" if budget is None else f" (budget {duration(budget)})"
+    return f"took {duration(total)}{of}{': ' if parts else ''}{parts}"
 
 
 def _holds_every_row(estimator: Estimator) -> bool:

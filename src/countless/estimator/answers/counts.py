@@ -74,6 +74,9 @@ def estimate_of(
             least, most = found.least * rows, found.most * rows
             refuted = is_refuted(max(count * found.excess, 1.0), factors, least, most)
             low, high = (least, most) if refuted else (max(low, least), min(high, most))
+        bound = question.region.most
+        if bound is not None:  # filters on unique columns
+            count, low, high = min(count, bound), min(low, bound), min(high, bound)
         answer, low, high = factor * count, factor * low, min(float(now), factor * high)
     return Estimate(
         where=question.where,

@@ -11,6 +11,23 @@ from countless.estimator.answers.estimate import UNCALIBRATED, Estimate, format_
 from countless.query.question import Comparison, Question
 
 MOST_BOXES_SHOWN = 10
+# Words of an explanation: what shows that it is used, and what it means and what one can do about it.
+WORDS = (
+    ("fused", "fused", "the default method: exact counts, evidence rows and the model together"),
+    ("evidence rows", "evidence", "random rows of the table in the model file; more of them: fit with --evidence N"),
+    ("model", "\nmodel", "the trained network; it learns more with countless train"),
+    ("by search", "(by search)", "the column's values were compared one by one, without SQL"),
+    ("by duckdb", "(by duckdb)", "DuckDB evaluated the filter for each value of the column; slower than by search"),
+    ("grid", "in a grid of", "a column with many values is stored in cells; counts inside a cell are interpolated"),
+    ("visited", "\nvisited", "columns that the model looked at, in this order; each one takes time"),
+    ("skipped", "\nskipped", "columns that the question does not mention; they cost nothing"),
+    ("box", "\nbox", "one combination of filters; a clause with OR has several"),
+    ("density", "density", "the share of all rows that the model expects in the box"),
+    ("particles", "particle", "random paths through the model; more of them: --particles N"),
+    ("sampling error", "sampling error", "how much the density varies with the random seed; it falls with --particles"),
+    ("context", " context", "values of the other columns for which the text was read"),
+    ("limited by", "limited by", "exact counts in the model file say that there cannot be more rows"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,7 @@ class Explanation:
     multiplied: bool = False  # a text column and others, or several text columns, as if they were independent
     beyond: tuple[str, ...] = ()  # filters that only evidence rows can answer
     counted: bool = False  # by exact counts that are stored with the model, alone
+    table_rows: int = 0  # of the table that was fitted
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -57,12 +75,14 @@ class Explanation:
     def _how(self) -> str:
         answer = self.estimate
         if self.counted:
-            return "from exact counts that the model file stores"
+            return "exact counts in the model file"
         if answer.hits is not None and answer.exact:
-            return "counted in the evidence rows, which are all rows of the table"
+            if answer.evidence_rows == self.table_rows:
+                return "counted in the evidence rows, which are all rows of the table"
+            return "found among the evidence rows; a column without duplicates allows no more rows"
         if answer.hits is not None:
-            return "evidence rows alone" if answer.model_rows is None else "evidence rows and the model"
-        return "sampled" if answer.sampled else "exact under the model"
+            return "evidence rows alone" if answer.model_rows is None else "evidence rows and the model together"
+        return "the model, with random sampling" if answer.sampled else "the model, without random sampling"
 
     @property
     def _evidence(self) -> list[str]:
@@ -71,54 +91,67 @@ class Explanation:
         if answer.hits is None or answer.evidence_rows is None:
             return []
         share = answer.hits / answer.evidence_rows
-        hits = f"{answer.hits:,} of {answer.evidence_rows:,} stored rows match, {share:.3%}"
-        lines = [f"evidence  {hits}"]
-        lines += [f"evidence  only stored rows can answer {sql}" for sql in self.beyond]
+        lines = [f"evidence  {answer.hits:,} of {answer.evidence_rows:,} evidence rows match ({share:.3%})"]
+        lines += [f"evidence  only the evidence rows can answer {sql}" for sql in self.beyond]
         if answer.exact:
             return lines
         if answer.model_rows is not None:
-            return [
-                *lines,
-                f"model     {format_rows(answer.model_rows)} rows; it was asked because few stored rows match",
-            ]
-        return [*lines, "model     not asked: enough stored rows match"]
+            rows = f"{format_rows(answer.model_rows)} rows"
+            return [*lines, f"model     {rows}; it was asked because few evidence rows match"]
+        return [*lines, "model     not asked: enough evidence rows match"]
 
     def __str__(self) -> str:
         answer = self.estimate
         lines = [f"{format_rows(answer.rows)} rows  ({format_interval(answer)})"]
-        lines.append(f"method    {answer.method}, {self._how}")
+        lines.append(f"method    {answer.method}: {self._how}")
         lines += self._evidence
         lines += [f"filter    {item.sql}: {_kept(item)}" for item in self.comparisons]
         lines += [f"unseen    {sentence}" for sentence in self.unseen]
         if self.multiplied:
-            lines.append("note      text and the other columns are treated as independent")
+            lines.append("note      text and the other columns are treated as independent, which may be far off")
         if not answer.calibrated:
             lines.append(f"note      {UNCALIBRATED}")
         if self.boxes:
             lines.append(f"visited   {', '.join(self.visited) or 'no column'}")
             lines.append(f"skipped   {', '.join(self.skipped) or 'no column'}")
         for number, box in enumerate(self.boxes[:MOST_BOXES_SHOWN], 1):
-            sampled = "no sampling" if box.exact else "sampled"
-            how = f"{sampled}, {box.particles:,} particle{'s' if box.particles != 1 else ''}"
-            if box.counted:
-                how = "counted in the table"
-            elif not box.particles:
-                how = "by the counts of its values"
-            if box.sampling_error is not None:
-                how += f", sampling error about {box.sampling_error:.1%}"
-            if box.contexts:
-                how += f", text in {box.contexts} context{'s' if box.contexts != 1 else ''}"
-            if box.corrected:
-                how += f", times {box.factor:.3g} by the counts of {' and '.join(box.corrected)}"
-            if box.clipped:
-                how += f", but no more than the rows of {' and '.join(box.clipped)}"
-            lines.append(
-                f"box {number:<5} {', then '.join(box.visited) or 'every row'}: density {box.density:.3g}, {how}"
-            )
+            asked = ", then ".join(box.visited) or "every row"
+            lines.append(f"box {number:<5} {asked}: density {box.density:.3g}, {_how(box)}")
         if len(self.boxes) > MOST_BOXES_SHOWN:
             lines.append(f"          and {len(self.boxes) - MOST_BOXES_SHOWN} more boxes")
         lines.append("time      " + ", ".join(f"{stage} {ms:.2f} ms" for stage, ms in self.stages_ms.items()))
         return "\n".join(lines)
+
+    @property
+    def legend(self) -> tuple[tuple[str, str], ...]:
+        """The words of the explanation that need one, and what each means.
+
+        >>> for word, meaning in est.explain("age > 35 AND hours_per_week > 45").legend:
+        ...     print(f"{word}: {meaning}")
+        fused: the default method: exact counts, evidence rows and the model together
+        """
+        shown = str(self)
+        return tuple((word, meaning) for word, sign, meaning in WORDS if sign in shown)
+
+
+def _how(box: BoxExplanation) -> str:
+    """How the density of a box was found."""
+    if box.counted:
+        how = "counted in the table"
+    elif not box.particles:
+        how = "from the counts of its values"
+    else:
+        particles = f"{box.particles:,} particle{'s' if box.particles != 1 else ''}"
+        how = f"{'no sampling' if box.exact else 'sampled'}, {particles}"
+    if box.sampling_error is not None:
+        how += f", sampling error about {box.sampling_error:.1%}"
+    if box.contexts:
+        how += f", text in {box.contexts} context{'s' if box.contexts != 1 else ''}"
+    if box.corrected:
+        how += f", corrected by a factor of {box.factor:.3g} from the counts of {' and '.join(box.corrected)}"
+    if box.clipped:
+        how += f", limited by the counts of {' and '.join(box.clipped)}"
+    return how
 
 
 def _kept(item: Comparison) -> str:
@@ -170,4 +203,5 @@ def explanation(
         ),
         beyond=question.beyond,
         counted=estimate.exact and found is not None,
+        table_rows=schema.rows,
     )

@@ -72,7 +72,7 @@ class Fusion:
     def asks_model(self) -> bool:
         """Whether the model can make the answer better."""
         hits = self.hits
-        if self.silent:
+        if self.silent or self.is_bound_reached:
             return False
         if self.counted or hits.are_all:
             return not hits.are_all
@@ -82,6 +82,17 @@ class Fusion:
             few = hits.count * UNKNOWN_SPREAD**2 < ENOUGH
             return few and any(box.filters or box.texts for box in self.question.region.boxes)
         return not is_enough(self.narrowed, self.shape, self.calibration)
+
+    @cached_property
+    def most(self) -> float:
+        """How many rows there can be at most, by filters on unique columns."""
+        found = self.question.region.most
+        return float(self.hits.total if found is None else min(found, self.hits.total))
+
+    @property
+    def is_bound_reached(self) -> bool:
+        """Whether the evidence rows hold all rows that there can be."""
+        return self.hits.count >= self.most
 
     @property
     def prior_particles(self) -> int | None:
@@ -174,7 +185,8 @@ class Fusion:
             return replace(told, hits=hits.count, evidence_rows=hits.rows)
         now = total if table_rows is None else table_rows
         model = None if density is None else self._model_rows(density)
-        if hits.are_all:
+        is_exact = hits.are_all or self.is_bound_reached
+        if is_exact:
             rows = low = high = float(hits.count)
         else:
             found = self.posterior(density)
@@ -189,8 +201,9 @@ class Fusion:
                 rows = float(round(rows))  # the median of whole numbers
             # Counts are whole: the ends are the least and the greatest that round to what the posterior has.
             low = math.ceil(low - 0.5 - ROUNDING) if low > 1.0 else float(hits.count)
-            rows = min(rows, float(total))
+            rows = min(rows, self.most)
             low, high = min(float(low), rows), max(float(math.floor(high + 0.5 + ROUNDING)), rows)
+            high = min(high, self.most)
         factor = now / total
         return Estimate(
             where=self.question.where,
@@ -200,10 +213,10 @@ class Fusion:
             high=min(float(now), factor * high),
             level=self.calibration.level,
             method=method,
-            exact=hits.are_all and now == total,
+            exact=is_exact and now == total,
             ms=ms,
             forward_rows=0 if density is None else sum(answer.forward_rows for answer in density.answers),
-            sampled=not hits.are_all,
+            sampled=not is_exact,
             hits=hits.count,
             evidence_rows=hits.rows,
             model_rows=model,

@@ -23,6 +23,7 @@ from countless.estimator.model_table import open_table
 from countless.workload import mixed_clauses
 from countless.workload.questions import KINDS, questions_by_kind
 
+QUESTIONS = "calibration_questions"  # in a report: how many were asked, and how many were planned
 CALIBRATION_QUERIES = (400, 2_000)  # at least and at most; between them one
 TEXT_QUERIES = 1_200  # the same at most, if there is text without a network
 PER_ROWS = 10  # rows, but no more than look at
@@ -102,7 +103,9 @@ def calibrated(source: Source, raw: Estimator, seed: int, listener: Listener, pl
             source.watch = None
             done += more
             listener.calibrating(done, count)
-    return raw.calibrated(Calibration(tuple(queries)))
+    found = raw.calibrated(Calibration(tuple(queries)))
+    found.report = {**raw.report, QUESTIONS: {"asked": done, "planned": count}}
+    return found
 
 
 def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener) -> Estimator:
@@ -120,7 +123,7 @@ def recalibrated(estimator: Estimator, table: Any, seed: int, listener: Listener
     preflight(source, estimator.schema)
     listener.stage("calibrating")
     found = calibrated(source, estimator, seed, listener, TimePlan(None))
-    found.report = without_missing(estimator.report, CALIBRATION)
+    found.report = without_missing({**estimator.report, QUESTIONS: found.report[QUESTIONS]}, CALIBRATION)
     return found
 
 

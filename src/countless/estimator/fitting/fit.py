@@ -152,13 +152,13 @@ def fit(
         resources=resources,
         storage=storage,
     )
+    return fit_by(source, options, listener or LoggingListener(), began)
+
+
+def fit_by(source: Any, options: FitOptions, listener: Listener, began: float) -> Estimator:
+    """The estimator of a table; ``began`` is when the time of the budget began, by ``time.monotonic``."""
     require_torch("fitting")
     require_kind(options.network.kind)
-    return _fitted(source, options, listener or LoggingListener(), began)
-
-
-def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) -> Estimator:
-    """The estimator of a table; the clock of the budget stood at ``began`` when the fit was called."""
     listener = timer = StageTimer(listener)
     reading, training, storage = options.reading, options.training, options.storage
     seed, table, query = training.seed, reading.table, reading.query
@@ -206,7 +206,7 @@ def _fitted(source: Any, options: FitOptions, listener: Listener, began: float) 
             listener.stage(stopped if report["interrupted"] else "calibrating")
             with salvaged(CALIBRATION, report, listener):
                 fitted = calibrated(source, fitted, seed, listener, plan)
-        report["stages"] = timer.stop()
+        fitted.report["stages"] = timer.stop()
         return fitted
 
 

@@ -15,7 +15,7 @@ TEXT_CALIBRATION_SHARE = 0.15  # the same if there is text, whose patterns take 
 CALIBRATION_ALONE = 0.4  # the same if no network of text is trained
 CALIBRATION_SECONDS, MOST_CALIBRATION_SHARE = 12.0, 0.25  # at least so long, but no more of a short budget
 GRACE = 0.05  # of the budget: by so much the end is put off for error bars that would be useless else
-SAVING_SHARE = 0.01  # of the budget
+SAVING_SHARE, SAVING_SECONDS, MOST_SAVING_SHARE = 0.01, 1.0, 0.05  # of the budget; at least so long; at most
 LEAST_TRAINING = 0.02  # the same, for each network, even if others took more than was planned
 GAIN_EXPONENT = 2 / 3  # see TimePlan.training
 
@@ -45,7 +45,7 @@ class TimePlan:
     ) -> None:
         self.budget, self._clock, self._calibrates = budget, clock, calibrates
         self._begun = clock() - spent
-        self._end = math.inf if budget is None else self._begun + budget * (1.0 - SAVING_SHARE)
+        self._end = math.inf if budget is None else self._begun + budget - saving_seconds(budget)
         self._calibration = 0.0
         self._counted_by: float | None = None
         self.extended = False
@@ -106,3 +106,12 @@ class TimePlan:
         weights: list[float] = [max(1.0, each) ** GAIN_EXPONENT for each in bits[network:]]
         share = (self.left - self._calibration) * weights[0] / sum(weights)
         return max(LEAST_TRAINING * (self.budget or 0.0), share)
+
+
+def saving_seconds(budget: float) -> float:
+    """What of a budget is left for writing the file and for ending the process.
+
+    >>> [round(saving_seconds(budget), 1) for budget in (10.0, 60.0, 300.0)]
+    [0.5, 1.0, 3.0]
+    """
+    return max(SAVING_SHARE * budget, min(SAVING_SECONDS, MOST_SAVING_SHARE * budget))

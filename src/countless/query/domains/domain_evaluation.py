@@ -38,6 +38,9 @@ TRUE, FALSE, NULL = "tfn"  # how the truth of a predicate is written, a letter f
 
 MOST_EXPRESSIONS = 32  # of which values are kept
 SMALL_INTEGERS = INTEGERS - {"HUGEINT", "UHUGEINT", "UBIGINT"}
+NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(.*?)\((.*?)\)'\.")
+NO_SUCH = "there is no"
+PATTERNS = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE", "~~~": "GLOB"}
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -247,4 +250,7 @@ def explain_error(error: duckdb.Error) -> QueryError:
         return UnsupportedQueryError("an aggregate has no value for a single row: only filters on rows can be counted")
     if isinstance(error, duckdb.CatalogException):
         return UnsupportedQueryError(f"DuckDB does not know this: {message}")
+    if (called := NO_FUNCTION.match(message)) is not None:
+        name, arguments = called.groups()
+        return QueryTypeError(f"the types do not fit: {NO_SUCH} {PATTERNS.get(name, name)}({arguments})")
     return QueryTypeError(f"the types do not fit: {message}")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from countless.arrays import FloatArray
-from countless.query.grids.line import BARELY, Line
+from countless.query.grids.line import BARELY, Line, most_values
 from countless.query.grids.ranges import Cut, Ranges
 
 
@@ -54,6 +54,11 @@ class FewAtoms:
             end = len(true) if high is None else bisect_left(self._cuts, high) + 1
             true[first:end] = [True] * (end - first)
         return true
+
+    def most_rows(self, chosen: Sequence[bool], null: bool) -> int | None:
+        """How many rows of a unique column the chosen atoms can have; None if any number."""
+        ends = [None, *self._cuts, None]
+        return most_values(self._line.scale, [ends[k : k + 2] for k, own in enumerate(chosen) if own], null)
 
     def weights(self, chosen: Sequence[bool], null: bool) -> FloatArray:
         """For every code of the column, NULL included, how much of it the chosen atoms make up."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,10 +20,11 @@ from countless.errors import ModelFileError
 from countless.query.domains.truth import Truth
 from countless.query.grids.nearest import nearest_value
 from countless.query.grids.ranges import Cut, Range, Ranges
-from countless.query.grids.scale import Key, interpolate, scale_of, written
+from countless.query.grids.scale import Key, Scale, interpolate, scale_of, written
 
 MOST_PROBES = 16_384  # of a column: values between its knots
 LEAST_PROBES, DENSEST_PROBES = 2, 32  # between two knots
+MOST_CUTS = 1_024  # of a clause: between more, values are not counted
 BARELY = 1e-9  # of a cell: the least that a range within it has, if it can hold a value
 
 
@@ -167,6 +169,28 @@ def check_grids(schema: Schema) -> None:
             Line(column, column.grid)
 
 
+def most_values(scale: Scale, pieces: Iterable[Sequence[Cut | None]], null: bool) -> int | None:
+    """How many values can be in these ``pieces`` of a line together; None if any number, or ``null``.
+
+    >>> day = scale_of("INTEGER")
+    >>> most_values(day, [((3, 0), (3, 1)), ((5, 0), (9, 1))], False), most_values(day, [((3, 0), None)], False)
+    (6, None)
+    """
+    total = 0
+    for low, high in pieces:
+        if null or low is None or high is None:
+            return None
+        if (low[0], low[1], high[1]) == (high[0], 0, 1):
+            total += 1
+        elif scale.step is None or not all(isinstance(key, int | Fraction) for key, _ in (low, high)):
+            return None
+        else:
+            first = math.ceil(Fraction(low[0]) / scale.step) + (low[1] and low[0] % scale.step == 0)
+            last = math.floor(Fraction(high[0]) / scale.step) - (not high[1] and high[0] % scale.step == 0)
+            total += max(0, last - first + 1)
+    return total
+
+
 class Atoms:
     """A line cut into atoms: what a clause says of a value depends only on the atom that the value is in.
 
@@ -235,6 +259,15 @@ class Atoms:
         """For every code of the column, NULL included, how much of it the chosen atoms make up."""
         cells = np.bincount(self._cell, self._mass * self.kept(chosen)[self._atom]) / self._whole
         return np.append(cells, float(chosen[-1])) if self.line.has_null else cells
+
+    def most_rows(self, chosen: BoolArray) -> int | None:
+        """How many rows of a unique column a set of atoms can have; None if any number."""
+        if len(self.cuts) > MOST_CUTS:
+            return None
+        ends = [None, *self.cuts, None]
+        own = np.flatnonzero(self.kept(chosen)).tolist()
+        null = self.line.has_null and bool(chosen[-1])
+        return most_values(self.line.scale, [ends[atom : atom + 2] for atom in own], null)
 
     def kept(self, chosen: BoolArray) -> BoolArray:
         """Of all atoms, those that hold no value included, which are chosen."""

@@ -65,7 +65,8 @@ class GridSearch:
             return False, None
         if chosen == atoms.alive and null == line.has_null and (seen is None or seen.all()):
             return True, None
-        return True, filter_of(self._schema, index, atoms.weights(chosen, null), seen)
+        most = atoms.most_rows(chosen, null) if line.grid.unique else None
+        return True, filter_of(self._schema, index, atoms.weights(chosen, null), seen, most)
 
 
 def ranges_of(comparison: PlainComparison, line: Line) -> Ranges | None:

@@ -134,6 +134,11 @@ class Survey:
         """The share of the column's values that a set of atoms makes up."""
         return self._atoms[index].share(chosen)
 
+    def most_rows(self, index: int, chosen: BoolArray) -> int | None:
+        """How many rows a set of atoms can have, if the column is unique; None if any number."""
+        atoms = self._atoms[index]
+        return atoms.most_rows(chosen) if atoms.line.grid.unique else None
+
     def weights(self, index: int, chosen: BoolArray) -> FloatArray:
         """The weight of every code of the column in a set of atoms."""
         return self._atoms[index].weights(chosen)

@@ -13,6 +13,7 @@ from countless.query.parsing.parse import span_of
 
 MOST_LISTED = 20
 HIDDEN = "hidden"  # marks, among what is known of a node, a hidden column of the model, by its index
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like, exp.ILike)
 CLOSE = 0.66  # how much two names have in common, of 1, if one may be meant by the other
 
 
@@ -40,11 +41,26 @@ def resolve(schema: Schema, column: exp.Column, clause: str | None) -> int:
         hint = f"it is a struct: name one of its fields, {_listed(tuple(fields))}"
     elif match:
         hint = f'did you mean "{match}"?'
-    elif column.this.quoted and clause is not None:
+    elif (column.this.quoted and clause is not None) or _is_compared(schema, column):
         hint = f"text is written in single quotes, '{column.name}'; the columns are {_listed(schema.names)}"
     else:
         hint = f"the columns are {_listed(schema.names)}"
     raise UnknownColumnError(f'unknown column "{column.name}": {hint}', clause, span)
+
+
+def _is_compared(schema: Schema, column: exp.Column) -> bool:
+    """Whether ``column`` stands where a value is expected, as in ``city = Paris``: a column of the table is before it.
+
+    >>> from countless.query.parsing.parse import parse
+    >>> schema = Schema(2, (), ())
+    >>> [_is_compared(schema, name) for name in parse("city = Paris").find_all(exp.Column)]
+    [False, False]
+    """
+    compared = column.parent
+    while isinstance(compared, exp.Paren | exp.Tuple):
+        compared = compared.parent
+    first = compared.this if isinstance(compared, COMPARISONS) else None
+    return isinstance(first, exp.Column) and first is not column and schema.find(first.name) is not None
 
 
 def index_of_name(schema: Schema, name: str) -> int:

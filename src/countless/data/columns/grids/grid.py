@@ -21,7 +21,7 @@ class Grid:
     equal parts, and the greatest. ``starts`` has the place of each cell's first knot among all knots. ``shares`` has
     for each knot the share of its cell's rows below it, stretched so that the greatest has 1: between two knots the
     rest is interpolated. ``distinct`` is how many values a cell has. Values that share a cell keep to ``granularity``,
-    if there is one.
+    if there is one. In a ``unique`` column no value occurs twice, NULL apart.
 
     >>> grid = Grid(starts=(0, 3, 4), shares=(0.0, 0.5, 1.0, 0.0, 0.0, 1.0), distinct=(9, 1, 4))
     >>> grid.cells, grid.values, grid.cell_of(1), grid.cell_of(3)
@@ -32,6 +32,7 @@ class Grid:
     shares: tuple[float, ...]
     distinct: tuple[int, ...]
     granularity: Granularity | None = None
+    unique: bool = False
 
     @property
     def cells(self) -> int:
@@ -54,14 +55,21 @@ class Grid:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the model file."""
-        data = {"starts": list(self.starts), "shares": list(self.shares), "distinct": list(self.distinct)}
-        return data if self.granularity is None else data | {"granularity": self.granularity.to_json()}
+        data: dict[str, Any] = {
+            "starts": list(self.starts),
+            "shares": list(self.shares),
+            "distinct": list(self.distinct),
+        }
+        if self.granularity is not None:
+            data["granularity"] = self.granularity.to_json()
+        return data | {"unique": True} if self.unique else data
 
     @classmethod
     def from_json(cls, data: Any, knots: int) -> Grid:
         """The grid over ``knots`` knots that :meth:`to_json` wrote; anything that is none is a ModelFileError."""
         granularity = Granularity.from_json(data["granularity"]) if "granularity" in data else None
-        grid = cls(tuple(data["starts"]), tuple(map(float, data["shares"])), tuple(data["distinct"]), granularity)
+        starts, distinct = tuple(data["starts"]), tuple(data["distinct"])
+        grid = cls(starts, tuple(map(float, data["shares"])), distinct, granularity, data.get("unique", False))
         if not grid._holds(knots):
             raise ModelFileError("the schema is damaged (the grid of a column is inconsistent): fit it again")
         return grid

@@ -64,14 +64,16 @@ def read_grid(source: Source, name: str, kind: str, most_cells: int = CELLS) -> 
 
 def grid_of(source: Source, values: str, name: str, kind: str, most_cells: int) -> Column:
     """The column of ``values``, a table with the rows ``n`` of each, NULL included: a grid of about this many cells."""
-    ((rows, nulls),) = source.rows(
-        f"SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), count(*) FILTER (value IS NULL) FROM {values}"
+    ((rows, most, nulls),) = source.rows(
+        "SELECT coalesce(sum(n) FILTER (value IS NOT NULL), 0), max(n) FILTER (value IS NOT NULL), "
+        f"count(*) FILTER (value IS NULL) FROM {values}"
     )
     mass = int(rows) / max(1, min(most_cells, int(rows) // ROWS_PER_CELL))
     found = cut_into_cells(source, values, name, kind, mass)
     assert found.grid is not None
     granularity = granularity_of(source, values, kind, mass)
-    return replace(found, has_null=nulls > 0, radices=(), grid=replace(found.grid, granularity=granularity))
+    grid = replace(found.grid, granularity=granularity, unique=most == 1)
+    return replace(found, has_null=nulls > 0, radices=(), grid=grid)
 
 
 def granularity_of(source: Source, values: str, kind: str, mass: float | None = None) -> Granularity | None:
