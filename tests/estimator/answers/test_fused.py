@@ -115,7 +115,7 @@ def test_comparisons_of_columns(table: Path, sampled: Estimator, bare: Estimator
     where = "4 * follows > small AND letter = 'a'"
     (truth,) = Source.open(table).counts([where])
     assert q_error(sampled.estimate(where).rows, truth) < 1.5
-    assert "only stored rows can answer 4 * follows > small" in str(sampled.explain(where))
+    assert "only the evidence rows can answer 4 * follows > small" in str(sampled.explain(where))
     for method in of_model():
         with pytest.raises(UnsupportedQueryError, match="only evidence rows can answer"):
             sampled.estimate(where, method=method)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tempfile
 import time
@@ -70,10 +71,15 @@ TRAINING_FACTS = ("epoch", "loss", "train_bits", "masked_bits", "unmasked_bits",
 
 
 class FitView(Listener):
-    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere."""
+    """Shows a fit on ``console``: a live bar on a terminal, a line now and then elsewhere.
 
-    def __init__(self, console: CommandConsole, on_training: Callable[[], None] = lambda: None) -> None:
-        self.console = console
+    The budget ends at ``ends``, by ``time.monotonic``.
+    """
+
+    def __init__(
+        self, console: CommandConsole, on_training: Callable[[], None] = lambda: None, ends: float = math.inf
+    ) -> None:
+        self.console, self._ends = console, ends
         self._on_training = on_training
         self.last = ""
         self.trained = False
@@ -173,7 +179,8 @@ class FitView(Listener):
     def calibrating(self, done: int, total: int) -> None:
         text = f"{done}/{total} queries"
         if done:
-            left = (time.monotonic() - self._stage_began) * (total - done) / done
+            now = time.monotonic()
+            left = min((now - self._stage_began) * (total - done) / done, max(0.0, self._ends - now))
             text += f"  at most {duration(left)} left"
         self._show(done / total, text, text)
 
@@ -213,7 +220,9 @@ def fit_and_save(
     beside = beside or output
     codes = codes_of(beside)
     remove_spills(codes)
-    view = FitView(console, on_training)
+    training = options.training
+    budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
+    view = FitView(console, on_training, math.inf if budget is None else began + budget)
     try:
         with view:
             estimator = fit_by(source, options, view, began)
@@ -237,8 +246,6 @@ def fit_and_save(
     if isinstance(source, str | Path):
         table = table_words(with_csv_options(str(source), reading.csv), reading.table, reading.query)
     _summarize(console, estimator, output, table, options.training.workload)
-    training = options.training
-    budget = DEFAULT_BUDGET if training.budget is None and training.epochs is None else training.budget
     console.print(time_spent(estimator.report["stages"], time.monotonic() - began, budget))
     for notice in view.read_otherwise:  # plain: it was a warning already
         console.print(f"fit again if this is so: {notice}", soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,7 @@ class Learner:
         bits = bits_to_learn(self.sample, trains_text)
         if schema.coded:
             self.listener.stage("training")
-            recipe = self._columns_recipe(self.plan.training(0, bits))
+            recipe = self._columns_recipe(partial(self.plan.training, 0, bits))
             networks[COLUMNS], columns_report = self._learned(recipe, COLUMNS, stopped=False)
             report.update(columns_report)
             if self.asked is not None:
@@ -164,11 +165,12 @@ class Learner:
             found[substrings_of(index)] = StoredSummary(counts.arrays())
         return found
 
-    def _columns_recipe(self, share: float | None) -> ColumnsRecipe:
+    def _columns_recipe(self, share: Callable[[], float | None]) -> ColumnsRecipe:
+        """How the columns are learned; ``share`` tells the time that is left for it."""
         from countless.train.tasks.recipe import ColumnsRecipe
 
         schema, network = self.table.schema, self.options.network
-        options = TrainOptions.of(self.options.training, LEARNING_RATE, share, HOT_STEPS)
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share(), HOT_STEPS)
         orders, counts = orders_of(network, self.table), self.sample.symbol_counts
 
         def recipe(hidden: int, blocks: int, embedding: int) -> ColumnsRecipe:
@@ -179,7 +181,9 @@ class Learner:
             asked = None if self.asked is None else self.asked.sets
             return ColumnsRecipe(spec, options, KINDS[network.kind].make(), asked, counts)
 
-        return recipe(*self._sizes(options.epochs_for(len(self.sample.matrix())), share, recipe))
+        sizes = self._sizes(options.epochs_for(len(self.sample.matrix())), share(), recipe)
+        options = TrainOptions.of(self.options.training, LEARNING_RATE, share(), HOT_STEPS)  # choosing them took time
+        return recipe(*sizes)
 
     def _sizes(
         self, epochs: int | None, share: float | None, recipe: Callable[[int, int, int], ColumnsRecipe]
