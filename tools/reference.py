@@ -31,7 +31,7 @@ ROLE = re.compile(r":\w+:`[.~]?([^`]+)`")  # :class:`Estimate`
 def cli_page() -> str:
     """Every command, its arguments, options and examples."""
     lines = ["# Command line", "", WRITTEN, "", "`countless COMMAND --help` shows the same.", ""]
-    lines += ["| command | question |", "|---|---|"]
+    lines += ["| command | what it does, or answers |", "|---|---|"]
     lines += [f"| [`{name}`](#countless-{name}) | {summary} |" for name, summary in COMMANDS.items()]
     for name in COMMANDS:
         command = cli.get_command(click.Context(cli), name)
