@@ -17,6 +17,7 @@ import numpy as np
 
 from countless.data.columns.types import DECIMAL, FLOATS, INTEGERS, TEXT, decimal_digits
 from countless.data.columns.types import is_number as is_number
+from countless.query.grids.precision import has_exact_float, is_told_apart
 
 Key = Any  # a number (int, float or Fraction, which compare with each other exactly) or a string
 
@@ -58,10 +59,10 @@ def scale_of(kind: str) -> Scale:
     0.5
     """
     if kind in INTEGERS:
-        return Scale(_exact, _numbers_between, 1)
+        return Scale(partial(_whole, kind), _numbers_between, 1)
     if DECIMAL.fullmatch(kind):
         step = Fraction(1, 10 ** decimal_digits(kind)[1])
-        return Scale(partial(_decimal, step), _numbers_between, step)
+        return Scale(partial(_decimal, kind, step), _numbers_between, step)
     if kind in FLOATS:
         return Scale(_double if kind == "DOUBLE" else _single, _numbers_between)
     if kind == TEXT:
@@ -167,8 +168,14 @@ def _exact(kind: str, text: str) -> Key | None:
     return number.numerator if number.denominator == 1 else number
 
 
-def _decimal(step: Fraction, kind: str, text: str) -> Key | None:
+def _whole(column: str, kind: str, text: str) -> Key | None:
+    return _exact(kind, text) if is_told_apart(column, kind, text) else None
+
+
+def _decimal(column: str, step: Fraction, kind: str, text: str) -> Key | None:
     """DuckDB compares a DECIMAL with a FLOAT or a DOUBLE as such: 0.1 is equal to the DOUBLE that is nearest to it."""
+    if not is_told_apart(column, kind, text):
+        return None
     key = _exact(kind, text)
     if kind not in FLOATS or not math.isfinite(number := float(text)):
         return key
@@ -179,7 +186,10 @@ def _decimal(step: Fraction, kind: str, text: str) -> Key | None:
 
 
 def _double(kind: str, text: str) -> Key | None:
-    return _ordered(float(text)) if is_number(kind) else None
+    """DuckDB compares a DOUBLE with any other number as doubles; a FLOAT is printed with fewer digits than it has."""
+    if kind == "FLOAT":
+        return _ordered(float(np.float32(text)))
+    return _ordered(float(text)) if is_number(kind) and has_exact_float(kind, text) else None
 
 
 def _single(kind: str, text: str) -> Key | None:
@@ -187,7 +197,7 @@ def _single(kind: str, text: str) -> Key | None:
     if kind == "DOUBLE" or not is_number(kind):
         return _double(kind, text)
     with np.errstate(over="ignore"):
-        return _ordered(float(np.float32(text)))
+        return _ordered(float(np.float32(text))) if has_exact_float(kind, text) else None
 
 
 def _ordered(number: float) -> Key:
