@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from countless.errors import CountlessError
 from countless.serve.api.app import make_app
+from countless.serve.api.errors import late_request, told
 from countless.serve.models import Served
+from countless.serve.plain_json import to_json
 from countless.serve.service import Service, ServiceOptions
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -122,7 +125,10 @@ def leave(ended: Ended) -> int:
 
 
 class Impatient(H11Protocol):
-    """A connection that is closed when the head of a request takes longer to arrive than ``seconds``."""
+    """A connection that is closed when the head of a request takes longer to arrive than ``seconds``.
+
+    Who has sent a part of it hears why.
+    """
 
     seconds = 10.0
     _alarm: asyncio.TimerHandle | None = None
@@ -148,7 +154,20 @@ class Impatient(H11Protocol):
     def _wait(self) -> None:
         """Until the head is there, from when its first byte is."""
         if self._alarm is None:
-            self._alarm = self.loop.call_later(self.seconds, self.transport.close)
+            self._alarm = self.loop.call_later(self.seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+            body = to_json({"error": told(late_request(self.seconds))})
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            response = h11.Response(status_code=408, headers=headers, reason=b"Request Timeout")
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _rest(self) -> None:
         if self._alarm is not None:

@@ -275,18 +275,45 @@ def test_a_body_that_does_not_arrive(start: Callable[..., Client]) -> None:
     assert answer.startswith(b"HTTP/1.1 408")
 
 
-@pytest.mark.parametrize("sent", [b"", b"POST /v1/models/people/estimate HTTP/1.1\r\nHost: loc"])
-def test_a_head_that_does_not_arrive(start: Callable[..., Client], sent: bytes) -> None:
+def test_a_large_body_that_arrives_too_late(start: Callable[..., Client]) -> None:
+    """Its sender hears why it is refused, although he sends more than the service has read by then."""
+    client, head = start(seconds=0.2), b"POST /v1/models/people/estimate HTTP/1.1\r\nHost: localhost\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(head + b"Content-Length: 900000\r\n\r\n" + b" " * 1_000)
+        time.sleep(0.5)
+        connection.sendall(b" " * 899_000)
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert answer.endswith(b"}")
+
+
+def test_a_body_that_is_larger_than_what_is_read(client: Client) -> None:
+    head = b"POST /v1/models/people/estimate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(head)
+        connection.sendall(b" " * 9_000_000)
+        assert connection.makefile("rb").read().startswith(b"HTTP/1.1 413")
+
+
+def test_a_head_that_does_not_begin(start: Callable[..., Client]) -> None:
     client = start(seconds=0.2)
     with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
-        connection.sendall(sent)
         assert connection.recv(100_000) == b""
+
+
+def test_a_head_that_does_not_arrive(start: Callable[..., Client]) -> None:
+    client = start(seconds=0.2)
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(b"POST /v1/models/people/estimate HTTP/1.1\r\nHost: loc")
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert b"the request did not arrive within 0.2 s" in answer
     with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answer = connection.makefile("rb")
-        assert answer.readline().startswith(b"HTTP/1.1 200")
+        answers = connection.makefile("rb")
+        assert answers.readline().startswith(b"HTTP/1.1 200")
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
-        assert answer.read().endswith(b"}")  # the first answer, and no other
+        assert answers.read().count(b"HTTP/1.1 408") == 1
 
 
 class TestToken:

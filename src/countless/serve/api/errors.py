@@ -45,6 +45,11 @@ def too_long(seconds: float, clauses: int | None, started: bool) -> RefusalError
     )
 
 
+def late_request(seconds: float) -> RefusalError:
+    """The refusal of a request that was not there within ``seconds``."""
+    return RefusalError(408, "TimeoutError", f"the request did not arrive within {seconds:g} s")
+
+
 def told(error: CountlessError | RefusalError) -> dict[str, Any]:
     """What is wrong, as plain data: the first line of what the command line prints, and the spot if it is known."""
     if isinstance(error, RefusalError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import time
@@ -12,7 +13,7 @@ from typing import Any
 from countless.serve.api import limits
 from countless.serve.api.access_log import AccessLog
 from countless.serve.api.client_limits import ClientLimits, Network, client_address
-from countless.serve.api.errors import RefusalError, told
+from countless.serve.api.errors import RefusalError, late_request, told
 from countless.serve.api.request_record import RECORD, RequestRecord, record_of
 from countless.serve.metrics import ServiceMetrics
 from countless.serve.plain_json import to_json
@@ -36,6 +37,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 DRAINED = 8 * limits.BODY_BYTES  # of a body that is too large so much is read, so that its sender hears why
+LINGER = 2.0  # seconds in which what is left of a refused request may still arrive, so that its sender hears why
 LIMITED = "/v1/"  # what lies below needs the token, and counts for a client's limits; the page has nothing to hide
 METRICS = "/metrics"  # it names the models, so it needs the token too, unless the options say otherwise
 GONE = 499  # logged for a client that left before there was an answer
@@ -139,13 +141,13 @@ class Guarded:
                 self._per_client.leave(record.client)
 
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = dict(scope["headers"])
+        headers, incoming = dict(scope["headers"]), _Incoming(receive)
         try:
             self._check(scope, headers)
-            body = await self._body(headers, receive)
+            body = await self._body(headers, incoming.next)
         except RefusalError as refusal:
             scope[RECORD].error = refusal.kind
-            await refuse(send, refusal)
+            await refuse(send, refusal, incoming)
             return
         heard = False
 
@@ -184,7 +186,7 @@ class Guarded:
                     if length <= limits.BODY_BYTES:
                         body += message.get("body", b"")
         except TimeoutError:
-            raise RefusalError(408, "TimeoutError", f"the request did not arrive within {self._seconds:g} s") from None
+            raise late_request(self._seconds) from None
         if max(length, _length_told(headers)) > limits.BODY_BYTES:
             raise RefusalError(
                 413, "BodyError", f"the body has more than {limits.BODY_BYTES:,} bytes: ask for less at once"
@@ -192,15 +194,41 @@ class Guarded:
         return bytes(body)
 
 
-async def refuse(send: Send, refusal: RefusalError) -> None:
-    """Send a refusal."""
+class _Incoming:
+    """The body of a request while it arrives."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._ended = False
+
+    async def next(self) -> Message:
+        """The next part of it."""
+        message = await self._receive()
+        self._ended = not message.get("more_body", False)
+        return message
+
+    async def drop_rest(self) -> None:
+        """Read what still arrives. A connection that is closed with unread data is reset, and the answer with it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while not self._ended:
+                    await self.next()
+
+
+async def refuse(send: Send, refusal: RefusalError, incoming: _Incoming | None = None) -> None:
+    """Send a refusal. If the request is still ``incoming`` and will not be read, the connection is closed."""
     body = to_json({"error": told(refusal)})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-    if refusal.status in (408, 413):
-        headers.append((b"connection", b"close"))  # what is left of the request is not read
+    closes = refusal.status in (408, 413)
+    if closes:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": closes})
+    if closes:
+        if incoming is not None:
+            await incoming.drop_rest()
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _length_told(headers: dict[bytes, bytes]) -> int:
