@@ -31,7 +31,6 @@ from countless_lab.measurement.machine import machine_facts
 PATH = f"/v1/models/{NAME}"
 SLOWEST = 60.0  # seconds that an answer may take
 CLAUSES = 2_000
-PAUSE = 0.4  # seconds that a client waits between two requests, at most
 SAMPLING = 2.0  # seconds between two looks at the memory
 WARM_UP = 0.2  # of the time, after which the memory counts
 WINDOW = 0.2  # of the time, at its beginning and end, whose medians are compared
@@ -58,6 +57,7 @@ class SoakOptions:
     minutes: float = 30.0
     clients: int = 64
     replace_every: float = 20.0
+    pause: float = 0.4  # seconds that a client waits between two requests, at most
     seed: int = 1
 
 
@@ -84,6 +84,7 @@ class SoakCounts:
     statuses: Counter[int] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     late: int = 0  # refused with 408 or 429: the machine was too busy
+    reopened: int = 0  # kept connections that were closed before the next request came: it was sent again
     versions: Counter[str] = field(default_factory=Counter)
     ms: list[float] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
@@ -173,7 +174,8 @@ class _Run:
             except (OSError, asyncio.IncompleteReadError) as error:
                 self.counts.failures[f"lost: {type(error).__name__}"] += 1
                 await connection.close()
-            await asyncio.sleep(float(rng.random()) * PAUSE)
+            await asyncio.sleep(float(rng.random()) * self.options.pause)
+        self.counts.reopened += connection.reopened
         await connection.close()
 
     async def _ask(self, connection: _Connection, manner: str, columns: list[str], rng: np.random.Generator) -> None:
@@ -223,13 +225,30 @@ class _Connection:
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.reopened = 0
 
     async def post(self, path: str, body: bytes, pause: float = 0.0) -> SoakReply:
-        """Send a request, the last part of its body after a ``pause``, and read the answer."""
+        """Send a request, the last part of its body after a ``pause``, and read the answer.
+
+        A service may close a connection that nobody uses at any time. Then the request is sent again on a new one, as
+        every client does.
+        """
+        was_kept = self._streams is not None
+        try:
+            return await self._posted(path, body, pause)
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            if not was_kept or (isinstance(error, asyncio.IncompleteReadError) and error.partial):
+                raise
+        self.reopened += 1
+        await self.close()
+        return await self._posted(path, body, pause)
+
+    async def _posted(self, path: str, body: bytes, pause: float) -> SoakReply:
         reader, writer = await self._open()
         writer.write(_head(path, body) + body[: len(body) // 2])
         if pause:
-            await writer.drain()
+            with suppress(ConnectionError):
+                await writer.drain()
             await asyncio.sleep(pause)
         writer.write(body[len(body) // 2 :])
         with suppress(ConnectionError):  # it was refused before all of it was read
@@ -283,11 +302,13 @@ def _facts(options: SoakOptions, counts: SoakCounts, told: dict[str, float]) -> 
     return {
         "minutes": options.minutes,
         "clients": options.clients,
+        "pause": options.pause,
         "requests": counts.manners.total(),
         "manners": dict(counts.manners),
         "statuses": {str(status): count for status, count in sorted(counts.statuses.items())},
         "failures": dict(counts.failures),
         "late": counts.late,
+        "reopened": counts.reopened,
         "models": dict(counts.versions),
         "files": dict(counts.replaced),
         "reloads": {name: value for name, value in told.items() if "reloads_total" in name},

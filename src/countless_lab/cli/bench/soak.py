@@ -15,7 +15,7 @@ from countless_lab.contests.soak import SoakOptions
 from countless_lab.contests.soak import soak as run_soak
 
 
-@click.command(epilog="\b\nExample:\n  countless bench soak people.countless --minutes 30 -o soak.json")
+@click.command(epilog="\b\nExample:\n  countless bench soak people.countless --minutes 30 --pause 2s -o soak.json")
 @model_argument
 @click.option("--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long they ask.")
 @click.option(
@@ -28,11 +28,25 @@ from countless_lab.contests.soak import soak as run_soak
     show_default=True,
     help="Time between two replacements of the model file.",
 )
+@click.option(
+    "--pause",
+    type=Duration(),
+    default="0.4s",
+    show_default=True,
+    help="Time that a client waits between two requests, at most.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything random.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
 @json_option
 def soak(
-    model: Path, minutes: float, clients: int, replace_every: float, seed: int, output: Path | None, as_json: bool
+    model: Path,
+    minutes: float,
+    clients: int,
+    replace_every: float,
+    pause: float,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
 ) -> int:
     """Ask a service of MODEL for a long time, in every manner, while its model file is replaced.
 
@@ -42,7 +56,7 @@ def soak(
     first fifth of the time.
     """
     show.progress().print(f"asking for {minutes:g} minutes with {show.plural(clients, 'client')} ...")
-    facts = run_soak(model, SoakOptions(minutes, clients, replace_every, seed))
+    facts = run_soak(model, SoakOptions(minutes, clients, replace_every, pause, seed))
     if output is not None:
         write_bytes(output, json_bytes(facts))
     _show(facts)
@@ -59,6 +73,7 @@ def _show(facts: dict[str, Any]) -> None:
     failures = ", ".join(f"{count} {what}" for what, count in facts["failures"].items()) or "none"
     console.print(f"requests  {facts['requests']:,}: {manners}", soft_wrap=True)
     console.print(f"latency   {times}; {facts['late']} were refused because all threads were busy", soft_wrap=True)
+    console.print(f"reopened  {facts['reopened']:,} connections that the service had closed while nobody used them")
     console.print(f"files     {files}", soft_wrap=True)
     console.print(f"failures  {failures}", soft_wrap=True)
     first, last, peak = (facts[f"memory_mb_{name}"] for name in ("first", "last", "peak"))
