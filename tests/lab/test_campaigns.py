@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save as save_arrays
 
 from countless import Estimator
+from countless.errors import DataError
 from countless.query.sandbox.functions import DATES, NUMBERS, STRINGS, refused
 from countless_lab.fuzz import asking, compiled_code, killing, loading, sharing
 from countless_lab.fuzz.compiled_code import COLUMNS
 from countless_lab.fuzz.expressions import CALLS
+from countless_lab.fuzz.mutations import archived, spoiled_arrays
 from countless_lab.fuzz.predicates import PredicateMaker
+from countless_lab.fuzz.sanitizers import build_sanitized
 from countless_lab.fuzz.small_models import KINDS, make_models, questions
 
 
@@ -75,6 +79,17 @@ class TestFiles:
         monkeypatch.setattr(Estimator, "load", fail)
         _, defects = loading.check_file(models / "columns.countless", questions(), np.random.default_rng(0))
         assert defects[0].startswith("load: ZeroDivisionError: by zero")
+
+
+def test_an_empty_array_is_spoiled_like_any_other() -> None:
+    data = archived({"all.safetensors": save_arrays({"none": np.zeros((0, 3), dtype=np.float32)})})
+    for seed in range(60):
+        assert spoiled_arrays(data, np.random.default_rng(seed))
+
+
+def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no compiler clang-0: install it, or name another with --compiler"):
+        build_sanitized(tmp_path, "clang-0")
 
 
 def test_compiled_code(models: Path, tmp_path: Path) -> None:

@@ -240,10 +240,10 @@ def check_models(originals: list[bytes], path: Path, rng: Random) -> str | None:
     return None
 
 
-def kernel_campaign(models: Path) -> Campaign:
+def kernel_campaign(models: Path, compiler: str) -> Campaign:
     """The campaign. The address sanitizer reserves terabytes, so there is no limit of memory."""
     return Campaign(
-        "fuzz kernel",
+        f"fuzz kernel --compiler {compiler}",
         "case",
         "check",
         functools.partial(run_compiled_code, models),

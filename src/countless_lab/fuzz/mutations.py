@@ -198,5 +198,6 @@ def _extremes(dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 def _with_some(array: NDArray[Any], value: Any, rng: Random) -> NDArray[Any]:
     found = array.copy()
-    found.reshape(-1)[rng.integers(0, max(1, found.size), 3) % max(1, found.size)] = value
+    if found.size:
+        found.reshape(-1)[rng.integers(0, found.size, 3)] = value
     return found

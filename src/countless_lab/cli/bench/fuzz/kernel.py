@@ -19,19 +19,29 @@ from countless_lab.fuzz.small_models import make_models
 MODELS = "COUNTLESS_SANITIZED_MODELS"  # the folder of their models
 
 
-@click.command(epilog="\b\nExample:\n  countless bench fuzz kernel --minutes 60 -o kernel/")
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  countless bench fuzz kernel --minutes 60 -o kernel/\n"
+    "  countless bench fuzz kernel --compiler clang --minutes 60 -o kernel-clang/"
+)
+@click.option("--compiler", default="gcc", show_default=True, help="Build with gcc, clang or a version of them.")
 @campaign_options
-def kernel(**options: Any) -> int:
+def kernel(compiler: str, **options: Any) -> int:
     """Run the compiled code with sanitizers of addresses and undefined behaviour, on random inputs.
 
-    The C modules are built anew, with gcc or the version of it that CC names. Random networks, regions, evidence rows,
-    strings and model files go through them, and answers are compared with those of the slow code in Python.
+    The C modules are built anew. The sanitizers of gcc and clang differ, so run both. Random networks, regions,
+    evidence rows, strings and model files go through the modules, and answers are compared with those of the slow code
+    in Python.
     """
     if os.environ.get(SANITIZED):
-        return run_command(kernel_campaign(Path(os.environ[MODELS])), **options)
+        return run_command(kernel_campaign(Path(os.environ[MODELS]), compiler), **options)
     with tempfile.TemporaryDirectory(prefix="countless-fuzz-") as folder:
-        make_models(Path(folder))
-        environment = sanitized_environment(build_sanitized(options["output"] or Path(folder))) | {MODELS: folder}
+        kept = options["output"] or Path(folder)
+        models = kept / "models"
+        models.mkdir(parents=True, exist_ok=True)
+        make_models(models)
+        package = build_sanitized(kept, compiler)
+        environment = sanitized_environment(package, compiler) | {MODELS: str(models.resolve())}
         arguments = sys.argv[sys.argv.index("bench") :]
         return subprocess.run(
             [sys.executable, "-m", "countless_command", *arguments], env=environment, check=False
