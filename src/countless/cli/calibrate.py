@@ -28,8 +28,8 @@ def calibrate(model: Path, table: str | CsvFile, output: Path | None, seed: int)
 
     TABLE is the table that MODEL was fitted on, as countless fit takes one. The table of a database follows the
     database after two colons. Random questions are counted in the table and estimated by the model. Nothing is trained.
-    countless fit does this itself; you need it only if the fit said that it could not. The old file is replaced only
-    when the new one is complete.
+    countless fit does this itself; you need it only if the fit said that it could not, or that it had time for few
+    questions. The old file is replaced only when the new one is complete.
     """
     output = output or model
     calibrated = rewritten(
