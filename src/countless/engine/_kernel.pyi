@@ -25,7 +25,7 @@ def ask(
     rare: float,
     /,
 ) -> tuple[float, bool, int, tuple[int, ...], float, float, tuple[tuple[int, int, float, float, float], ...]]: ...
-def pairs(before: Any, known: Any, members: int, rows: int, columns: list[Any], /) -> object: ...
+def pairs(before: Any, known: Any, members: int, rows: int, columns: list[Any], sparse: list[Any], /) -> object: ...
 def reading(
     tables: object,
     column: int,
@@ -36,7 +36,17 @@ def reading(
     listed: bool,
     /,
 ) -> tuple[object, int, int, int]: ...
-def cross(readings: tuple[object, ...], /) -> tuple[object, int, int, int, int, list[tuple[int, int, int]]]: ...
+def cross(
+    readings: tuple[object, ...], /
+) -> tuple[
+    object,
+    int,
+    int,
+    int,
+    int,
+    list[tuple[int, int, int]],
+    list[tuple[tuple[int, ...], float, int, int]],
+]: ...
 def crossed(crossed: object, /) -> tuple[bytes, bytes, bytes]: ...
 def walk(
     model: object, budget: int, power: float, offsets: Any, steps: list[Any], /

@@ -30,23 +30,23 @@ class Density:
     @property
     def least(self) -> float:
         """What the table's own density is at least, by counts that are exact."""
-        return sum(answer.least for answer in self.answers)
+        return sum([answer.least for answer in self.answers])
 
     @property
     def most(self) -> float:
         """What it is at most."""
-        return min(1.0, sum(answer.most for answer in self.answers))
+        return min(1.0, sum([answer.most for answer in self.answers]))
 
     @property
     def excess(self) -> float:
         """How many times the rows that these bounds leave the model found."""
-        found = sum(answer.density for answer in self.answers)
-        return sum(answer.density * answer.excess for answer in self.answers) / found if found > 0 else 1.0
+        found = sum([answer.density for answer in self.answers])
+        return sum([answer.density * answer.excess for answer in self.answers]) / found if found > 0 else 1.0
 
     @property
     def steps(self) -> int:
         """How many counts of substrings were chained, at most."""
-        return max((answer.steps for answer in self.answers), default=0)
+        return max([answer.steps for answer in self.answers], default=0)
 
     @property
     def exact(self) -> bool:
@@ -92,6 +92,14 @@ def counts_estimate(runtimes: Runtimes, region: Region) -> bool:
     return bool(region.boxes) and _counts_tell(runtimes, (*region.boxes, *region.cover), counted=False)
 
 
+def what_counts_tell(runtimes: Runtimes, region: Region) -> tuple[bool, bool]:
+    """Whether :func:`counts_answer`, and whether :func:`counts_estimate`: at once for a box of columns alone."""
+    if len(region.boxes) != 1 or region.cover or region.boxes[0].texts or not region.boxes[0].filters:
+        return counts_answer(runtimes, region), counts_estimate(runtimes, region)
+    answer = None if runtimes.counts is None else runtimes.known(region.boxes[0]).answer
+    return answer is not None and answer.counted, answer is not None
+
+
 def _counts_tell(runtimes: Runtimes, boxes: Sequence[Box], counted: bool) -> bool:
     """Whether counts of pairs tell the rows of each box of columns, exactly if that is asked (``counted``)."""
     if len(boxes) > MOST_COUNTED:
@@ -128,7 +136,9 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | 
     whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
     asking = [index for index, box in enumerate(boxes) if box.filters]
-    if asking:
+    if len(asking) == len(boxes):
+        answers = _of_columns(runtimes, boxes, name, budget, seed)
+    elif asking:
         found = _of_columns(runtimes, [boxes[index] for index in asking], name, budget, seed)
         for index, answer in zip(asking, found, strict=True):
             answers[index] = answer
@@ -171,9 +181,9 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
 
 def _density(region: Region, answers: Any) -> Density:
     parts = tuple(next(answers) for _ in region.boxes)
-    value = sum(answer.density for answer in parts)
+    value = sum([answer.density for answer in parts])
     bounds = [next(answers).density for _ in region.cover]
     if bounds:
         value = min(max(value, *bounds), sum(bounds))
-    found = Density(value, parts)
-    return Density(min(found.most, max(found.least, value)), parts)
+    least, most = sum([answer.least for answer in parts]), min(1.0, sum([answer.most for answer in parts]))
+    return Density(min(most, max(least, value)), parts)

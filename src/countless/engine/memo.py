@@ -36,6 +36,10 @@ class Memo:
 
     def once(self, key: Hashable, make: Callable[[], A]) -> A:
         """What ``make`` returned for ``key``. If it raises, nothing is kept, and the next call tries again."""
+        value: A
+        if self._most is None and (slot := self._slots.get(key)) is not None and slot.made:
+            value = slot.value
+            return value  # nothing is dropped, so that no lock is needed
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:
@@ -52,8 +56,8 @@ class Memo:
                     self._drop(key, slot)
                     raise
                 slot.made = True
-            value: A = slot.value
-        return value
+            value = slot.value
+            return value
 
     def _drop(self, key: Hashable, slot: _Slot) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from countless.cached_property import cached_property
 from countless.data.columns.schema import Schema
 from countless.data.evidence import EvidenceRows
-from countless.engine.density import counts_answer, counts_estimate, lacks_network
+from countless.engine.density import lacks_network, what_counts_tell
 from countless.engine.methods import MODEL_METHOD, uses_evidence
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.dependencies import dependency
@@ -71,8 +71,8 @@ class AnsweringModel:
     def fusion(self, runtimes: Runtimes, question: Question) -> Fusion:
         """What evidence rows say of ``question``, to be fused with what the model says."""
         assert self.evidence is not None
-        counted = not question.beyond and counts_answer(runtimes, question.region)
-        estimated = not question.beyond and question.among is None and counts_estimate(runtimes, question.region)
+        counted, estimated = (False, False) if question.beyond else what_counts_tell(runtimes, question.region)
+        estimated = estimated and question.among is None
         silent = lacks_network(runtimes, question.region, MODEL_METHOD)
         if silent:
             question = self._without_text(question)

@@ -75,8 +75,9 @@ class Batch:
         """What each question asks, and what evidence rows and the model say of it, or its error."""
 
         def walk(questions: list[Question]) -> list[Fused]:
-            fusions = [self.model.fusion(self._runtimes, question) for question in questions]
-            return list(map(Fused, fusions, prior_densities(self._runtimes, fusions, self.particles, self._seed)))
+            runtimes = self._runtimes.remembering()  # what counts tell of a box is asked for several times
+            fusions = [self.model.fusion(runtimes, question) for question in questions]
+            return list(map(Fused, fusions, prior_densities(runtimes, fusions, self.particles, self._seed)))
 
         return answers(self.model.filters, walk, self.asked, self.threads)
 

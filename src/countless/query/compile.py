@@ -71,7 +71,7 @@ class Compiler:
             raise clause.unbound()
         descent = _Descent(self, clause.source)
         try:
-            condition = self._rewritten(clause)
+            condition = self.rewritten(clause)
             descent.survey(condition)
             try:
                 region = descent.region(descent.formula(condition, Want.TRUE))
@@ -84,7 +84,7 @@ class Compiler:
             raise QueryTooLargeError(NESTED, clause.source) from None
         return Question(clause.text, region, descent.certain, clause.condition, tuple(descent.details))
 
-    def _rewritten(self, clause: Clause) -> exp.Expr:
+    def rewritten(self, clause: Clause) -> exp.Expr:
         """The condition as the model's columns have it."""
         condition = self._plain(clause)
         return with_calendar(condition, self.schema) if self.schema.calendar else condition

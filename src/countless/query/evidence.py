@@ -26,6 +26,7 @@ from countless.query.domains.comparisons import plain_comparison
 from countless.query.domains.domain_evaluation import (
     TRUE,
     DomainTables,
+    WholeNumbers,
     explain_error,
     sign_error,
     truth_letters,
@@ -89,6 +90,10 @@ class EvidenceTables:
         """Where among the sample's values of the column at ``index`` a ``predicate`` about it is true or false."""
         found = self._search.truth(index, plain_comparison(predicate)) or self._strings.truth(index, predicate)
         return self._domains.truth(index, predicate) if found is None else found
+
+    def whole_numbers(self, index: int, expression: exp.Expr) -> WholeNumbers | None:
+        """The values of an ``expression`` of a column among the sample's; None if they are no whole numbers."""
+        return self._domains.whole_numbers(index, expression)
 
     def satisfied(self, predicate: exp.Expr, columns: Sequence[int]) -> BoolArray:
         """The rows for which a ``predicate`` about several ``columns`` is true, as DuckDB says."""

@@ -30,6 +30,7 @@ from countless.region import Box, Filter, Region, TextFilter
 
 if TYPE_CHECKING:
     from countless.query.compile import Compiler
+    from countless.query.known_expressions import KnownExpressions
     from countless.query.parameters import Clause
     from countless.query.predicate import Where
 
@@ -125,6 +126,7 @@ class CachedCompiler:
         self.search = search
         self._compiler = compiler
         self._pieces: dict[str, _Piece | None] = {}
+        self._expressions: KnownExpressions | None = None
         self._columns: dict[int, _SearchedColumn] = {}
         self._bytes = 0
         self._lock = threading.Lock()
@@ -189,11 +191,13 @@ class CachedCompiler:
                     return None  # the whole clause has the same error, or is answered in part
                 texts[text.column] = both
                 empty |= both is not text and not both.any()
-        unions = () if union is None else (*union.boxes, *union.cover)
-        others = {item.positions for box in unions for item in box.filters}
-        if not others.isdisjoint(filters) or any(text.column in texts for box in unions for text in box.texts):
-            return None
-        if not self.search.known.schema.are_apart((*filters, *others)):
+        others: set[tuple[int, ...]] = set()
+        if union is not None:
+            unions = (*union.boxes, *union.cover)
+            others = {item.positions for box in unions for item in box.filters}
+            if not others.isdisjoint(filters) or any(text.column in texts for box in unions for text in box.texts):
+                return None
+        if len(filters) + len(others) > 1 and not self.search.known.schema.are_apart((*filters, *others)):
             return None
         if empty:
             return Region(())
@@ -274,7 +278,21 @@ class CachedCompiler:
         return pieces + self._of_columns(simple)
 
     def _piece(self, text: str) -> _Piece | None:
-        return self._formula(text) or self._compiled(text)
+        return self._formula(text) or self._of_expression(text)
+
+    def _of_expression(self, text: str) -> _Piece | None:
+        """A comparison of an expression that is known, or whatever must be compiled."""
+        known = None if self._expressions is None else self._expressions.region(text)
+        if known is not None:
+            return _Piece(*known)
+        piece = self._compiled(text)
+        if piece is not None and not piece.beyond:
+            if self._expressions is None:
+                from countless.query.known_expressions import KnownExpressions
+
+                self._expressions = KnownExpressions(self._compiler())
+            self._expressions.learn(text)
+        return piece
 
     def _formula(self, text: str) -> _Piece | None:
         """A formula of simple filters; None if it must be compiled."""
@@ -317,6 +335,8 @@ class CachedCompiler:
 
 def _box(filters: Mapping[tuple[int, ...], Filter], texts: Mapping[int, TextFilter], other: Box) -> Box:
     """A box of ``filters`` and those of an ``other`` box, in the table's order."""
+    if not (texts or other.filters or other.texts):
+        return Box(tuple([filters[key] for key in sorted(filters)]))
     both = {**filters, **{item.positions: item for item in other.filters}}
     languages = {**texts, **{text.column: text for text in other.texts}}
     return Box(tuple(both[key] for key in sorted(both)), tuple(languages[key] for key in sorted(languages)))

@@ -124,7 +124,7 @@ class TestTheModule:
         module, counts = kernel.compiled(), np.ones(4, dtype=np.int64)
         assert module is not None
         before, known, starts = np.zeros((4, 5), dtype=np.int64), np.zeros((1, 1), dtype=bool), np.arange(4)
-        module.pairs(before, known, 1, 4, [(0, counts, starts, 0)])
+        module.pairs(before, known, 1, 4, [(0, counts, starts, 0)], [])
         for column in (
             (1, counts, starts, 0),
             (0, counts, starts, 1),
@@ -134,9 +134,23 @@ class TestTheModule:
             (0, counts, starts[::-1].copy(), 0),
         ):
             with pytest.raises(ValueError, match="does not fit"):
-                module.pairs(before, known, 1, 4, [column])
+                module.pairs(before, known, 1, 4, [column], [])
         with pytest.raises(ValueError, match="expected"):
-            module.pairs(before, known, 2, 4, [])
+            module.pairs(before, known, 2, 4, [], [])
+        fits = np.array([0, 1, 1, 2, 2]), np.array([0, 3]), np.ones(2, dtype=np.int64)
+        two = [(0, counts, starts, 0), (-1, counts, starts, 0)]
+        module.pairs(before, known, 1, 4, two, [(1, 0, *fits)])
+        for table in (
+            (2, 0, *fits),
+            (1, -1, *fits),
+            (1, 0, np.array([0, 1, 1, 2]), *fits[1:]),
+            (1, 0, np.array([0, 1, 0, 2, 2]), *fits[1:]),
+            (1, 0, np.array([0, 1, 1, 2, 3]), *fits[1:]),
+            (1, 0, fits[0], np.array([0, 4]), fits[2]),
+            (1, 0, *fits[:2], fits[2][:1]),
+        ):
+            with pytest.raises(ValueError, match=r"sparse|expected"):
+                module.pairs(before, known, 1, 4, two, [table])
 
     @pytest.mark.parametrize(
         "asked",

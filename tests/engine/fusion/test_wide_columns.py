@@ -17,6 +17,7 @@ from countless.data.summaries.sparse_pairs import SparseTable
 from countless.engine.density import counts_answer
 from countless.engine.fusion import wide_columns
 from countless.engine.fusion.pair_bounds import Counts
+from countless.engine.fusion.wide_columns import Star
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
 from tests.data.summaries.test_pair_counts import encoded
@@ -54,9 +55,11 @@ def test_stars_hold_the_truth(
         filters.append(Filter((position,), ValueSet(chosen > 0 if whole else chosen)))
     most = kept(rows, filters)
     sure = np.all([item.constraint.weights[rows[:, item.positions[0]]] == 1 for item in filters], axis=0).sum()
+    known = counts.known(Box(tuple(filters)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wide_columns, "FEW_CODES", 0 if summed else 64)
-        known = counts.known(Box(tuple(filters)))
+        twins = counts._wide.stars([(item.positions[0], item) for item in filters])
+    assert_like(known.stars, twins)
     for star in known.stars:
         some = [filters[place] for place in star.places]
         own_most = kept(rows, some)
@@ -67,6 +70,28 @@ def test_stars_hold_the_truth(
             assert star.least == own_most == star.most
     assert known.least * len(rows) <= sure + 1e-9
     assert most <= known.most * len(rows) + 1e-9
+
+
+def assert_like(stars: Sequence[Star], twins: Sequence[Star]) -> None:
+    """That compiled code has found the stars of NumPy, but for the order in which parts of rows are added up."""
+    assert [(star.places, star.least, star.most) for star in stars] == [
+        (star.places, star.least, star.most) for star in twins
+    ]
+    assert [star.rows for star in stars] == pytest.approx([star.rows for star in twins])
+
+
+@pytest.mark.parametrize("chosen", [70, 300])
+def test_filters_on_many_values_are_summed_once(chosen: int) -> None:
+    rng = np.random.default_rng(5)
+    rows = np.stack([rng.integers(0, 300, 4000), rng.integers(0, 4, 4000), rng.integers(0, 3, 4000)], axis=1)
+    counts = counts_of(rows, (300, 4, 3))
+    for _ in range(40):  # more filters than sums are kept of
+        wide = ValueSet(np.isin(np.arange(300), rng.choice(300, chosen, replace=False)))
+        some = [ValueSet(rng.random(4) < 0.5), ValueSet(rng.choice([0.0, 0.5, 1.0], 3))]
+        filters = [Filter((place,), each) for place, each in enumerate((wide, *some))]
+        twins = counts._wide.stars([(item.positions[0], item) for item in filters])
+        for _ in range(2):
+            assert_like(counts.known(Box(tuple(filters))).stars, twins)
 
 
 def decided_rows() -> IntArray:

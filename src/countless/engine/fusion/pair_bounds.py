@@ -59,7 +59,7 @@ class CountedPart:
     most: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Known:
     """What counts say of a box: its density at least and at most; the ``box`` has them as hints.
 
@@ -243,7 +243,7 @@ class Counts:
         columns = [self._columns[item.positions] for item in filters]
         if self._module is None:
             return Crossed.by_numpy(self.pairs, self._sums, list(zip(columns, filters, strict=True)))
-        readings = tuple([self.filter_counts(item).reading for item in filters])
+        readings = tuple([(item.constraint.derived.get(self) or self.filter_counts(item)).reading for item in filters])
         return CompiledCrossed(self._module, readings, self.pairs, self._sums, columns)
 
     def table(self, filters: Sequence[Filter]) -> FloatArray | None:
@@ -265,7 +265,10 @@ class Counts:
         columns = tuple([self._columns[item.positions] for item in box.filters])
         least, most, one, two, counted = crossed.bounds()
         tightest: tuple[int, ...] = (columns[one],) if one == two else (columns[one], columns[two])
-        stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
+        if isinstance(crossed, CompiledCrossed):
+            stars = crossed.stars
+        else:
+            stars = self._wide.stars(list(zip(columns, box.filters, strict=True)))
         whole = None
         for star in stars:
             if len(star.places) == len(columns):
@@ -311,5 +314,5 @@ def _part(known: Known, places: Sequence[int], density: float) -> FilterDensity:
 
 
 def _told(box: Box, density: float, counted: bool) -> Answer:
-    positions = tuple(position for item in box.filters for position in item.positions)
+    positions = tuple([position for item in box.filters for position in item.positions])
     return Answer(density, exact=True, particles=0, visited=positions, forward_rows=0, counted=counted)

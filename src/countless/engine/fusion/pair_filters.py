@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.cached_property import cached_property
 from countless.data.summaries.pair_counts import Pairs
+from countless.engine.fusion.wide_columns import Star
 from countless.region import Constraint, Filter
 
 
@@ -49,7 +50,8 @@ class Sums:
             (-1, counts, alone, 0) if place is None else (place, counts, pairs.starts[place], int(self.first[place]))
             for counts, place in zip(pairs.counts, map(pairs.place.get, range(len(pairs.counts))), strict=True)
         ]
-        return module.pairs(self.before, self.known, len(self.known), pairs.rows, columns)
+        sparse = [(table.column, table.other, table.starts, table.codes, table.rows) for table in pairs.sparse]
+        return module.pairs(self.before, self.known, len(self.known), pairs.rows, columns, sparse)
 
     def _own(self, place: int) -> slice:
         return slice(int(self.first[place]), int(self.first[place + 1]))
@@ -222,14 +224,18 @@ class Crossed:
 
 
 class CompiledCrossed:
-    """The same from filters as the compiled ``module`` has read them; it makes no arrays until they are asked for."""
+    """The same from filters as the compiled ``module`` has read them; it makes no arrays until they are asked for.
+
+    ``stars`` are what :class:`WideColumns` finds of the same filters.
+    """
 
     def __init__(
         self, module: ModuleType, readings: tuple[object, ...], pairs: Pairs, sums: Sums, columns: Sequence[int]
     ) -> None:
         self._module, self._pairs, self._sums, self._columns = module, pairs, sums, columns
-        self.compiled, *bounds = module.cross(readings)
-        self._bounds = RowBounds(*bounds)
+        self.compiled, *bounds, stars = module.cross(readings)
+        self._bounds = RowBounds._make(bounds)
+        self.stars = list(map(Star._make, stars))
 
     def bounds(self) -> RowBounds:
         """What all filters keep together."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ FEW_CODES = 64  # of a filter, whose cells are looked up; of more, all cells are
 MOST_SUMS = 32  # that are kept, three numbers for each code
 
 
-@dataclass(frozen=True)
-class Star:
+class Star(NamedTuple):
     """A filter on a column with many values and some on columns that were counted with it: the rows that satisfy all.
 
     ``places`` are those of the filters, the one on the wide column first. There are about ``rows``, between bounds.

@@ -5,6 +5,7 @@
 
 #include "views.h"
 
+#include "crossed.h"
 #include "digits.h"
 #include "evidence.h"
 #include "pairs.h"
@@ -412,10 +413,10 @@ static PyMethodDef METHODS[] = {
     {"ask", kernel_ask, METH_VARARGS,
      "ask(model, crossed, budget, most, target, power, offsets, again, rare) -> (density, exact, particles, visited, rows, variance, parts)"},
     {"digits", digit_tables, METH_VARARGS, "digits(weights, radices, listed) -> [(weights, next)]"},
-    {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)]) -> tables"},
+    {"pairs", pairs_load, METH_VARARGS, "pairs(before, known, members, rows, [(place, counts, starts, first)], sparse) -> tables"},
     {"reading", pairs_reading, METH_VARARGS,
      "reading(tables, column, weights, positions, radices, free, listed) -> (reading, most, values, parts)"},
-    {"cross", pairs_cross, METH_O, "cross(readings) -> (crossed, least, most, one, two, counted)"},
+    {"cross", pairs_cross, METH_O, "cross(readings) -> (crossed, least, most, one, two, counted, stars)"},
     {"crossed", pairs_crossed, METH_O, "crossed(crossed) -> (most, least, shares)"},
     {"posterior", posterior_find, METH_VARARGS,
      "posterior(hits, rows, total, least, most, errors, answer, counts, below) -> how many counts"},

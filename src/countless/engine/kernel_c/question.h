@@ -3,7 +3,7 @@
 #ifndef COUNTLESS_QUESTION_H
 #define COUNTLESS_QUESTION_H
 
-#include "pairs.h"
+#include "crossed.h"
 #include "walk.h"
 
 #define LEAST_HINT 1e-9  /* as in ../columns/plan.py */

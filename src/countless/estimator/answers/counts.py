@@ -63,11 +63,10 @@ def estimate_of(
     """
     now = rows if table_rows is None else table_rows
     count, certain = found.value * rows, is_certain(question, found)
-    shape = replace(shape_of(question), steps=found.steps)
     if certain and now == rows:
         answer = low = high = float(round(count))
     else:
-        factor = now / rows
+        factor, shape = now / rows, shape_of(question, found)
         factors = calibration.factors(count, shape)
         low, high = interval(count, rows, factors)
         if question.certain and not certain:
@@ -91,7 +90,7 @@ def estimate_of(
         forward_rows=sum(answer.forward_rows for answer in found.answers),
         sampled=not found.exact,
         model_rows=count,
-        calibrated=certain or calibration.knows(shape),
+        calibrated=certain or calibration.knows(shape_of(question, found)),
     )
 
 
@@ -113,8 +112,7 @@ def known_queries(
         if not question.beyond and not is_certain(question, density):
             estimate = float(f"{density.value * rows:.6g}")  # as far as it is stored
             hits = 0 if evidence is None else evidence.hits(question).count
-            shape = replace(shape_of(question), steps=density.steps)
-            found.append(CalibrationQuery(question.where, truth, estimate, shape, hits))
+            found.append(CalibrationQuery(question.where, truth, estimate, shape_of(question, density), hits))
     return found
 
 
@@ -123,9 +121,10 @@ def is_certain(question: Question, found: Density) -> bool:
     return question.certain and all(answer.counted for answer in found.answers)
 
 
-def shape_of(question: Question) -> Shape:
-    """What a question looks like."""
-    return Shape.of(question.region, vague=not question.certain)
+def shape_of(question: Question, found: Density | None = None) -> Shape:
+    """What a question looks like, and how many steps it took to find its density."""
+    shape = Shape.of(question.region, vague=not question.certain)
+    return replace(shape, steps=found.steps) if found is not None and found.steps else shape
 
 
 def _done(result: list[Found]) -> Future[list[Found]]:
@@ -137,8 +136,10 @@ def _done(result: list[Found]) -> Future[list[Found]]:
 
 def _understood(compiler: CachedCompiler, where: Where) -> Question | CountlessError:
     try:
-        found = compiler.compile(where)
-        return replace(found, parsed=None, details=())  # what it was made from would fill the memory
+        question = compiler.compile(where)
+        if question.parsed is None and not question.details:
+            return question
+        return replace(question, parsed=None, details=())  # what it was made from would fill the memory
     except CountlessError as error:
         return error
 

@@ -97,8 +97,12 @@ class Fusion:
     @property
     def prior_particles(self) -> int | None:
         """How many particles the model's walk takes; None if it chooses by itself."""
-        on_text = any(box.texts for box in self.question.region.boxes)
-        return FEW_PARTICLES if self.hits.share >= LARGE_SAMPLE and not on_text else None
+        return FEW_PARTICLES if self.hits.share >= LARGE_SAMPLE and not self._is_on_text else None
+
+    @cached_property
+    def _is_on_text(self) -> bool:
+        """Whether the question asks about text."""
+        return any(box.texts for box in self.question.region.boxes)
 
     def posterior(self, density: Density | None) -> Posterior:
         """How many rows there may be; ``density`` is the model's, if it was asked."""
@@ -172,7 +176,7 @@ class Fusion:
         narrowed, total = self.narrowed, float(self.hits.total)
         if narrowed is not self.hits and narrowed.count == narrowed.rows > 0:  # all that was counted, perhaps
             high = float(narrowed.total)
-        if density is None or not self.question.certain or not any(box.texts for box in self.question.region.boxes):
+        if density is None or not self.question.certain or not self._is_on_text:
             return low, high
         least, most = density.least * total, density.most * total
         return least if low < NEAR * least else low, most if most < NEAR * high else high
@@ -197,7 +201,7 @@ class Fusion:
                 rows = float(hits.count and total)
             elif hits.count == 0 and rows <= 1.0:
                 rows = min(rows, model or 0.0)
-            if rows < SMALL and any(box.texts for box in self.question.region.boxes):
+            if rows < SMALL and self._is_on_text:
                 rows = float(round(rows))  # the median of whole numbers
             # Counts are whole: the ends are the least and the greatest that round to what the posterior has.
             low = math.ceil(low - 0.5 - ROUNDING) if low > 1.0 else float(hits.count)
@@ -215,7 +219,7 @@ class Fusion:
             method=method,
             exact=is_exact and now == total,
             ms=ms,
-            forward_rows=0 if density is None else sum(answer.forward_rows for answer in density.answers),
+            forward_rows=0 if density is None else sum([answer.forward_rows for answer in density.answers]),
             sampled=not is_exact,
             hits=hits.count,
             evidence_rows=hits.rows,

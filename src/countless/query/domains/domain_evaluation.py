@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -44,13 +45,30 @@ PATTERNS = {"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE"
 WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
+class WholeNumbers(NamedTuple):
+    """The value of an expression for each code of a column, and where it is not NULL."""
+
+    values: IntArray
+    known: BoolArray
+
+    def truth(self, operator: str, numbers: Sequence[int]) -> Truth:
+        """Where the values compare so with ``numbers``."""
+        if operator == BETWEEN:
+            true = (self.values >= numbers[0]) & (self.values <= numbers[1]) & self.known
+        elif operator == IN:
+            true = np.isin(self.values, numbers) & self.known
+        else:
+            true = FUNCTIONS[OPERATORS[operator]](self.values, numbers[0]) & self.known
+        return Truth(true, ~true & self.known)
+
+
 class DomainTables:
     """The domains of a schema as tables of a sandbox, made when first needed. Safe to share by threads."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._number = owner()
-        self._values: dict[tuple[int, str], tuple[IntArray, BoolArray] | None] = {}  # of expressions
+        self._values: dict[tuple[int, str], WholeNumbers | None] = {}  # of expressions
 
     def truth(self, index: int | None, predicate: exp.Expr, probes: Collection[str] | None = None) -> Truth:
         """Where ``predicate``, which names no column but the column at ``index``, is true and where it is false.
@@ -78,29 +96,25 @@ class DomainTables:
 
     def _by_values(self, index: int, predicate: exp.Expr) -> Truth | None:
         """The same of whole numbers that an expression is compared with: its values are computed once and kept."""
-        compared = _compared_expression(predicate)
-        if compared is None or self.schema.coded_column(index).name in self.schema.signed:
+        compared = compared_expression(predicate)
+        if compared is None:
             return None
         expression, operator, numbers = compared
+        values = self.whole_numbers(index, expression)
+        return None if values is None else values.truth(operator, numbers)
+
+    def whole_numbers(self, index: int, expression: exp.Expr) -> WholeNumbers | None:
+        """The values of an ``expression`` of a column, for each of its codes; None if they are no whole numbers."""
+        if self.schema.coded_column(index).name in self.schema.signed:
+            return None
         key = (index, written(expression))
         if key not in self._values:
             while len(self._values) >= MOST_EXPRESSIONS:
                 self._values.pop(next(iter(self._values)), None)
             self._values[key] = self._integers(index, expression)
-        found = self._values.get(key)
-        if found is None:
-            return None
-        values, known = found
-        if operator == BETWEEN:
-            true = (values >= numbers[0]) & (values <= numbers[1]) & known
-        elif operator == IN:
-            true = np.isin(values, numbers) & known
-        else:
-            true = FUNCTIONS[OPERATORS[operator]](values, numbers[0]) & known
-        return Truth(true, ~true & known)
+        return self._values.get(key)
 
-    def _integers(self, index: int, expression: exp.Expr) -> tuple[IntArray, BoolArray] | None:
-        """The value of an ``expression`` for each code, and where it is not NULL; None if it is no whole number."""
+    def _integers(self, index: int, expression: exp.Expr) -> WholeNumbers | None:
         sql = f"({written(_renamed(expression))})"
         try:
             with borrowed() as sandbox:
@@ -114,7 +128,7 @@ class DomainTables:
         if kind not in SMALL_INTEGERS or len(values) != len(values_of(self.schema.coded_column(index))):
             return None
         known = np.array([value is not None for value in values], dtype=np.bool_)
-        return np.array([value or 0 for value in values], dtype=np.int64), known
+        return WholeNumbers(np.array([value or 0 for value in values], dtype=np.int64), known)
 
     def constants(self, kind: str, nodes: Sequence[exp.Expr]) -> list[tuple[str, str | None]] | None:
         """Type and text of each constant as a column of type ``kind`` meets it, or None if DuckDB objects to one.
@@ -195,7 +209,7 @@ def _renamed(node: exp.Expr) -> exp.Expr:
     return node.transform(lambda each: exp.column("value") if isinstance(each, exp.Column) else each)
 
 
-def _compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
+def compared_expression(predicate: exp.Expr) -> tuple[exp.Expr, str, list[int]] | None:
     """An expression of a column that ``predicate`` compares with whole numbers, how, and these; None if it does not."""
     swapped = predicate.copy()
     inner = next((side for side in (swapped.this, swapped.args.get("expression")) if _is_of_column(side)), None)
