@@ -89,6 +89,7 @@ def test_the_longest_part_is_the_same_without_the_compiled_module(
             length, node = summary.longest_by_python(some, start)
             rows = summary.rows - summary.nulls if node < 0 else summary.counts[node]
             assert summary.longest_from(some, start) == (length, rows)
+    assert summary._after.tolist() == summary.next_of_level_by_numpy().tolist()
 
 
 @settings(deadline=None, max_examples=25)

@@ -43,6 +43,31 @@ static Py_ssize_t follow(const Tree *tree, PyObject *symbols, Py_ssize_t place, 
     return place;
 }
 
+/* Of each node the next one of the same level, perhaps of another parent; the number of nodes where there is none. */
+static PyObject *substrings_next_of_level(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *levels, *after, *found = NULL;
+    Py_buffer from, to;
+    if (!PyArg_ParseTuple(args, "OO", &levels, &after) || !view_of(levels, &from, "B", -1)) return NULL;
+    if (view_of_output(after, &to, "lq", -1)) {
+        if (to.len != 8 * from.len)
+            PyErr_SetString(PyExc_ValueError, "every node has one level");
+        else {
+            int64_t nodes = from.len, next[256], *own = to.buf;
+            const uint8_t *level = from.buf;
+            for (int each = 0; each < 256; each++) next[each] = nodes;
+            for (int64_t node = nodes - 1; node >= 0; node--) {
+                own[node] = next[level[node]];
+                next[level[node]] = node;
+            }
+            found = Py_NewRef(Py_None);
+        }
+        PyBuffer_Release(&to);
+    }
+    PyBuffer_Release(&from);
+    return found;
+}
+
 static PyObject *substrings_longest(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *arrays[4], *symbols, *found = NULL;

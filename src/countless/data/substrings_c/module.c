@@ -139,6 +139,7 @@ static PyMethodDef METHODS[] = {
     {"occur", substrings_occur, METH_VARARGS, "occur(automaton, text, starts, counts): adds the rows of each node"},
     {"longest", substrings_longest, METH_VARARGS,
      "longest(labels, heads, starts, after, symbols, start, child) -> (how many of the symbols a tree has, last node)"},
+    {"next_of_level", substrings_next_of_level, METH_VARARGS, "next_of_level(levels, after): fills in the next node of each"},
     {"front_decode", front_decode, METH_VARARGS, "front_decode(rests, shared) -> strings"},
     {NULL, NULL, 0, NULL},
 };

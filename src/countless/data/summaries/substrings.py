@@ -145,6 +145,14 @@ class Substrings:
     @cached_property
     def _after(self) -> IntArray:
         """Of each node the next one of the same level, perhaps of another parent."""
+        if self._module is None:
+            return self.next_of_level_by_numpy()
+        after: IntArray = np.empty(len(self.levels), dtype=np.int64)
+        self._module.next_of_level(self.levels, after)
+        return after
+
+    def next_of_level_by_numpy(self) -> IntArray:
+        """The same without the compiled module."""
         order = np.argsort(self.levels, kind="stable")
         after = np.full(len(order), len(order), dtype=np.int64)
         same = np.flatnonzero(np.diff(self.levels[order]) == 0)
