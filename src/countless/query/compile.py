@@ -31,7 +31,7 @@ from countless.query.predicate import Where
 from countless.query.question import Comparison, Question
 from countless.query.rewrites.calendar import with_calendar, without_hidden
 from countless.query.rewrites.uuids import with_canonical_uuids
-from countless.query.sandbox.as_written import as_written, shape_of, surely_read
+from countless.query.sandbox.as_written import as_written, is_sure, shape_of, surely_read
 from countless.query.text.predicates import LanguageJudge
 from countless.query.text.rewrites import with_patterns
 from countless.query.text.string_facts import StringFacts
@@ -148,7 +148,7 @@ class Compiler:
             return
         condition = as_written(self.schema, clause)
         shape = shape_of(condition)
-        if shape in self._read:
+        if shape in self._read or is_sure(self.schema, shape):
             return
         try:
             self.dictionary.check(condition)

@@ -256,3 +256,17 @@ def test_the_start_of_a_process_is_no_part_of_the_time_of_an_answer() -> None:
     Sandbox().close()
     stood_still = (time.perf_counter() - real) - (answer_clock() - clock)
     assert stood_still > 0
+
+
+def test_statements_in_turn_stop_at_the_first_error() -> None:
+    with borrowed() as sandbox:
+        made, rows = sandbox.run_in_turn(
+            [("CREATE OR REPLACE TEMP TABLE turn AS SELECT $1 AS a", [7]), ("FROM turn", None)]
+        )
+        assert (len(made), rows) == (1, [[7]])
+        with pytest.raises(duckdb.CatalogException):
+            sandbox.run_in_turn(
+                [("DROP TABLE turn", None), ("FROM turn", None), ("CREATE TEMP TABLE turn (b INT)", None)]
+            )
+        with pytest.raises(duckdb.CatalogException):
+            sandbox.run("FROM turn")

@@ -11,6 +11,7 @@ import re
 from sqlglot import exp
 
 from countless.data.columns.schema import Schema
+from countless.data.columns.types import TEXT
 from countless.query.parameters import Clause
 from countless.query.parsing.names import resolve
 from countless.query.parsing.sql import tokens_of
@@ -34,6 +35,27 @@ COMPARED_NUMBERS = (
     (re.compile(rf"\bBETWEEN \d{{1,9}} AND \d{{1,9}}{END}", re.ASCII | re.IGNORECASE), "BETWEEN 0 AND 0"),
     (re.compile(rf"\bIN \(\d{{1,9}}(?:, ?\d{{1,9}})*\){END}", re.ASCII | re.IGNORECASE), "IN (0)"),
 )
+STRING = r"'(?:[^'\n]|'')*'"
+COLUMN = r" ?__column_\d+ ?"
+SEARCHES = "starts_with|ends_with|prefix|suffix|contains|strpos|instr|regexp_matches|regexp_full_match|split_part"
+PARTS = rf"(?:left|right)\({COLUMN}, ?0\)|split_part\({COLUMN}, ?'', ?0\)"
+# Literals that may be any of their type: a text to look for, a number of characters, what a part is compared with.
+FREE_LITERALS = (
+    (re.compile(rf"\b({SEARCHES})\(({COLUMN}, ?){STRING}(?=\)|, ?\d{{1,9}}\))", re.ASCII | re.IGNORECASE), r"\1(\2''"),
+    (re.compile(rf"\b((?:left|right)\({COLUMN}, ?)\d{{1,9}}(?=\))", re.ASCII | re.IGNORECASE), r"\g<1>0"),
+    (re.compile(rf"\b(split_part\({COLUMN}, ?'', ?)\d{{1,9}}(?=\))", re.ASCII | re.IGNORECASE), r"\g<1>0"),
+    (re.compile(rf"\b({PARTS}) (=|<>|!=) {STRING}{END}", re.ASCII | re.IGNORECASE), r"\1 \2 ''"),
+)
+
+# What DuckDB surely reads in the shape of a condition on columns of text.
+SURE = re.compile(
+    rf"\b(?:starts_with|ends_with|prefix|suffix|contains|regexp_matches|regexp_full_match)\({COLUMN}, ?''\)"
+    rf"|\b(?:strpos|instr)\({COLUMN}, ?''\) (?:=|<>|!=|<|<=|>|>=) 0"
+    rf"|\blength\({COLUMN}\) (?:(?:=|<>|!=|<|<=|>|>=) 0|BETWEEN 0 AND 0)"
+    rf"|\b(?:{PARTS}) (?:=|<>|!=) ''",
+    re.ASCII | re.IGNORECASE,
+)
+SURE_CONDITION = re.compile(r"[\s()]*(?:(?:SURE|AND|OR|NOT)[\s()]+)*(?:SURE)?[\s()]*")
 
 
 def is_plain(condition: exp.Expr) -> bool:
@@ -55,6 +77,9 @@ def surely_read(schema: Schema, clause: Clause) -> bool:
 def _is_plain(node: exp.Expr) -> bool:
     if isinstance(node, exp.Between):
         return not node.args.get("symmetric")
+    if isinstance(node, exp.Escape):
+        pattern, mark = node.this, node.expression
+        return isinstance(pattern, exp.Like | exp.ILike) and isinstance(mark, exp.Literal) and mark.is_string
     if isinstance(node, exp.DataType):
         return node.this in PLAIN_TYPES and not node.expressions
     return type(node) is exp.Cast and isinstance(node.this, exp.Literal)
@@ -94,16 +119,33 @@ def as_written(schema: Schema, clause: Clause) -> str:
 
 
 def shape_of(condition: str) -> str:
-    """A condition but for the whole numbers that it compares with: DuckDB reads all of one shape, or none.
+    """A condition but for the whole numbers that it compares with, and for texts that it searches columns for.
+
+    DuckDB reads all conditions of one shape, or none; whether a regular expression is one is found out elsewhere.
 
     >>> shape_of("hour(moment) = 17 AND small + 3 >= 50"), shape_of("small = 17 + 4")
     ('hour(moment) = 0 AND small + 3 >= 0', 'small = 17 + 4')
     >>> shape_of("day(moment) BETWEEN 3 AND 17 OR month(moment) IN (2, 3, 11)")
     'day(moment) BETWEEN 0 AND 0 OR month(moment) IN (0)'
+    >>> shape_of("strpos(__column_3, 'it''s') > 0 AND split_part(__column_3, '/', 2) = 'etc'")
+    "strpos(__column_3, '') > 0 AND split_part(__column_3, '', 0) = ''"
     """
-    for numbers, zero in COMPARED_NUMBERS:
-        condition = numbers.sub(zero, condition)
+    for literals, plain in (*FREE_LITERALS, *COMPARED_NUMBERS):
+        condition = literals.sub(plain, condition)
     return condition
+
+
+def is_sure(schema: Schema, shape: str) -> bool:
+    """Whether DuckDB surely reads conditions of a ``shape`` that sqlglot has read: they are about columns of text.
+
+    >>> from countless.data.columns.schema import Column
+    >>> schema = Schema(9, (Column("s", "VARCHAR", ("a",), False), Column("n", "BIGINT", ("1",), False)))
+    >>> shapes = ("contains( __column_0 , '') AND length( __column_0 ) > 0", "contains( __column_1 , '')", "f(0) > 0")
+    >>> [is_sure(schema, shape) for shape in shapes]
+    [True, False, False]
+    """
+    types = {schema.columns[int(index)].type for index in re.findall(r"__column_(\d+)", shape)}
+    return types == {TEXT} and SURE_CONDITION.fullmatch(SURE.sub("SURE", shape)) is not None
 
 
 def columns_of(schema: Schema) -> str:

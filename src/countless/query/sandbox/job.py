@@ -41,9 +41,14 @@ def main() -> None:
         connection.execute(setting)
     for line in sys.stdin:
         request = json.loads(line)
-        with _time_limit(request["seconds"]):
-            reply = _reply(connection, request["sql"], request["parameters"])
-        sys.stdout.write(reply + "\n")
+        replies: list[str] = []
+        for sql, parameters in request["statements"]:
+            with _time_limit(request["seconds"]):
+                reply, is_error = _reply(connection, sql, parameters)
+            replies.append(reply)
+            if is_error:
+                break
+        sys.stdout.write(f"[{', '.join(replies)}]\n")
         sys.stdout.flush()
 
 
@@ -55,16 +60,17 @@ def _duckdb_module() -> Any:
         return importlib.import_module("duckdb")
 
 
-def _reply(connection: Any, sql: str, parameters: Any) -> str:
+def _reply(connection: Any, sql: str, parameters: Any) -> tuple[str, bool]:
+    """What DuckDB answers, and whether that is an error."""
     try:
         reply = json.dumps({"rows": connection.execute(sql, parameters).fetchall()}, default=encode)
         if len(reply) > MOST_REPLIED:
             raise MemoryError
-        return reply
+        return reply, False
     except MemoryError:
-        return json.dumps({"error": "OutOfMemoryException", "message": "out of memory"})
+        return json.dumps({"error": "OutOfMemoryException", "message": "out of memory"}), True
     except Exception as error:
-        return json.dumps({"error": type(error).__name__, "message": str(error)})
+        return json.dumps({"error": type(error).__name__, "message": str(error)}), True
 
 
 def encode(value: Any) -> dict[str, Any]:

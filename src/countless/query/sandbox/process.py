@@ -92,23 +92,34 @@ class Sandbox:
 
     def run(self, sql: str, parameters: Any = None) -> list[Sequence[Any]]:
         """The rows of a statement. DuckDB's errors are raised as they are, apart from those about its limits."""
+        return self.run_in_turn([(sql, parameters)])[0]
+
+    def run_in_turn(self, statements: Sequence[tuple[str, Any]]) -> list[list[Sequence[Any]]]:
+        """The rows of several statements with their parameters, by one message: up to the first error, which is raised.
+
+        A message and its reply take longer than most statements.
+        """
         try:
-            self._send({"sql": sql, "parameters": parameters, "seconds": self._seconds})
-            reply = self._receive()
+            self._send({"statements": statements, "seconds": self._seconds})
+            replies = self._receive()
         except BaseException:  # Ctrl-C, or cancelled: the next caller would read this reply
             self.close()
             raise
-        if "error" not in reply:
-            rows: list[Sequence[Any]] = reply["rows"]
-            return rows
-        kind: Any = getattr(duckdb, reply["error"], None)
+        if "error" in replies[-1]:
+            raise self._error(replies[-1]["error"], replies[-1]["message"])
+        return [reply["rows"] for reply in replies]
+
+    def _error(self, name: str, message: str) -> Exception:
+        """DuckDB's error of this name."""
+        kind: Any = getattr(duckdb, name, None)
         if kind is duckdb.OutOfMemoryException:
             self.close()  # what it still holds is unknown
-            raise _too_much()
-        if "max_expression_depth" in reply["message"]:
-            raise QueryTooLargeError(TOO_DEEP)
+            return _too_much()
+        if "max_expression_depth" in message:
+            return QueryTooLargeError(TOO_DEEP)
         is_error = isinstance(kind, type) and issubclass(kind, duckdb.Error)
-        raise (kind if is_error else duckdb.InvalidInputException)(reply["message"])
+        error: Exception = (kind if is_error else duckdb.InvalidInputException)(message)
+        return error
 
     def has(self, name: str, whose: int) -> bool:
         """Whether the table ``name`` is there, and its owner's; it is then the one last used."""
@@ -131,15 +142,15 @@ class Sandbox:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
 
-    def _receive(self) -> dict[str, Any]:
+    def _receive(self) -> list[dict[str, Any]]:
         assert self._process.stdout is not None
         while not select.select([self._process.stdout], [], [], POLL)[0]:
             check_cancelled()
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
             raise _too_much()
-        reply: dict[str, Any] = json.loads(line, object_hook=_decoded)
-        return reply
+        replies: list[dict[str, Any]] = json.loads(line, object_hook=_decoded)
+        return replies
 
 
 class _Pool:

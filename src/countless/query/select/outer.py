@@ -16,10 +16,12 @@ from countless.data.frame import ZONED, Frame
 from countless.data.sources.source import first_line
 from countless.errors import QueryError, QueryTypeError, UnsupportedQueryError
 from countless.query.parsing.sql import written
+from countless.query.sandbox.functions import check_functions
 from countless.query.sandbox.process import Sandbox, borrowed, owner
 from countless.query.select.aggregate_names import KNOWN
 from countless.query.select.selection import GROUPED, TABLE, Selection, aggregate_name, group_name
 
+MOST_HEADERS = 1_000  # that are remembered
 BOUNDS = ("low", "high")  # of an error bar
 PLACE = "__place"  # of a group; also what makes an aggregate over groups an error
 
@@ -54,15 +56,22 @@ class Outer:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._number = owner()
+        self._headers: dict[str, Header] = {}  # by the statement, which has no condition on rows
 
     def header(self, selection: Selection) -> Header:
         """How DuckDB calls the columns of the result and the type it gives each aggregate, or what it objects to."""
-        asked = (aggregate.sql(self.schema) for aggregate in selection.aggregates)
-        with _explaining(selection), borrowed() as sandbox:
-            self._declare(sandbox)
-            rows = sandbox.ask(f"DESCRIBE {selection.named(asked)}")
-        count = len(selection.plain)
-        return Header(tuple(str(row[0]) for row in rows[:count]), tuple(str(row[1]) for row in rows[count:]))
+        sql = selection.named(aggregate.sql(self.schema) for aggregate in selection.aggregates)
+        if sql not in self._headers:
+            with _explaining(selection), borrowed() as sandbox:
+                self._declare(sandbox)
+                rows = sandbox.ask(f"DESCRIBE {sql}")
+            if len(self._headers) >= MOST_HEADERS:
+                self._headers.clear()
+            count = len(selection.plain)
+            self._headers[sql] = Header(
+                tuple(str(row[0]) for row in rows[:count]), tuple(str(row[1]) for row in rows[count:])
+            )
+        return self._headers[sql]
 
     def run(self, selection: Selection, header: Header, table: GroupTable) -> Frame:
         """The result of the statement over the groups in ``table``."""
@@ -73,10 +82,11 @@ class Outer:
                 outer.append("expressions", exp.column(aggregate_name(place, bound)))
         outer.append("expressions", exp.column(PLACE))
         with _explaining(selection), borrowed() as sandbox:
-            self._create(sandbox, header.types, table)
-            types = [str(row[1]) for row in sandbox.ask(f"DESCRIBE {written(outer)}")]
-            rows = sandbox.ask(written(_without_zones(outer, types)))
-            sandbox.run(f"DROP TABLE {GROUPED}")
+            check_functions(sql := written(outer))
+            _, described = sandbox.run_in_turn([_created(header.types, table), (f"DESCRIBE {sql}", None)])
+            types = [str(row[1]) for row in described]
+            plain = written(_without_zones(outer, types))
+            rows, _ = sandbox.run_in_turn([(plain, None), (f"DROP TABLE {GROUPED}", None)])
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
         ends = [f"{header.names[at]}_{bound}" for at in _plain_places(selection) for bound in BOUNDS if bars]
         names = [*header.names, *ends]
@@ -85,28 +95,29 @@ class Outer:
             tuple(names[at] for at in order), tuple(types[at] for at in order), tuple(columns[at] for at in order)
         )
 
-    def _create(self, sandbox: Sandbox, types: Sequence[str], table: GroupTable) -> None:
-        columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
-        for index, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
-            columns.append((group_name(index), kind, texts))
-        for index, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
-            columns.append((aggregate_name(index), kind, values))
-        for index, ends in enumerate(table.bars):
-            for bound, values in zip(BOUNDS, ends, strict=True):
-                columns.append((aggregate_name(index, bound), types[index], values))
-        selected = ", ".join(
-            f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
-        )
-        sandbox.run(
-            f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}", [list(values) for *_, values in columns]
-        )
-
     def _declare(self, sandbox: Sandbox) -> None:
         """Let the sandbox have the table as it was, without rows."""
         if not sandbox.has(TABLE, self._number):
             columns = (f"{quote_identifier(column.name)} {column.type}" for column in self.schema.columns)
             made = ", ".join((f"{PLACE} BIGINT", *columns))
             sandbox.table(TABLE, self._number, f"CREATE OR REPLACE TEMP TABLE {TABLE} ({made})")
+
+
+def _created(types: Sequence[str], table: GroupTable) -> tuple[str, list[list[Any]]]:
+    """The statement that makes the table of groups, whose aggregates have these ``types``, and its parameters."""
+    columns: list[tuple[str, str, Sequence[Any]]] = [(PLACE, "BIGINT", range(table.size))]
+    for index, (kind, texts) in enumerate(zip(table.types, table.groups, strict=True)):
+        columns.append((group_name(index), kind, texts))
+    for index, (kind, values) in enumerate(zip(types, table.aggregates, strict=True)):
+        columns.append((aggregate_name(index), kind, values))
+    for index, ends in enumerate(table.bars):
+        for bound, values in zip(BOUNDS, ends, strict=True):
+            columns.append((aggregate_name(index, bound), types[index], values))
+    selected = ", ".join(
+        f"unnest(CAST(${number} AS {kind}[])) AS {name}" for number, (name, kind, _) in enumerate(columns, 1)
+    )
+    made = f"CREATE OR REPLACE TEMP TABLE {GROUPED} AS SELECT {selected}"
+    return made, [list(values) for *_, values in columns]
 
 
 @contextmanager

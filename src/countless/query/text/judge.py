@@ -18,7 +18,7 @@ from countless.query.domains.comparisons import FLIPPED
 from countless.query.domains.truth import Truth
 from countless.query.parsing.sql import written
 from countless.query.text.regex_automata import MOST_CHARACTERS
-from countless.query.text.regex_syntax import Regex, full_match, search
+from countless.query.text.regex_syntax import Regex, full_match, is_plain, search
 from countless.query.text.string_facts import StringFacts
 from countless.query.text.string_sets import Pieces, like_pieces
 
@@ -180,6 +180,8 @@ class StringJudge(ABC):
         if len(pattern) > MOST_CHARACTERS:
             raise QueryTooLargeError(f"the pattern has more than {MOST_CHARACTERS:,} characters: simplify it")
         read = REGEXES[type(node)]
+        if flags is None and isinstance(node.expression, exp.Literal) and is_plain(pattern):
+            return self.matching(folds, read(pattern, options))
         try:
             self.facts.check(node, "the pattern cannot be read: ")
         except QueryError:

@@ -2,7 +2,8 @@ r"""A parser of regular expressions in DuckDB's syntax (RE2).
 
 Only what joins characters is read here: groups, alternatives, repetitions, flags and assertions about a place such as
 ``^`` and ``\b``. What stands for one character (an *atom*: ``a``, ``.``, ``[^a-z]``, ``\pL``) stays as it is written,
-and DuckDB itself says which letters match it. DuckDB has found the expression to be well-formed before.
+and DuckDB itself says which letters match it. DuckDB has found the expression to be well-formed before, unless it is
+plain.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from enum import Enum
 
 from countless.errors import UnsupportedQueryError
 
+MOST_PLAIN = 500  # characters of a plain expression: RE2 has limits of its own
 MOST_REQUIRED = 8  # texts of which every match has one
 ESCAPED = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 COUNT = re.compile(r"\{(\d+)(,(\d*))?\}", re.ASCII)
@@ -24,6 +26,10 @@ KINDS = re.compile(r"\\(?:[dDsSwW]|[pP](?:\{\^?\w+\}|\w))")
 HEX = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})")
 FOLDED = re.compile(r"\(\?i:\\x\{([0-9a-f]+)\}\)")  # a character that ignores case, as it is written here
 ANY_LETTER = ""  # stands for a class, which may have any letter
+PLAIN_TOKEN = re.compile(
+    r"""[A-Za-z0-9 _/,:;=@\#%&"'<>~`!-]|\\[!-/:-@\[-^`{-~]|\.|\[\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_/](?!-))+\]|[()|^$*+?]""",
+    re.ASCII,
+)
 OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
@@ -88,6 +94,26 @@ def search(pattern: str, options: str = "") -> Regex:
 def full_match(pattern: str, options: str = "") -> Regex:
     """The texts that ``pattern`` matches from begin to end."""
     return Regex(_root(pattern, options), whole=True)
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether ``pattern`` is so plain that RE2 surely takes it, so that DuckDB need not be asked.
+
+    >>> [is_plain(text) for text in (r"^/usr/(lib|share)/.*\\.so$", "[a-z0-9]+x?", "(a", "*a", "a**", "[z-a]", "é")]
+    [True, True, False, False, False, False, False]
+    """
+    tokens = PLAIN_TOKEN.findall(pattern)
+    if len(pattern) > MOST_PLAIN or sum(map(len, tokens)) != len(pattern):
+        return False
+    open_groups, repeatable = 0, False
+    for token in tokens:
+        if token in ("*", "+", "?") and not repeatable:
+            return False
+        open_groups += (token == "(") - (token == ")")
+        if open_groups < 0:
+            return False
+        repeatable = token not in ("*", "+", "?", "(", "|", "^", "$")
+    return open_groups == 0
 
 
 def required_texts(root: Node) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -12,6 +13,7 @@ from countless.query.domains.domain_evaluation import DomainTables
 from countless.query.parsing.sql import written
 
 REMEMBERED = 1_000
+PLAIN_CLASS = re.compile(r"\[\^?(?:a-z|A-Z|0-9|[A-Za-z0-9_/](?!-))+\]", re.ASCII)
 
 
 class StringFacts:
@@ -32,7 +34,11 @@ class StringFacts:
 
     def members(self, atoms: Sequence[str], characters: Sequence[str]) -> list[list[bool]]:
         """For each of ``atoms``, which match one character, which of ``characters`` they match."""
-        return self._members(tuple(atoms), tuple(characters))
+        known = {atom: members_of_class(atom, characters) for atom in atoms if PLAIN_CLASS.fullmatch(atom)}
+        others = tuple(atom for atom in atoms if atom not in known)
+        if others:
+            known.update(zip(others, self._members(others, tuple(characters)), strict=True))
+        return [known[atom] for atom in atoms]
 
     def check(self, node: exp.Expr, problem: str | None = None) -> None:
         """Let DuckDB say whether it objects to ``node``, which is about one column of strings."""
@@ -50,3 +56,13 @@ class StringFacts:
         if len(self._accepted) >= REMEMBERED:
             self._accepted.clear()
         self._accepted[sql] = None
+
+
+def members_of_class(atom: str, characters: Sequence[str]) -> list[bool]:
+    """Which of ``characters`` are in a plain class: Python reads it as RE2 does.
+
+    >>> members_of_class("[a-c_]", "abz_"), members_of_class("[^0-9]", "a1")
+    ([True, True, False, True], [True, False])
+    """
+    matches = re.compile(atom).fullmatch
+    return [matches(character) is not None for character in characters]
