@@ -10,11 +10,12 @@ import numpy as np
 
 from countless.arrays import BoolArray, FloatArray, IntArray
 from countless.automata.dfa import distance, explore, minimal, same_columns
+from countless.automata.known_pieces import KnownPieces, LetterPiece
 from countless.cached_property import cached_property
 
 MOST_SOLVED = 1_000  # states of a system of equations that is solved at once; a larger one is approached step by step
 MOST_STEPS = 300
-ONLY_PIECE, PIECE_OF_OTHERS = "only piece", "piece of others"  # of an automaton, and of its complement: what is derived
+KNOWN, KNOWN_OF_OTHERS = "known pieces", "known pieces of others"  # of an automaton, and of its complement
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +32,6 @@ class Letters:
     shares: FloatArray
     frequencies: FloatArray
     stop: float
-
-
-class OnlyPiece(NamedTuple):
-    """A piece that all strings of a set have, and no others: for each character the letters that it may be."""
-
-    letters: tuple[tuple[int, ...], ...]
-    begins: bool
-    ends: bool
 
 
 class SymbolTransitions(NamedTuple):
@@ -73,10 +66,10 @@ class Automaton:
         return cls(letters, table[:, kind], ends)
 
     def __and__(self, other: Automaton) -> Automaton:
-        return self._joined(other, np.logical_and)
+        return self._joined(other, np.logical_and)._knowing(KNOWN, self, other)
 
     def __or__(self, other: Automaton) -> Automaton:
-        return self._joined(other, np.logical_or)
+        return self._joined(other, np.logical_or)._knowing(KNOWN_OF_OTHERS, self, other)
 
     def __invert__(self) -> Automaton:
         return self._inverted
@@ -89,14 +82,43 @@ class Automaton:
     @cached_property
     def _inverted(self) -> Automaton:
         found = Automaton(self.letters, self.next, ~self.accepts)
-        for key, other in ((ONLY_PIECE, PIECE_OF_OTHERS), (PIECE_OF_OTHERS, ONLY_PIECE)):
+        for key, of_others in ((KNOWN, KNOWN_OF_OTHERS), (KNOWN_OF_OTHERS, KNOWN)):
             if key in self.derived:
-                found.derived[other] = self.derived[key]
+                found.derived[of_others] = self.derived[key]
         return found
+
+    def _knowing(self, key: str, one: Automaton, two: Automaton) -> Automaton:
+        """This automaton, with what both others tell under ``key``."""
+        known: list[KnownPieces] = [each.derived[key] for each in (one, two) if key in each.derived]
+        if len(known) == 2:
+            self.derived[key] = known[0] & known[1]
+        return self
+
+    def knowing(self, known: KnownPieces | None) -> Automaton:
+        """This automaton, with what is ``known`` of its strings from how they were written."""
+        if known is not None:
+            self.derived[KNOWN] = known
+            if known.others is not None:
+                self.derived[KNOWN_OF_OTHERS] = known.others
+        return self
 
     def minimal(self) -> Automaton:
         """The same strings in the fewest states."""
-        return Automaton(self.letters, *minimal(self.next, self.accepts))
+        found = Automaton(self.letters, *minimal(self.next, self.accepts))
+        found.derived.update((key, self.derived[key]) for key in (KNOWN, KNOWN_OF_OTHERS) if key in self.derived)
+        return found
+
+    @cached_property
+    def _only_piece(self) -> LetterPiece | None:
+        """The piece that a string has if and only if it is one of these strings, if that is known."""
+        known: KnownPieces | None = self.derived.get(KNOWN)
+        return None if known is None else known.only
+
+    @cached_property
+    def _is_without_piece(self) -> bool:
+        """Whether these are known to be the strings that lack one piece."""
+        known: KnownPieces | None = self.derived.get(KNOWN_OF_OTHERS)
+        return known is not None and known.only is not None
 
     @cached_property
     def _merged(self) -> IntArray:
@@ -117,6 +139,10 @@ class Automaton:
     @cached_property
     def is_finite(self) -> bool:
         """Whether its strings can be listed: no path to an accepted string visits a state twice."""
+        if self._only_piece is not None:
+            return self._only_piece.begins and self._only_piece.ends
+        if self._is_without_piece and self.next.shape[1]:
+            return False
         if self.next.shape[1] and (self.full.any() or not self.dead.any()):
             return False
         alive = set(np.flatnonzero(~self.dead).tolist())
@@ -135,11 +161,11 @@ class Automaton:
 
     def any(self) -> bool:
         """Whether it has a string at all."""
-        return not self.dead[0]
+        return self._only_piece is not None or not self.dead[0]
 
     def all(self) -> bool:
         """Whether it has every string."""
-        return bool(self.full[0])
+        return self._only_piece is None and bool(self.full[0])
 
     def accepts_string(self, text: str) -> bool:
         """Whether ``text`` is one of the strings; none has a character that is not a letter."""

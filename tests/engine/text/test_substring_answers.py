@@ -21,9 +21,10 @@ from countless.engine.runtimes import Runtimes
 from countless.engine.text import pieces as module
 from countless.engine.text.density import text_density
 from countless.engine.text.methods import PARTICLES
+from countless.engine.text.piece_reader import LEAST, PieceReader
 from countless.engine.text.pieces import Piece, required, union
 from countless.engine.text.runtime import TextRuntime
-from countless.engine.text.substring_answers import LEAST, PieceReader, refine, rows_of
+from countless.engine.text.substring_answers import refine, rows_of
 from countless.query.compile import Compiler
 from countless.spec import TextSpec
 from tests.engine.text.test_runtime import arrays
@@ -98,6 +99,7 @@ def test_pieces_that_are_required(where: str, pieces: list[str]) -> None:
     assert sorted(written(piece) for piece in required(language(where).strings)) == sorted(pieces)
 
 
+MANY_LETTERS = "".join(map(chr, range(0x3B1, 0x3B1 + 80)))  # of so many, no piece for each other letter is looked for
 TEXTS = st.lists(st.none() | st.text("ABabcéü", max_size=LENGTH) | st.text("ab", max_size=LENGTH), min_size=1)
 WORDS = st.text("abcAé", min_size=1, max_size=3) | st.text("ab", min_size=1, max_size=8)
 PATTERNS = st.lists(WORDS | st.sampled_from("%_"), min_size=1, max_size=4).map("".join)
@@ -108,11 +110,12 @@ CLAUSES = LIKES | st.builds("({}) {} ({})".format, LIKES, st.sampled_from(["AND"
 
 
 @settings(deadline=None, max_examples=40)
-@given(TEXTS, CLAUSES, st.sampled_from([None, 480, 420]))
-def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, size: int | None) -> None:
+@given(TEXTS, CLAUSES, st.sampled_from([None, 480, 420]), st.sampled_from(["", MANY_LETTERS]))
+def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, size: int | None, more: str) -> None:
     every = "".join(text for text in texts if text)
     rare = tuple((letter, every.count(letter)) for letter in "éü" if letter in every)
-    column = TextColumn("t", "VARCHAR", COLUMN.characters, LENGTH, True, 9, rare, COLUMN.frequencies)
+    frequencies = (*COLUMN.frequencies, *(1 for _ in more))
+    column = TextColumn("t", "VARCHAR", COLUMN.characters + more, LENGTH, True, 9, rare, frequencies)
     (box,) = Compiler(Schema(100, (column,))).compile(where).region.boxes or (None,)
     if box is None or not box.texts:
         return
@@ -123,6 +126,29 @@ def test_the_truth_is_between_the_bounds(texts: list[str | None], where: str, si
     assert found.least <= found.rows <= found.most
     others = rows_of(~strings, summed(texts, size, column))
     assert others.least <= len(texts) - texts.count(None) - truth <= others.most
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("t LIKE 'ab%' AND t NOT LIKE 'abc%'", 100),
+        ("t LIKE '%ab%' AND t NOT LIKE '%abc%' AND t NOT LIKE '%cab%'", None),
+        ("t LIKE '%b%' AND t LIKE '%a%' AND t NOT LIKE '%ab%'", None),
+        ("t LIKE '%c%' AND t LIKE 'a%' AND t NOT LIKE 'ac%'", None),
+        ("t LIKE '%a%' AND t LIKE '%b%' AND t LIKE '%ab%'", 500),
+    ],
+)
+def test_pieces_that_are_excluded_are_taken_from_those_that_are_required(where: str, rows: int | None) -> None:
+    texts: list[str | None] = ["abca", "abc", "bcab", "ab", "acb", "cab", "b"] * 100
+    column = TextColumn("t", "VARCHAR", "ABabc" + MANY_LETTERS, LENGTH, True, 9, (), (9,) * 85)
+    (box,) = Compiler(Schema(100, (column,))).compile(where).region.boxes
+    strings, summary = box.texts[0].language.strings, summed(texts, column=column)
+    truth = sum(text is not None and strings.accepts_string(text) for text in texts)
+    found = rows_of(strings, summary)
+    assert found.least <= truth <= found.most
+    assert found.most < 700
+    if rows is not None:
+        assert (found.rows, found.counted, truth) == (rows, True, rows)
 
 
 ROWS: list[str | None] = ["abcabc", "abcab", "cabca", "bcabcab", "ab", "AB", None, "é", "éé", "aé"]
@@ -184,7 +210,9 @@ def test_the_piece_of_a_pattern_is_the_one_that_is_found_in_its_automaton(word: 
     for own, other in ((strings, plain), (~strings, ~plain), (~~strings, plain)):
         known, searched = PieceReader(own, summary), PieceReader(other, summary)
         assert known.pieces(union) == searched.pieces(union)
-        assert known.pieces(required) == searched.pieces(required)
+        assert sorted(known.pieces(required) or []) == sorted(searched.pieces(required) or [])
+        answer, definition = rows_of(own, summary), rows_of(other, summary)
+        assert (answer.least, answer.most) == (definition.least, definition.most)
     least = strings.minimal()
     assert (least.next.tolist(), least.accepts.tolist()) == (strings.next.tolist(), strings.accepts.tolist())
 

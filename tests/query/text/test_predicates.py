@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from random import Random
 
 import duckdb
 import numpy as np
@@ -22,6 +23,9 @@ from countless.estimator.answers.evidence import Evidence
 from countless.query.compile import Compiler
 from countless.query.filter_cache import CachedCompiler
 from countless.query.predicate import col
+from countless.query.text.regex_syntax import is_plain
+from countless.query.text.string_facts import members_of_class
+from countless.query.text.string_sets import _of_one_piece, _of_pieces
 from countless.region import Region
 
 CHARACTERS, RARE = "\n .%A_abz", (("É", 2), ("é", 4), ("中", 1))
@@ -520,3 +524,55 @@ def test_a_match_has_one_last_offset(pattern: str) -> None:
 def test_what_is_bound_to_the_begin_is_no_ideal(pattern: str) -> None:
     (box,) = world()[1].compile(f"t LIKE '{pattern}'").region.boxes
     assert not box.texts[0].language.strings.is_left_ideal
+
+
+PARTS = (
+    "a",
+    "Z",
+    "0",
+    "-",
+    "_",
+    " ",
+    "/",
+    "\\",
+    "\\.",
+    "\\-",
+    "\\_",
+    "[a-z]",
+    "[^0-9]",
+    "[",
+    "]",
+    "(",
+    ")",
+    "|",
+    "^",
+    "$",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from([*PARTS, "*", "+", "?", ".", "{", "2}", "(?i)", "é", "'"]), max_size=8).map("".join))
+def test_re2_takes_plain_expressions(pattern: str) -> None:
+    if is_plain(pattern):
+        assert duckdb.execute("SELECT regexp_matches('a', $1)", [pattern]).fetchone() is not None
+
+
+@pytest.mark.parametrize("atom", ["[a-z]", "[^a-z]", "[^0-9]", "[A-Z0-9_/]", "[^a-zA-Z0-9]", "[abc]", "[^_/]"])
+def test_plain_classes_have_the_members_that_duckdb_says(atom: str) -> None:
+    characters = [*map(chr, range(1, 600)), "中", "\u2028", "😀"]
+    matches = "SELECT list(regexp_full_match(each, $1)) FROM (SELECT unnest($2) AS each)"
+    (expected,) = duckdb.execute(matches, [atom, characters]).fetchone() or ()
+    assert members_of_class(atom, characters) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("abc", min_size=1, max_size=9), st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_the_automaton_of_one_piece_is_that_of_any_pattern(
+    piece: str, random: Random, begins: bool, ends: bool
+) -> None:
+    kinds: list[str | None] = [*sorted(set(piece)), None]
+    random.shuffle(kinds)
+    pieces = (*([] if begins else [()]), tuple(piece), *([] if ends else [()]))
+    following, accepts = _of_pieces(pieces, kinds, plain=True)
+    fast = _of_one_piece([kinds.index(character) for character in piece], len(kinds), begins, ends)
+    assert (fast[0].tolist(), fast[1].tolist()) == (following.tolist(), accepts.tolist())

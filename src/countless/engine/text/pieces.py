@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -176,7 +177,7 @@ def _searched(strings: Automaton) -> list[Piece] | None:
         if not before or len(before) > limit or spent > MOST_PIECES or len(piece) >= MOST_LETTERS:
             return None
         todo += [((letter, *piece), states, own.fails_before(letter, fails)) for letter, states in before]
-    return _shortest(found)
+    return shortest(found)
 
 
 def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
@@ -187,7 +188,7 @@ def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
     return [(letter, arriving[:, own.classes[1][letter]]) for letter in letters.tolist()]
 
 
-def _shortest(pieces: list[Piece]) -> list[Piece]:
+def shortest(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces that contain none of the others."""
     kept: list[Piece] = []
     for piece in sorted(set(pieces), key=len):
@@ -211,7 +212,7 @@ def required(strings: Automaton) -> list[Piece]:
         return []
     own = Anchored.of(strings)
     last = [piece for piece in _last_pieces(own) if _requires(own, piece)]
-    found = _longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
+    found = longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
     return [piece for piece in found if len(piece) > 1 or piece[0] < own.letters]
 
 
@@ -220,7 +221,7 @@ def sufficient(strings: Automaton) -> list[Piece]:
     if len(strings.accepts) > MOST_STATES:
         return []
     own = Anchored.of(strings)
-    return [] if own.full[0] else _shortest([piece for piece in _last_pieces(own) if own.leads(piece)])
+    return [] if own.full[0] else shortest([piece for piece in _last_pieces(own) if own.leads(piece)])
 
 
 def _first_piece(own: Anchored, dead: BoolArray) -> Piece:
@@ -256,7 +257,9 @@ def _last_pieces(own: Anchored) -> list[Piece]:
 def _requires(own: Anchored, piece: Piece) -> bool:
     """Whether no string is accepted that does not contain the piece."""
     following = _progress(piece, own.letters + 1)
-    others = np.setdiff1d(np.arange(own.letters + 1), piece)  # which the piece reads alike
+    is_other = np.ones(own.letters + 2, dtype=np.bool_)  # letters that the piece reads alike
+    is_other[list(piece)] = False
+    others = np.flatnonzero(is_other[: own.letters + 1])
     alike = others[np.unique(own.classes[1][others], return_index=True)[1]].tolist()
     letters = sorted({*alike, *(letter for letter in piece if letter <= own.letters)})
     table = own.next[:, letters].tolist()
@@ -305,7 +308,7 @@ def _pieces_on_the_way(own: Anchored) -> list[Piece]:
     return found[::-1]
 
 
-def _longest(pieces: list[Piece]) -> list[Piece]:
+def longest(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces that are in none of the others."""
     kept = list(dict.fromkeys(pieces))
     return [piece for piece in kept if not any(piece != other and is_part(piece, other) for other in kept)]

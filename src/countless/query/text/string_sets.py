@@ -9,8 +9,11 @@ from itertools import accumulate
 import numpy as np
 from sqlglot import exp
 
+from countless.arrays import BoolArray, IntArray
 from countless.automata.dfa import MOST_STATES, explore
-from countless.automata.language import ONLY_PIECE, Automaton, Letters, OnlyPiece
+from countless.automata.known_pieces import pieces_of_like
+from countless.automata.language import Automaton, Letters
+from countless.cached_property import cached_property
 from countless.errors import QueryTooLargeError, QueryTypeError
 from countless.query.domains.comparisons import FUNCTIONS
 
@@ -25,6 +28,14 @@ class Script:
 
     letters: Letters
     characters: tuple[str, ...]
+
+    @cached_property
+    def letters_of(self) -> dict[str, tuple[int, ...]]:
+        """The letters that are read as each character."""
+        found: dict[str, tuple[int, ...]] = {}
+        for letter, character in enumerate(self.characters):
+            found[character] = (*found.get(character, ()), letter)
+        return found
 
 
 def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
@@ -123,10 +134,28 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
     A state is a set of places in the pattern, as the bits of a number: where the text so far may have led.
     """
     wanted = [character for piece in pieces for character in piece]
+    kinds, kind = _kinds(script, "".join(wanted))
+    plain = "" not in wanted and None in kinds and len(kinds) > len(set(wanted))
+    filled = [piece for piece in pieces if piece]
+    if plain and len(filled) == 1 and len(wanted) + 2 <= MOST_STATES:
+        following, accepts = _of_one_piece(
+            list(map(kinds.index, wanted)), len(kinds), bool(pieces[0]), bool(pieces[-1])
+        )
+    else:
+        following, accepts = _of_pieces(pieces, kinds, plain)
+    if plain:  # the least already
+        found = Automaton(script.letters, following[:, kind], accepts)
+    else:
+        found = Automaton.of_kinds(script.letters, following, kind, accepts)
+    return found.knowing(pieces_of_like(pieces, script.letters_of))
+
+
+def _of_pieces(pieces: Pieces, kinds: Sequence[str | None], plain: bool) -> tuple[IntArray, BoolArray]:
+    """What follows on each state, and where strings may end, of any pattern: the definition."""
+    wanted = [character for piece in pieces for character in piece]
     stays = 0  # the places where any text may come
     for end in accumulate(map(len, pieces[:-1])):
         stays |= 1 << end
-    kinds, kind = _kinds(script, "".join(wanted))
     fits = [sum(1 << index for index, each in enumerate(wanted) if each in ("", one)) for one in kinds]
     end = 1 << len(wanted)
     full = stays & end
@@ -140,20 +169,35 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
         """The same without places before the last one where any text may come: there, all is left that was before."""
         return [each & -max(1, 1 << (each & stays).bit_length() >> 1) for each in after(places)]
 
-    plain = "" not in wanted and None in kinds and len(kinds) > len(set(wanted))
     states, following = explore(1, after_last if plain else after)
-    accepts = np.array([state & end > 0 for state in states])
-    if not plain:
-        return Automaton.of_kinds(script.letters, following, kind, accepts)
-    found = Automaton(script.letters, following[:, kind], accepts)  # the least already
-    if len([piece for piece in pieces if piece]) == 1:
-        letters: dict[str, list[int]] = {}
-        for letter, character in enumerate(script.characters):
-            letters.setdefault(character, []).append(letter)
-        found.derived[ONLY_PIECE] = OnlyPiece(
-            tuple(tuple(letters[character]) for character in wanted), bool(pieces[0]), bool(pieces[-1])
-        )
-    return found
+    return following, np.array([state & end > 0 for state in states])
+
+
+def _of_one_piece(wanted: Sequence[int], kinds: int, begins: bool, ends: bool) -> tuple[IntArray, BoolArray]:
+    """The same of a pattern with one piece of the kinds ``wanted``, at the beginning or the end of strings or not.
+
+    A state is how much of the piece was read; after another beginning there is one more state.
+    """
+    last = len(wanted)
+    following = np.zeros((last + 1 + begins, kinds), dtype=np.int64)
+    accepts = np.zeros(len(following), dtype=np.bool_)
+    if begins:
+        dead = 1 if wanted[0] else 2  # states are numbered as they are come to
+        numbers = [state + (state >= dead) for state in range(last + 1)]
+        following[:] = dead
+        following[numbers[:-1], wanted] = numbers[1:]
+        if not ends:
+            following[numbers[-1]] = numbers[-1]
+        accepts[numbers[-1]] = True
+        return following, accepts
+    back = 0  # where the piece so far leads without its first character
+    for state, one in enumerate(wanted):
+        following[state] = following[back]
+        back = int(following[back, one]) if state else 0
+        following[state, one] = state + 1
+    following[last] = following[back] if ends else last
+    accepts[last] = True
+    return following, accepts
 
 
 def _kinds(script: Script, used: str) -> tuple[list[str | None], list[int]]:
