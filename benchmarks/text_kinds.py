@@ -6,6 +6,10 @@
 A question of each kind is drawn as ``countless evaluate --kinds`` draws it. Times are milliseconds of processor, all
 threads together, with the table and the sample in DuckDB's memory; the exact count is timed for a few of each kind.
 The result has no literals. ``--truths`` keeps the questions with their true counts for another run.
+
+One sample is one draw: a percentile of 84 questions hangs on which rows it happened to have. So the result also has,
+for each percentile, its median over many samples of that size (``usual_sample``), which are simulated from the true
+counts, and in what share of them the sample was as far off as the model or further (``as_near``).
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +26,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from countless.arrays import FloatArray
 from countless.data.columns.types import quote_identifier
 from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
@@ -43,27 +49,29 @@ TEXT_KINDS = (
     "text equality",
     "LIKE and filters",
 )
+PERCENTILES = (50, 95, 99)
 NEARER = 1.01  # the factor by which one q-error must be less than the other to count
 TIMED_SCANS = 3  # exact counts of each kind that are timed
+SIMULATED = 200  # samples
 MANY_ROWS = 1_500  # true rows from which a question is common: 20 of 100,000 rows of the largest table
 
 
 def main() -> None:
     options = _options()
-    asked = _asked(options)
+    questions = _questions(options)
     model = Estimator.load(options.model)
     if options.without_network:
         model = _without_network(model)
     sample = Source.open(str(options.table)).sampled(options.sample, options.seed + 1)
     factor = model.rows / options.sample
-    model.estimate(asked[0]["where"])  # brings the parser
-    found: list[dict[str, Any]] = []
-    for place in np.random.default_rng(options.seed).permutation(len(asked)).tolist():
-        question = asked[place]
+    model.estimate(questions[0]["where"])  # brings the parser
+    answers: list[dict[str, Any]] = []
+    for index in np.random.default_rng(options.seed).permutation(len(questions)).tolist():
+        question = questions[index]
         where, truth = question["where"], question["rows"]
         answer, ms = timed(partial(model.estimate, where))
         (hits,), sample_ms = timed(partial(sample.counts, [where]))
-        found.append(
+        answers.append(
             {
                 **question,
                 "estimate": answer.rows,
@@ -85,20 +93,21 @@ def main() -> None:
         "sample": options.sample,
         "seed": options.seed,
         "network": not options.without_network,
-        "all": _summary(found),
-        "true rows >= 1,500": _summary([each for each in found if each["rows"] >= MANY_ROWS]),
-        "kinds": {kind: _summary([each for each in found if each["kind"] == kind]) for kind in TEXT_KINDS},
     }
+    draws = _Draws(model.rows, options.sample, options.seed)
+    result["all"] = _summary(answers, draws)
+    result["true rows >= 1,500"] = _summary([each for each in answers if each["rows"] >= MANY_ROWS], draws)
+    result["kinds"] = {kind: _summary([each for each in answers if each["kind"] == kind], draws) for kind in TEXT_KINDS}
     if not options.no_scans:
-        result["exact_ms"] = _scans(options, asked)
-    _write(options, found, result)
+        result["exact_ms"] = _scans(options, questions)
+    _write(options, answers, result)
 
 
-def _asked(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _questions(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The questions with their true counts, from a file if there is one."""
     if options.truths is not None and options.truths.exists():
-        kept: list[dict[str, Any]] = json.loads(options.truths.read_text(encoding="utf-8"))
-        return kept
+        questions: list[dict[str, Any]] = json.loads(options.truths.read_text(encoding="utf-8"))
+        return questions
     source = Source.open(str(options.table))
     column = quote_identifier(options.column)
     drawn = [one for one in questions_by_kind(source, 4 * options.questions, options.seed) if column in one[0]]
@@ -106,10 +115,10 @@ def _asked(options: argparse.Namespace) -> list[dict[str, Any]]:
     for kind in TEXT_KINDS:
         chosen += [one for one in drawn if one[1] == kind][: options.questions]
     truths = source.counts([where for where, _ in chosen], batch=32)
-    asked = [{"where": w, "kind": k, "rows": rows} for (w, k), rows in zip(chosen, truths, strict=True)]
+    questions = [{"where": w, "kind": k, "rows": rows} for (w, k), rows in zip(chosen, truths, strict=True)]
     if options.truths is not None:
-        options.truths.write_text(json.dumps(asked), encoding="utf-8")
-    return asked
+        options.truths.write_text(json.dumps(questions), encoding="utf-8")
+    return questions
 
 
 def _without_network(model: Estimator) -> Estimator:
@@ -119,45 +128,71 @@ def _without_network(model: Estimator) -> Estimator:
     return Estimator(model.schema, replace(sections, networks=networks), model.calibration, model.report)
 
 
-def _summary(found: list[dict[str, Any]]) -> dict[str, Any]:
-    if not found:
+@dataclass(frozen=True)
+class _Draws:
+    """Random samples of ``size`` of a table's ``rows``."""
+
+    rows: int
+    size: int
+    seed: int
+
+    def percentiles(self, truths: Sequence[int]) -> FloatArray:
+        """The percentiles of the q-errors in each sample, (samples, percentiles); questions are drawn one by one."""
+        rng, true = np.random.default_rng(self.seed), np.array(truths)
+        hits = rng.hypergeometric(true, self.rows - true, self.size, size=(SIMULATED, len(true)))
+        logs = np.log(np.maximum(hits * (self.rows / self.size), 1.0)) - np.log(np.maximum(true, 1))
+        percentiles: FloatArray = np.percentile(np.exp(np.abs(logs)), PERCENTILES, axis=1).T
+        return percentiles
+
+
+def _summary(answers: list[dict[str, Any]], draws: _Draws) -> dict[str, Any]:
+    if not answers:
         return {"questions": 0}
-    held = [each["low"] <= each["rows"] <= each["high"] for each in found]
-    widths = [max(each["high"], 1.0) / max(each["low"], 1.0) for each in found]
+    held = [each["low"] <= each["rows"] <= each["high"] for each in answers]
+    widths = [max(each["high"], 1.0) / max(each["low"], 1.0) for each in answers]
+    simulated = draws.percentiles([each["rows"] for each in answers])
+    own = np.percentile([each["error"] for each in answers], PERCENTILES)
+    as_near = np.mean(simulated >= own / NEARER, axis=0).tolist()
     return {
-        "questions": len(found),
-        "q_error": _places([each["error"] for each in found]),
-        "sample_q_error": _places([each["sample_error"] for each in found]),
+        "questions": len(answers),
+        "q_error": _percentiles([each["error"] for each in answers]),
+        "sample_q_error": _percentiles([each["sample_error"] for each in answers]),
+        "usual_sample": _named(np.median(simulated, axis=0).tolist()),
+        "as_near": _named(as_near),
         "coverage": round(float(np.mean(held)), 3),
         "width": round(float(np.median(widths)), 2),
-        "ms": _places([each["ms"] for each in found]),
-        "sample_ms": _places([each["sample_ms"] for each in found]),
-        "nearer": sum(each["error"] * NEARER < each["sample_error"] for each in found),
-        "sample_nearer": sum(each["sample_error"] * NEARER < each["error"] for each in found),
-        "network_asked": sum(each["walked"] > 0 for each in found),
+        "ms": _percentiles([each["ms"] for each in answers]),
+        "sample_ms": _percentiles([each["sample_ms"] for each in answers]),
+        "nearer": sum(each["error"] * NEARER < each["sample_error"] for each in answers),
+        "sample_nearer": sum(each["sample_error"] * NEARER < each["error"] for each in answers),
+        "network_asked": sum(each["walked"] > 0 for each in answers),
     }
 
 
-def _places(values: list[float]) -> dict[str, float]:
-    return {f"p{place}": float(f"{np.percentile(values, place):.4g}") for place in (50, 95, 99)}
+def _percentiles(values: list[float]) -> dict[str, float]:
+    return _named(np.percentile(values, PERCENTILES).tolist())
 
 
-def _scans(options: argparse.Namespace, asked: list[dict[str, Any]]) -> dict[str, float]:
+def _named(numbers: Sequence[float]) -> dict[str, float]:
+    return {f"p{percent}": float(f"{number:.4g}") for percent, number in zip(PERCENTILES, numbers, strict=True)}
+
+
+def _scans(options: argparse.Namespace, questions: list[dict[str, Any]]) -> dict[str, float]:
     """The median time of an exact count of each kind, with the table in memory and one thread."""
     connection = duckdb.connect(config={"threads": 1})
     connection.execute(f"CREATE TABLE t AS FROM read_parquet('{options.table}')")
-    found = {}
+    medians = {}
     for kind in TEXT_KINDS:
-        clauses = [each["where"] for each in asked if each["kind"] == kind][:TIMED_SCANS]
+        clauses = [each["where"] for each in questions if each["kind"] == kind][:TIMED_SCANS]
         times = [timed(partial(connection.execute, f"SELECT count(*) FROM t WHERE {where}")) for where in clauses]
         if times:
-            found[kind] = round(float(np.median([ms for _, ms in times])), 1)
-    return found
+            medians[kind] = round(float(np.median([ms for _, ms in times])), 1)
+    return medians
 
 
-def _write(options: argparse.Namespace, found: list[dict[str, Any]], result: dict[str, Any]) -> None:
+def _write(options: argparse.Namespace, answers: list[dict[str, Any]], result: dict[str, Any]) -> None:
     if options.answers is not None:
-        options.answers.write_text(json.dumps(found, indent=0), encoding="utf-8")
+        options.answers.write_text(json.dumps(answers, indent=0), encoding="utf-8")
     text = json.dumps(result, indent=1)
     if options.output is not None:
         options.output.write_text(text + "\n", encoding="utf-8")
@@ -168,10 +203,13 @@ def _write(options: argparse.Namespace, found: list[dict[str, Any]], result: dic
     }.items():
         if own["questions"]:
             q, s, ms = own["q_error"], own["sample_q_error"], own["ms"]
-            errors = " / ".join(f"{q[place]:.4g}" for place in q)
-            theirs = " / ".join(f"{s[place]:.4g}" for place in s)
+            errors = " / ".join(f"{q[percent]:.4g}" for percent in q)
+            theirs = " / ".join(f"{s[percent]:.4g}" for percent in s)
+            usual = " / ".join(f"{number:.4g}" for number in own["usual_sample"].values())
+            usual += f" ({' / '.join(f'{share:.0%}' for share in own['as_near'].values())})"
             sys.stdout.write(
                 f"{kind:24} {own['questions']:5}  {errors}   {own['coverage']:.0%} {own['width']:.2f}   sample {theirs}"
+                f"   usual {usual}"
                 f"   {own['nearer']} : {own['sample_nearer']}   ms {ms['p50']:.2f} / {ms['p99']:.4g}"
                 f"  sample {own['sample_ms']['p50']:.2f} exact {result.get('exact_ms', {}).get(kind, 0)}"
                 f"  walks {own['network_asked']}\n"
