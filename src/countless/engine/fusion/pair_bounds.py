@@ -172,16 +172,16 @@ class Counts:
 
     def answers(self, known: Sequence[Known], ask: Callable[[Sequence[Box]], list[Answer]]) -> list[Answer]:
         """The answers of boxes that have filters; ``ask`` gives the model's, of those that counts leave open."""
-        left = [told for told in known if told.answer is None]
-        found = ask([told.box for told in left]) if left else []
-        rare = [answer.density * self.pairs.rows < RARE for answer in found]
-        parts = [part for told, few in zip(left, rare, strict=True) if few for part in told.parts]
+        left = [each for each in known if each.answer is None]
+        walked = ask([each.box for each in left]) if left else []
+        rare = [answer.density * self.pairs.rows < RARE for answer in walked]
+        parts = [part for each, few in zip(left, rare, strict=True) if few for part in each.parts]
         told_of = iter(ask([part.box for part in parts]) if parts else [])
         answers = iter(
-            told.improve(answer, [_check(part, next(told_of)) for part in told.parts] if few else [])
-            for told, answer, few in zip(left, found, rare, strict=True)
+            each.improve(answer, [_check(part, next(told_of)) for part in each.parts] if few else [])
+            for each, answer, few in zip(left, walked, rare, strict=True)
         )
-        return [next(answers) if told.answer is None else told.clip(told.answer, 0) for told in known]
+        return [next(answers) if each.answer is None else each.clip(each.answer, 0) for each in known]
 
     @property
     def are_compiled(self) -> bool:
@@ -221,10 +221,10 @@ class Counts:
     def filter_counts(self, item: Filter) -> FilterCounts:
         """What counts say of one filter, found once while the filter is kept."""
         derived = item.constraint.derived
-        found: FilterCounts | None = derived.get(self)
-        if found is None:
-            found = derived[self] = self._counted(item)
-        return found
+        counts: FilterCounts | None = derived.get(self)
+        if counts is None:
+            counts = derived[self] = self._counted(item)
+        return counts
 
     def _counted(self, item: Filter) -> FilterCounts:
         constraint, column = item.constraint, self._columns[item.positions]
@@ -234,8 +234,8 @@ class Counts:
             split = inside is not weights and not np.array_equal(inside, weights == 1.0)
             rows = None if split else int(np.add.reduce(self.pairs.counts[column][inside]))
             return FilterCounts(rows, int(np.count_nonzero(weights)))
-        asked = item.positions, constraint.radices, constraint.start == FREE, constraint.listed
-        reading, most, values, parts = self._module.reading(self._tables, column, weights, *asked)
+        reading_of = item.positions, constraint.radices, constraint.start == FREE, constraint.listed
+        reading, most, values, parts = self._module.reading(self._tables, column, weights, *reading_of)
         return FilterCounts(None if parts else most, values, reading)
 
     def crossed(self, filters: Sequence[Filter]) -> Crossed | CompiledCrossed:
@@ -278,12 +278,12 @@ class Counts:
         least = min(most, least)
         answer = None
         if least == most:
-            answer = _told(box, most / rows, counted=True)
+            answer = _answer_of(box, most / rows, counted=True)
         elif whole is not None:
-            answer = _told(box, min(max(whole.rows, least), most) / rows, counted=False)
+            answer = _answer_of(box, min(max(whole.rows, least), most) / rows, counted=False)
         elif len(columns) == 1:
             share = float(self.pairs.counts[columns[0]] @ box.filters[0].constraint.weights) / rows
-            answer = _told(box, share, counted=False)
+            answer = _answer_of(box, share, counted=False)
         hinted = Box(box.filters, box.texts, crossed)
         return Known(hinted, rows, least / rows, most / rows, columns, tightest, answer, tuple(stars), counted)
 
@@ -307,12 +307,12 @@ def _parts(known: Known, crossed: Crossed) -> list[FilterDensity]:
     return [_part(known, part, float(counts[part[0], part[-1]]) / crossed.rows) for part in parts]
 
 
-def _part(known: Known, places: Sequence[int], density: float) -> FilterDensity:
+def _part(known: Known, chosen: Sequence[int], density: float) -> FilterDensity:
     columns, filters = known.columns, known.box.filters
-    box = Box(tuple([filters[place] for place in places]))
-    return FilterDensity(tuple([columns[place] for place in places]), box, density)
+    box = Box(tuple([filters[index] for index in chosen]))
+    return FilterDensity(tuple([columns[index] for index in chosen]), box, density)
 
 
-def _told(box: Box, density: float, counted: bool) -> Answer:
+def _answer_of(box: Box, density: float, counted: bool) -> Answer:
     positions = tuple([position for item in box.filters for position in item.positions])
     return Answer(density, exact=True, particles=0, visited=positions, forward_rows=0, counted=counted)

@@ -58,19 +58,19 @@ class Sums:
 
     def touch(self, pairs: Pairs, column: int, item: Filter) -> Touch:
         """The filter in its column's buckets, found once while the filter is kept."""
-        found = self._touches.get(item.constraint)
-        if found is None:
-            found = self._touches[item.constraint] = Touch(pairs, self, column, item)
-        return found
+        touch = self._touches.get(item.constraint)
+        if touch is None:
+            touch = self._touches[item.constraint] = Touch(pairs, self, column, item)
+        return touch
 
     def together(self, buckets: IntArray, chosen: Sequence[IntArray]) -> NDArray[Any]:
         """The rows in each of ``buckets`` and in any of those that are ``chosen`` together: (buckets, choices)."""
         runs = [_runs(each) for each in chosen]
         starts, ends = (np.concatenate(each) for each in zip(*runs, strict=True))
-        found: NDArray[Any] = self.before[buckets[:, None], ends] - self.before[buckets[:, None], starts]
+        sums: NDArray[Any] = self.before[buckets[:, None], ends] - self.before[buckets[:, None], starts]
         if len(starts) > len(chosen):  # (buckets, runs)
-            found = np.add.reduceat(found, np.cumsum([0, *(len(run[0]) for run in runs[:-1])]), axis=1)
-        return found
+            sums = np.add.reduceat(sums, np.cumsum([0, *(len(run[0]) for run in runs[:-1])]), axis=1)
+        return sums
 
 
 def _runs(buckets: IntArray) -> tuple[IntArray, IntArray]:
@@ -147,7 +147,7 @@ class Crossed:
         columns = [column for column, _ in filters]
         touches = [sums.touch(pairs, column, item) for column, item in filters]
         most, least = (np.array(each) for each in zip(*((touch.most, touch.least) for touch in touches), strict=True))
-        found = cls(
+        crossed = cls(
             pairs,
             sums,
             columns,
@@ -157,10 +157,10 @@ class Crossed:
         )
         inside = [index for index, touch in enumerate(touches) if touch.place is not None]
         if len(inside) > 1 and most.min() > 0:
-            found._cross(inside, [touches[index] for index in inside])
-        np.fill_diagonal(found.most, most)
-        np.fill_diagonal(found.least, least)
-        return found
+            crossed._cross(inside, [touches[index] for index in inside])
+        np.fill_diagonal(crossed.most, most)
+        np.fill_diagonal(crossed.least, least)
+        return crossed
 
     def _cross(self, inside: list[int], touches: Sequence[Touch]) -> None:
         """Of a bucket's rows that the other filter touches, no more are kept than the own filter may keep; and of
@@ -174,8 +174,8 @@ class Crossed:
         most = np.add.reduceat(np.minimum(touched, may[:, None]), cuts, axis=0)
         surely = sums.together(buckets, [touch.whole for touch in touches])
         least = np.add.reduceat(np.maximum(surely - drop[:, None], 0), cuts, axis=0)
-        places = np.array([touch.place for touch in touches])
-        both, known = np.ix_(inside, inside), sums.known[places[:, None], places]
+        tables = np.array([touch.place for touch in touches])
+        both, known = np.ix_(inside, inside), sums.known[tables[:, None], tables]
         self.most[both] = np.where(known, np.minimum(most, most.T), self.most[both])
         self.least[both] = np.where(known, np.maximum(least, least.T), self.least[both])
         for index, touch, rows in zip(inside, touches, np.split(touched, cuts[1:]), strict=True):
@@ -214,13 +214,13 @@ class Crossed:
 
     def _rarest_counted(self) -> list[tuple[int, int, int]]:
         known = self.least == self.most
-        found = []
+        rarest = []
         for some in (known & np.eye(len(known), dtype=bool), np.triu(known, 1)):
-            places = np.argwhere(some)
-            if len(places):
-                one, two = places[self.most[some].argmin()].tolist()
-                found.append((one, two, int(self.most[one, two])))
-        return found
+            counted = np.argwhere(some)
+            if len(counted):
+                one, two = counted[self.most[some].argmin()].tolist()
+                rarest.append((one, two, int(self.most[one, two])))
+        return rarest
 
 
 class CompiledCrossed:
@@ -255,5 +255,5 @@ class CompiledCrossed:
 
 def _starts_of(pairs: Pairs, columns: Sequence[int]) -> list[int]:
     """Where the rows of each filter's column begin among the shares, and where they end."""
-    places = [pairs.place.get(column) for column in columns]
-    return [0, *accumulate(0 if place is None else len(pairs.starts[place]) * len(columns) for place in places)]
+    tables = [pairs.place.get(column) for column in columns]
+    return [0, *accumulate(0 if table is None else len(pairs.starts[table]) * len(columns) for table in tables)]

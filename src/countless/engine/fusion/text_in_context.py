@@ -68,14 +68,14 @@ def _in_contexts(
     total = float(rows.masses.sum())
     if not total > 0:
         return replace(columns, density=columns.least, texts=tuple(item.column for item in box.texts), counted=False)
-    found = chances(runtimes, box.texts, rows.symbols, rows.masses, method, budget, seed)
-    most = min(columns.most, found.most)
+    text_chances = chances(runtimes, box.texts, rows.symbols, rows.masses, method, budget, seed)
+    most = min(columns.most, text_chances.most)
     return replace(
         columns,
-        density=min(columns.density * float(rows.masses @ found.values) / total, most),
-        exact=columns.exact and rows.exact and found.exact,
-        particles=max(columns.particles, found.particles),
-        forward_rows=columns.forward_rows + rows.forward_rows + found.forward_rows,
+        density=min(columns.density * float(rows.masses @ text_chances.values) / total, most),
+        exact=columns.exact and rows.exact and text_chances.exact,
+        particles=max(columns.particles, text_chances.particles),
+        forward_rows=columns.forward_rows + rows.forward_rows + text_chances.forward_rows,
         sampling_error=None,
         texts=tuple(item.column for item in box.texts),
         counted=False,
@@ -98,10 +98,14 @@ def chances(
     values, exact, particles, rows, most = np.ones(len(contexts)), True, 0, 0, 1.0
     for item in texts:
         runtime, summary = runtimes.text(item.column, "rows of a pattern are read by"), runtimes.summaries[item.column]
-        found = given(runtime, item.language, contexts, weights, method, budget, seed, summary)
-        values = values * found.probabilities
-        exact, particles, rows = exact and found.exact, max(particles, found.particles), rows + found.forward_rows
-        most = min(most, found.most)
+        in_contexts = given(runtime, item.language, contexts, weights, method, budget, seed, summary)
+        values = values * in_contexts.probabilities
+        exact, particles, rows = (
+            exact and in_contexts.exact,
+            max(particles, in_contexts.particles),
+            rows + in_contexts.forward_rows,
+        )
+        most = min(most, in_contexts.most)
     return Chances(values, exact, particles, rows, most)
 
 
@@ -119,16 +123,16 @@ def handful(rows: Traced, count: int, seed: int, labels: IntArray | None = None)
 
 def _contexts(runtimes: Runtimes, box: Box, method: TextMethod, budget: int | None, seed: int) -> Traced:
     """The rows of the box's columns in which its texts are read."""
-    asked = Trace(runtimes.hinted(Box(box.filters)))
+    trace = Trace(runtimes.hinted(Box(box.filters)))
     if method.enumerates:
-        rows = traced(runtimes.columns, asked, MOST_ENUMERATED, seed)
+        rows = traced(runtimes.columns, trace, MOST_ENUMERATED, seed)
         if not rows.exact or len(rows.masses) > MOST_ENUMERATED:
             raise QueryTooLargeError(
                 f"the columns have more than {MOST_ENUMERATED:,} combinations of values to read text in: "
                 "use the method particles"
             )
         return rows
-    return handful(traced(runtimes.columns, asked, budget or PARTICLES, seed), CONTEXTS, seed)
+    return handful(traced(runtimes.columns, trace, budget or PARTICLES, seed), CONTEXTS, seed)
 
 
 def _both(answer: Answer, text: Answer, column: int) -> Answer:

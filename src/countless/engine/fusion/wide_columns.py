@@ -48,18 +48,18 @@ class WideColumns:
 
     def stars(self, filters: Sequence[tuple[int, Filter]]) -> list[Star]:
         """What is known of filters on these columns: of each two that were counted, and of all around one column."""
-        found: list[Star] = []
-        for place, (column, item) in enumerate(filters):
+        stars: list[Star] = []
+        for index, (column, item) in enumerate(filters):
             tables = self._tables.get(column)
             if tables is None:
                 continue
             rays = [(other, tables[own], each.constraint) for other, (own, each) in enumerate(filters) if own in tables]
             if rays:
-                found += self._stars(place, self._counts[column], item.constraint, rays)
-        return found
+                stars += self._stars(index, self._counts[column], item.constraint, rays)
+        return stars
 
     def _stars(
-        self, place: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
+        self, index: int, counts: IntArray, own: Constraint, rays: Sequence[tuple[int, SparseTable, Constraint]]
     ) -> list[Star]:
         """The filter at ``place``, on a wide column whose codes have ``counts``, with each of the ``rays``, and all."""
         codes = np.flatnonzero(own.weights)
@@ -67,7 +67,7 @@ class WideColumns:
         sure = slice(None) if weights.dtype == np.bool_ else weights == 1
         of_rays = [self._rows(table, constraint, codes) for _, table, constraint in rays]
         stars = [
-            Star((place, other), float((weights * rows.mean).sum()), int(rows.least[sure].sum()), int(rows.most.sum()))
+            Star((index, other), float((weights * rows.mean).sum()), int(rows.least[sure].sum()), int(rows.most.sum()))
             for (other, _, _), rows in zip(rays, of_rays, strict=True)
         ]
         if len(rays) > 1:
@@ -80,7 +80,7 @@ class WideColumns:
                 mean = weights * all_rows * shares
                 mean[sure] = np.clip(mean[sure], least[sure], most[sure])
                 rows = float(mean.sum())
-            stars.append(Star((place, *(other for other, _, _ in rays)), rows, *bounds))
+            stars.append(Star((index, *(other for other, _, _ in rays)), rows, *bounds))
         return stars
 
     def _rows(self, table: SparseTable, constraint: Constraint, codes: IntArray) -> _Rows:
@@ -90,16 +90,16 @@ class WideColumns:
         chosen = slice(int(codes[0]), int(codes[-1]) + 1)
         some: slice | IntArray = chosen if chosen.stop - chosen.start == len(codes) else codes
         key = constraint, table
-        found = self._sums.get(key)
-        if found is None:
-            found = _rows_of(table, constraint, np.arange(len(table.starts) - 1))
+        rows = self._sums.get(key)
+        if rows is None:
+            rows = _rows_of(table, constraint, np.arange(len(table.starts) - 1))
             if len(self._sums) >= MOST_SUMS:
                 self._sums = {}
-            self._sums[key] = found
-        if found.most is found.mean:
-            kept = found.most[some]
+            self._sums[key] = rows
+        if rows.most is rows.mean:
+            kept = rows.most[some]
             return _Rows(kept, kept, kept)
-        return _Rows(found.most[some], found.least[some], found.mean[some])
+        return _Rows(rows.most[some], rows.least[some], rows.mean[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ def _rows_of(table: SparseTable, constraint: Constraint, codes: IntArray) -> _Ro
     weights, rows = constraint.weights[table.codes[cells]], table.rows[cells]
     begins = np.cumsum(ends - starts) - (ends - starts)
     if weights.dtype == np.bool_:
-        kept = _sums(rows * weights, begins, ends > starts)
-        return _Rows(kept, kept, kept)
+        sums = _sums(rows * weights, begins, ends > starts)
+        return _Rows(sums, sums, sums)
     most, least, mean = (_sums(rows * part, begins, ends > starts) for part in (weights > 0, weights == 1, weights))
     return _Rows(most, least, mean)
 
@@ -133,7 +133,7 @@ def _sums(values: NDArray[Any], begins: IntArray, some: BoolArray) -> NDArray[An
     """The sum of each code's cells, from where they begin; 0 of a code that has none."""
     if len(values) == len(begins) and some.all():  # one each
         return values
-    found = np.zeros(len(begins), dtype=values.dtype)
+    sums = np.zeros(len(begins), dtype=values.dtype)
     if some.any():
-        found[some] = np.add.reduceat(values, begins[some])
-    return found
+        sums[some] = np.add.reduceat(values, begins[some])
+    return sums

@@ -72,20 +72,20 @@ def given(
         answer = text_density(runtime, language, method, budget, seed, summary)
         same = np.full(len(rows), answer.density)
         return Given(same, answer.exact, answer.particles, answer.forward_rows, most_of(answer))
-    different, place = _different(rows)
-    shares = np.bincount(place, masses / masses.sum(), len(different)).astype(np.float64)
-    asked = np.flatnonzero(shares)
+    different, row_of = _different(rows)
+    shares = np.bincount(row_of, masses / masses.sum(), len(different)).astype(np.float64)
+    weighed = np.flatnonzero(shares)
     if method.walk is None:
-        found = _in_turn(runtime, language, different[asked], method, budget, seed)
+        conditional = _in_turn(runtime, language, different[weighed], method, budget, seed)
     else:
-        found = _together(
-            runtime, language, different[asked], shares[asked], method.walk, method.rewrites, budget, seed
+        conditional = _together(
+            runtime, language, different[weighed], shares[weighed], method.walk, method.rewrites, budget, seed
         )
     if summary is not None and summary.rows:
-        found = _corrected(found, runtime, language, method, budget, seed, summary)
+        conditional = _corrected(conditional, runtime, language, method, budget, seed, summary)
     probabilities = np.zeros(len(different))
-    probabilities[asked] = found.probabilities
-    return replace(found, probabilities=probabilities[place])
+    probabilities[weighed] = conditional.probabilities
+    return replace(conditional, probabilities=probabilities[row_of])
 
 
 def _together(
@@ -104,17 +104,17 @@ def _together(
         null = runtime.tree(contexts).starts[:, spec.null].astype(np.float64)
     strings = language.pattern if rewrites else language.strings
     lengths = wanted_lengths(language, spec) if rewrites else None
-    found, asked = Walked(weights, exact=True, particles=1, rows=0), (contexts, weights, walk, budget, seed)
+    walked, walk_arguments = Walked(weights, exact=True, particles=1, rows=0), (contexts, weights, walk, budget, seed)
     if lengths is not None and strings.lengths(0) is not None:
-        found = replace(found, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
+        walked = replace(walked, masses=weights * (shares_of_lengths(runtime, contexts) @ lengths))
     elif lengths is None and (strings.all() or not strings.any()):
-        found = replace(found, masses=weights * strings.any())
-    elif rewrites and lengths is None and (others := _others(runtime, strings, *asked)):
-        found = others
+        walked = replace(walked, masses=weights * strings.any())
+    elif rewrites and lengths is None and (others := _others(runtime, strings, *walk_arguments)):
+        walked = others
     else:
-        found = walk(StringSearchPlan(runtime, strings, lengths, contexts, weights), budget, seed)
-    chances = _bounded(found.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
-    return Given(chances, found.exact, found.particles, found.rows)
+        walked = walk(StringSearchPlan(runtime, strings, lengths, contexts, weights), budget, seed)
+    chances = _bounded(walked.masses / weights, 1.0 - null, weights) + (null if language.null else 0.0)
+    return Given(chances, walked.exact, walked.particles, walked.rows)
 
 
 def _others(
@@ -166,7 +166,7 @@ def _in_turn(
 
 
 def _corrected(
-    found: Given,
+    conditional: Given,
     runtime: TextRuntime,
     language: Language,
     method: TextMethod,
@@ -179,10 +179,10 @@ def _corrected(
     plain = text_density(runtime, language, method, budget, seed)
     factor = better.density / plain.density if plain.density > 0 else float(better.density > 0)
     return Given(
-        np.clip(found.probabilities * factor, 0.0, 1.0),
-        found.exact and better.exact and plain.exact,
-        max(found.particles, better.particles, plain.particles),
-        found.forward_rows + better.forward_rows + plain.forward_rows,
+        np.clip(conditional.probabilities * factor, 0.0, 1.0),
+        conditional.exact and better.exact and plain.exact,
+        max(conditional.particles, better.particles, plain.particles),
+        conditional.forward_rows + better.forward_rows + plain.forward_rows,
         most_of(better),
     )
 
@@ -207,43 +207,43 @@ def log_probabilities(
     if np.any((sizes < 1) | (sizes > spec.length + 1)) or np.any((strings < 0) | (strings >= spec.symbols)):
         raise ValueError("a string has no symbol, or one that is none of the model's")
     if contexts is None or not spec.context:
-        different, place = None, np.zeros(len(strings), dtype=np.int64)
+        different, context_of = None, np.zeros(len(strings), dtype=np.int64)
     else:
-        different, place = _different(np.asarray(contexts))
-        if place.shape != sizes.shape:
+        different, context_of = _different(np.asarray(contexts))
+        if context_of.shape != sizes.shape:
             raise ValueError("every string has one context")
-    found = np.empty(len(strings))
-    order = np.argsort(place, kind="stable")
-    new = np.diff(place[order], prepend=-1) > 0  # strings that bring a context, and its roots
+    logs = np.empty(len(strings))
+    order = np.argsort(context_of, kind="stable")
+    new = np.diff(context_of[order], prepend=-1) > 0  # strings that bring a context, and its roots
     nodes = np.cumsum(sizes[order] - 1 + new * (spec.length + 1))
     for some in np.split(order, np.searchsorted(nodes, np.arange(AT_ONCE, nodes[-1] if len(nodes) else 0, AT_ONCE))):
         if len(some):
-            used, there = np.unique(place[some], return_inverse=True)
+            used, there = np.unique(context_of[some], return_inverse=True)
             tree_contexts = None if different is None else different[used]
-            found[some] = _read(runtime, strings[some].astype(np.int64), sizes[some], tree_contexts, there)
-    return found
+            logs[some] = _read(runtime, strings[some].astype(np.int64), sizes[some], tree_contexts, there)
+    return logs
 
 
 def _read(
-    runtime: TextRuntime, strings: IntArray, lengths: IntArray, contexts: IntArray | None, place: IntArray
+    runtime: TextRuntime, strings: IntArray, lengths: IntArray, contexts: IntArray | None, context_of: IntArray
 ) -> FloatArray:
     """The logarithms of the strings' probabilities, of which each is in the context at its ``place``."""
     tree, spec = runtime.tree(contexts), runtime.spec
     reads = np.arange(spec.length) < lengths[:, None] - 1  # all but the last symbol
     nodes = np.full((len(strings), spec.length + 1), -1)
-    nodes[:, 0] = place * (spec.length + 1)
+    nodes[:, 0] = context_of * (spec.length + 1)
     nodes[:, 1:][reads] = tree.size + np.arange(reads.sum())
     following = tree.extend(nodes[:, :-1][reads], strings[:, :-1][reads])
-    told = following[np.arange(len(following)), strings[:, 1:][reads]]
+    chances = following[np.arange(len(following)), strings[:, 1:][reads]]
     with np.errstate(divide="ignore"):
         logs = np.zeros(reads.shape)
-        logs[reads] = np.log(told.astype(np.float64))
-        first = np.log(tree.starts[place, strings[:, 0]].astype(np.float64))
+        logs[reads] = np.log(chances.astype(np.float64))
+        first = np.log(tree.starts[context_of, strings[:, 0]].astype(np.float64))
     total: FloatArray = first + logs.sum(axis=1)
     return total
 
 
 def _different(contexts: IntArray) -> tuple[IntArray, IntArray]:
     """The different ones, and of each context which of them it is."""
-    different, place = np.unique(contexts, axis=0, return_inverse=True)
-    return different, place.reshape(-1)
+    different, context_of = np.unique(contexts, axis=0, return_inverse=True)
+    return different, context_of.reshape(-1)

@@ -45,29 +45,29 @@ def text_density(
         null = _null(runtime, contexts) if language.has_null else 0.0
     strings = language.pattern if method.rewrites else language.strings
 
-    def estimate(asked: Automaton) -> Answer:
-        if method.rewrites and by_the_others(asked):
-            others = method.ask(runtime, ~asked, budget, seed, contexts)
+    def estimate(automaton: Automaton) -> Answer:
+        if method.rewrites and by_the_others(automaton):
+            others = method.ask(runtime, ~automaton, budget, seed, contexts)
             if others.density <= FEWER:
                 return replace(others, density=max(0.0, 1.0 - _null(runtime, contexts) - others.density))
-        return method.ask(runtime, asked, budget, seed, contexts)
+        return method.ask(runtime, automaton, budget, seed, contexts)
 
     lengths = wanted_lengths(language, runtime.spec) if method.rewrites else None
     if lengths is not None and strings.lengths(0) is not None:
         density = float(shares_of_lengths(runtime, contexts)[0] @ lengths)
-        found = Answer(density, exact=True, particles=1, visited=(), forward_rows=0)
+        answer = Answer(density, exact=True, particles=1, visited=(), forward_rows=0)
     elif lengths is not None:
-        found = method.of_lengths(runtime, strings, lengths, budget, seed, contexts)
+        answer = method.of_lengths(runtime, strings, lengths, budget, seed, contexts)
     elif strings.all() or not strings.any():
         share = 1.0 - null if strings.any() else 0.0
         counted = summary is not None
         least, most = (share, share) if counted else (0.0, 1.0)
-        found = Answer(
+        answer = Answer(
             share, exact=True, particles=1, visited=(), forward_rows=0, counted=counted, least=least, most=most
         )
     else:
-        found = estimate(strings) if summary is None else refine(strings, summary, estimate)
-    return _with_null(found, language, null, 1.0 if summary is None else 1.0 - null)
+        answer = estimate(strings) if summary is None else refine(strings, summary, estimate)
+    return _with_null(answer, language, null, 1.0 if summary is None else 1.0 - null)
 
 
 def density_by_counts(language: Language, summary: Substrings | None) -> Answer:
@@ -82,11 +82,11 @@ def _refuse(strings: Automaton) -> Answer:
     raise NoTextModelError(UNKNOWN)
 
 
-def _with_null(found: Answer, language: Language, null: float, most: float) -> Answer:
+def _with_null(answer: Answer, language: Language, null: float, most: float) -> Answer:
     """An answer about strings, of which ``most`` is the share, with the share of ``null`` rows if NULL is asked for."""
     more = null if language.null else 0.0
-    least, most = found.least + more, min(1.0, min(found.most, most) + more)
-    return replace(found, density=min(found.density, 1.0 - null) + more, least=least, most=most)
+    least, most = answer.least + more, min(1.0, min(answer.most, most) + more)
+    return replace(answer, density=min(answer.density, 1.0 - null) + more, least=least, most=most)
 
 
 def by_the_others(strings: Automaton) -> bool:

@@ -165,7 +165,7 @@ class PieceReader:
 
     def text(self, piece: Piece) -> str:
         """The characters of a piece."""
-        letters = {int(symbol): place for place, symbol in reversed(list(enumerate(self._letters.symbols)))}
+        letters = {int(symbol): column for column, symbol in reversed(list(enumerate(self._letters.symbols)))}
         return "".join(self._letters.characters[letters[symbol]] for symbol in piece)
 
     def any_of(self, pieces: Sequence[Piece]) -> RowRange:

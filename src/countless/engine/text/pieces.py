@@ -68,8 +68,8 @@ class Anchored:
     @cached_property
     def table(self) -> IntArray:
         """What follows each state by each class of letters."""
-        found: IntArray = self.next[:, : self.letters + 1][:, self.classes[0]]
-        return found
+        table: IntArray = self.next[:, : self.letters + 1][:, self.classes[0]]
+        return table
 
     @cached_property
     def _successors(self) -> list[set[int]]:
@@ -82,14 +82,14 @@ class Anchored:
         for state, following in enumerate(self._successors):
             for after in following:
                 before[after].append(state)
-        found: BoolArray = np.ones(len(self.next), dtype=np.bool_)
+        is_full: BoolArray = np.ones(len(self.next), dtype=np.bool_)
         todo = [self.accepted + 1]
-        found[todo] = False
+        is_full[todo] = False
         for state in todo:
-            new = [other for other in before[state] if found[other]]
-            found[new] = False
+            new = [other for other in before[state] if is_full[other]]
+            is_full[new] = False
             todo += new
-        return found
+        return is_full
 
     @cached_property
     def early(self) -> BoolArray:
@@ -101,9 +101,9 @@ class Anchored:
             new = self._successors[state] - seen - ends
             seen |= new
             todo += new
-        found: BoolArray = np.zeros(len(self.next), dtype=np.bool_)
-        found[list(seen)] = True
-        return found
+        is_early: BoolArray = np.zeros(len(self.next), dtype=np.bool_)
+        is_early[list(seen)] = True
+        return is_early
 
     def leads(self, piece: Piece) -> bool:
         """Whether all that contain the piece are accepted."""
@@ -115,8 +115,8 @@ class Anchored:
     def fails_before(self, letter: int, fails: BoolArray) -> BoolArray:
         """The states from which ``letter`` leads to one that ``fails``, and from which not every string is accepted."""
         after = self.next[:, letter]
-        found: BoolArray = fails[after] & ~self.full[after]
-        return found
+        failing: BoolArray = fails[after] & ~self.full[after]
+        return failing
 
 
 def union(strings: Automaton) -> list[Piece] | None:
@@ -138,21 +138,21 @@ def _listed(strings: Automaton) -> list[Piece] | None:
     for state, letter, target in zip(states.tolist(), read.tolist(), after, strict=True):
         following.setdefault(state, []).append((letter, target))
     accepts = strings.accepts.tolist()
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     todo: list[tuple[list[int], int]] = [([letters + 1], 0)] if alive[0] else []
     while todo:
         piece, state = todo.pop()
         if accepts[state]:
-            found.append((*piece, letters))
+            pieces.append((*piece, letters))
         branches = following.get(state, [])
-        if len(found) + len(todo) + len(branches) > MOST_PIECES or len(piece) >= MOST_LETTERS:
+        if len(pieces) + len(todo) + len(branches) > MOST_PIECES or len(piece) >= MOST_LETTERS:
             return None
         for letter, target in branches[1:]:
             todo.append(([*piece, letter], target))
         if branches:  # most states have one branch: its piece is written on
             piece.append(branches[0][0])
             todo.append((piece, branches[0][1]))
-    return sorted(found, key=len)
+    return sorted(pieces, key=len)
 
 
 def _searched(strings: Automaton) -> list[Piece] | None:
@@ -160,24 +160,24 @@ def _searched(strings: Automaton) -> list[Piece] | None:
     own = Anchored.of(strings)
     if own.full[0]:
         return None
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     todo: list[tuple[Piece, BoolArray, BoolArray]] = [((), own.full, ~own.full)]  # the last: from where it fails
     while todo:
         piece, goal, fails = todo.pop()
         if piece and not (fails & own.early).any():
-            found.append(piece)
+            pieces.append(piece)
             continue
         before = _before(own, goal)
         if piece and goal[0]:
-            found.append((own.begin, *piece))
+            pieces.append((own.begin, *piece))
             if not before:
                 continue
-        spent = len(found) + len(todo) + len(before)
+        spent = len(pieces) + len(todo) + len(before)
         limit = MOST_PIECES if not piece else MOST_BRANCHES
         if not before or len(before) > limit or spent > MOST_PIECES or len(piece) >= MOST_LETTERS:
             return None
         todo += [((letter, *piece), states, own.fails_before(letter, fails)) for letter, states in before]
-    return shortest(found)
+    return shortest(pieces)
 
 
 def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
@@ -190,11 +190,11 @@ def _before(own: Anchored, goal: BoolArray) -> list[tuple[int, BoolArray]]:
 
 def shortest(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces that contain none of the others."""
-    kept: list[Piece] = []
+    chosen: list[Piece] = []
     for piece in sorted(set(pieces), key=len):
-        if not any(is_part(other, piece) for other in kept):
-            kept.append(piece)
-    return kept
+        if not any(is_part(other, piece) for other in chosen):
+            chosen.append(piece)
+    return chosen
 
 
 def is_part(part: Piece, piece: Piece) -> bool:
@@ -212,8 +212,8 @@ def required(strings: Automaton) -> list[Piece]:
         return []
     own = Anchored.of(strings)
     last = [piece for piece in _last_pieces(own) if _requires(own, piece)]
-    found = longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
-    return [piece for piece in found if len(piece) > 1 or piece[0] < own.letters]
+    pieces = longest([_first_piece(own, strings.dead), *_pieces_on_the_way(own), *last])
+    return [piece for piece in pieces if len(piece) > 1 or piece[0] < own.letters]
 
 
 def sufficient(strings: Automaton) -> list[Piece]:
@@ -241,7 +241,7 @@ def _last_pieces(own: Anchored) -> list[Piece]:
     before = _before(own, own.full)
     if len(before) > MOST_BRANCHES:
         return []
-    found = []
+    pieces = []
     for letter, goal in before:
         piece: Piece = (letter,)
         states = goal
@@ -250,8 +250,8 @@ def _last_pieces(own: Anchored) -> list[Piece]:
             if len(more) != 1:
                 break
             piece, states = (more[0][0], *piece), more[0][1]
-        found.append(piece)
-    return found
+        pieces.append(piece)
+    return pieces
 
 
 def _requires(own: Anchored, piece: Piece) -> bool:
@@ -282,21 +282,21 @@ def _progress(piece: Piece, letters: int) -> list[list[int]]:
     """How much of a piece has been read, after so much and each letter: as Knuth, Morris and Pratt."""
     table = [[0] * letters for _ in piece]
     back = 0  # where the piece so far leads without its first letter
-    for place, letter in enumerate(piece):
-        table[place] = list(table[back]) if place else [0] * letters
-        table[place][letter] = place + 1
-        back = table[back][letter] if place else 0
+    for read, letter in enumerate(piece):
+        table[read] = list(table[back]) if read else [0] * letters
+        table[read][letter] = read + 1
+        back = table[back][letter] if read else 0
     return table
 
 
 def _pieces_on_the_way(own: Anchored) -> list[Piece]:
     """Pieces before states that every string comes to."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     goal, early, path = own.full, own.early, _shortest_way(own)
     for _ in range(MOST_TARGETS):
         piece = _piece_before(own, goal, early)
         if piece:
-            found.append(piece)
+            pieces.append(piece)
         path = path[: -max(1, len(piece))]
         while len(path) > 1 and _avoids(own, path[-1]):
             path.pop()
@@ -305,13 +305,13 @@ def _pieces_on_the_way(own: Anchored) -> list[Piece]:
         goal = np.zeros(len(own.next), dtype=bool)
         goal[path[-1]] = True
         early = _reached(own, goal)
-    return found[::-1]
+    return pieces[::-1]
 
 
 def longest(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces that are in none of the others."""
-    kept = list(dict.fromkeys(pieces))
-    return [piece for piece in kept if not any(piece != other and is_part(piece, other) for other in kept)]
+    distinct = list(dict.fromkeys(pieces))
+    return [piece for piece in distinct if not any(piece != other and is_part(piece, other) for other in distinct)]
 
 
 def _piece_before(own: Anchored, goal: BoolArray, early: BoolArray) -> Piece:
@@ -332,18 +332,18 @@ def _piece_before(own: Anchored, goal: BoolArray, early: BoolArray) -> Piece:
 
 def _reached(own: Anchored, target: BoolArray) -> BoolArray:
     """The states to which a way leads that never comes to a target."""
-    found = np.zeros(len(target), dtype=bool)
-    found[0] = not target[0]
-    newest = np.flatnonzero(found)
+    reached = np.zeros(len(target), dtype=bool)
+    reached[0] = not target[0]
+    newest = np.flatnonzero(reached)
     while len(newest):
         after = np.zeros(len(target), dtype=bool)
         after[own.next[newest]] = True
-        after &= ~(found | target)
+        after &= ~(reached | target)
         after[own.accepted + 1] = False
-        found |= after
+        reached |= after
         newest = np.flatnonzero(after)
-    found[own.accepted] = False
-    return found
+    reached[own.accepted] = False
+    return reached
 
 
 def _avoids(own: Anchored, state: int) -> bool:

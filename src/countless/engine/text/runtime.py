@@ -123,17 +123,17 @@ class RowContextArrays:
             raise ValueError(f"a context has one symbol for each of the row's {len(self._sizes)} positions")
         if np.any((symbols < 0) | (symbols > self._sizes)):
             raise ValueError("a context has a symbol that is neither one of its position nor MASK")
-        found = np.empty((len(symbols), len(self._out)), dtype=np.float32)
-        for place, row in enumerate(symbols.astype(np.int64) + self._first):
+        shifts = np.empty((len(symbols), len(self._out)), dtype=np.float32)
+        for index, row in enumerate(symbols.astype(np.int64) + self._first):
             units = self._embedding[row].sum(axis=0) + self._bias
-            found[place] = self._out @ np.maximum(units, 0) + self._direct @ units
-        return found
+            shifts[index] = self._out @ np.maximum(units, 0) + self._direct @ units
+        return shifts
 
 
 def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
     """The name and shape of every array of a text model."""
     width = spec.width
-    found: dict[str, tuple[int, ...]] = {
+    shape_of: dict[str, tuple[int, ...]] = {
         "embedding": (spec.symbols + 1, width),
         "positions": (spec.length + 1, width),
         "grams": (len(spec.grams), spec.buckets, width),
@@ -142,10 +142,10 @@ def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
         "final.bias": (width,),
     }
     if spec.context:
-        found["context.embedding"] = (sum(spec.context) + len(spec.context), spec.context_width)
-        found["context.bias"] = (spec.context_width,)
-        found["context.out.weight"] = (width, spec.context_width)
-        found["context.direct.weight"] = (width, spec.context_width)
+        shape_of["context.embedding"] = (sum(spec.context) + len(spec.context), spec.context_width)
+        shape_of["context.bias"] = (spec.context_width,)
+        shape_of["context.out.weight"] = (width, spec.context_width)
+        shape_of["context.direct.weight"] = (width, spec.context_width)
     for block in range(spec.blocks):
         for name, shape in (
             ("attention_norm", (width,)),
@@ -155,6 +155,6 @@ def shapes(spec: TextSpec) -> dict[str, tuple[int, ...]]:
             ("up", (spec.inner, width)),
             ("down", (width, spec.inner)),
         ):
-            found[f"blocks.{block}.{name}.weight"] = shape
-            found[f"blocks.{block}.{name}.bias"] = shape[:1]
-    return found
+            shape_of[f"blocks.{block}.{name}.weight"] = shape
+            shape_of[f"blocks.{block}.{name}.bias"] = shape[:1]
+    return shape_of

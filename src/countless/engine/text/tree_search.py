@@ -62,11 +62,11 @@ class StringSearchPlan:
         if starts is None:
             self.starts = start_of(self.tree, spec, weights)
             return
-        places = np.arange(len(starts.nodes)).reshape(len(weights), -1)
-        ends = places[:, -1]  # where a string has no room for another character
+        roots = np.arange(len(starts.nodes)).reshape(len(weights), -1)
+        ends = roots[:, -1]  # where a string has no room for another character
         cut = float(strings.cut_weights()[0]) * (1.0 if lengths is None else float(lengths[-1]))
         self.beyond = starts.masses[ends] * starts.following[ends, spec.cut] * cut
-        self.starts = starts.some(places[:, :-1].ravel())
+        self.starts = starts.some(roots[:, :-1].ravel())
 
     def _read(self, beginning: Spelling, spec: TextSpec, weights: FloatArray) -> Starts:
         """Every place after the beginning, in each context: right behind it, or after a gap."""
@@ -74,14 +74,14 @@ class StringSearchPlan:
         roots = start_of(self.tree, spec).nodes[:, None]
         nodes = self.tree.size + np.arange(contexts * count).reshape(contexts, count)
         parents = np.concatenate([roots, nodes[:, :-1]], axis=1)
-        told = self.tree.extend(parents.ravel(), np.tile(beginning.symbols, contexts)).reshape(contexts, count, -1)
-        before = np.concatenate([self.tree.starts[:, None], told[:, :-1]], axis=1)
+        read = self.tree.extend(parents.ravel(), np.tile(beginning.symbols, contexts)).reshape(contexts, count, -1)
+        before = np.concatenate([self.tree.starts[:, None], read[:, :-1]], axis=1)
         chances = before[:, np.arange(count), beginning.symbols].astype(np.float64).prod(axis=1)
         gaps = np.arange(count + 1, spec.length + 1)
         first = self.tree.size
         after = self.tree.masked(np.repeat(nodes[:, -1], len(gaps)), np.tile(gaps, contexts))
         masked = first + np.arange(contexts * len(gaps)).reshape(contexts, -1)
-        following = np.concatenate([told[:, -1:], after.reshape(contexts, len(gaps), -1)], axis=1)
+        following = np.concatenate([read[:, -1:], after.reshape(contexts, len(gaps), -1)], axis=1)
         self.rows = contexts * (count + len(gaps))
         places = np.concatenate([nodes[:, -1:], masked], axis=1)
         masses = np.repeat(weights * beginning.weight * chances, places.shape[1])
@@ -103,9 +103,9 @@ def by_particles(plan: StringSearchPlan, budget: int | None, seed: int) -> Walke
     held = Budget.of(len(plan.beyond)) if budget is None else Budget(budget, budget)
     walk = Walk(plan.tree, plan.machine)
     starts = _fewer(plan, seed)
-    found = particles(walk, starts, held, random_numbers(seed, 0, plan.machine.spec.length + 1))
-    exact = found.exact and len(starts.nodes) == len(plan.starts.nodes)
-    return Walked(found.masses + plan.beyond, exact, found.most, walk.forward_rows + plan.rows)
+    walked = particles(walk, starts, held, random_numbers(seed, 0, plan.machine.spec.length + 1))
+    exact = walked.exact and len(starts.nodes) == len(plan.starts.nodes)
+    return Walked(walked.masses + plan.beyond, exact, walked.most, walk.forward_rows + plan.rows)
 
 
 def _fewer(plan: StringSearchPlan, seed: int) -> Starts:
@@ -121,8 +121,8 @@ def _fewer(plan: StringSearchPlan, seed: int) -> Starts:
     alive = np.flatnonzero(masses)
     (number,) = random_numbers(seed, STARTS_STREAM, 1)
     chosen, weights = thin(masses[alive], MOST_STARTS, number, SEARCHING_POWER)
-    kept = starts.some(alive[chosen])
-    return replace(kept, masses=kept.masses * weights / masses[alive[chosen]])
+    thinned = starts.some(alive[chosen])
+    return replace(thinned, masses=thinned.masses * weights / masses[alive[chosen]])
 
 
 def by_enumeration(plan: StringSearchPlan) -> Walked:

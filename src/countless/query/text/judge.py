@@ -138,8 +138,8 @@ class StringJudge(ABC):
             return self._comparison(exp.EQ, node.this, node.expressions[0], node)
         folds = self._folds(node.this, node)
         texts = self._constants(node.expressions, node)
-        found = self.one_of(folds, list(dict.fromkeys(text for text in texts if text is not None)))
-        return self._with_null(found, None in texts)
+        members = self.one_of(folds, list(dict.fromkeys(text for text in texts if text is not None)))
+        return self._with_null(members, None in texts)
 
     def _with_null(self, truth: Truth, null: bool) -> Truth:
         """The truth of an IN whose list may have a NULL, by which nothing is surely not in it."""
@@ -205,10 +205,10 @@ class StringJudge(ABC):
             raise self._unsupported(whole)
         if all(isinstance(node, exp.Literal) and node.is_int for node in nodes):
             return [Fraction(node.this) for node in nodes]
-        found = self.facts.dictionary.constants("BIGINT", nodes)
+        constants = self.facts.dictionary.constants("BIGINT", nodes)
         try:
-            assert found is not None
-            return [None if text is None else Fraction(text) for _, text in found]
+            assert constants is not None
+            return [None if text is None else Fraction(text) for _, text in constants]
         except (AssertionError, ValueError):
             raise QueryTypeError("a length compares with numbers: write one, such as length(...) > 10") from None
 
@@ -218,14 +218,14 @@ class StringJudge(ABC):
             return [str(node.this) for node in nodes]
         if any(node.find(exp.Column) for node in nodes):
             raise self._unsupported(whole)
-        found = self.facts.dictionary.constants(TEXT, nodes)
-        if found is None:
+        constants = self.facts.dictionary.constants(TEXT, nodes)
+        if constants is None:
             self.facts.check(whole)
             raise self._unsupported(whole)
-        for node, (kind, text) in zip(nodes, found, strict=True):
+        for node, (kind, text) in zip(nodes, constants, strict=True):
             if text is not None and kind != TEXT:
                 raise QueryTypeError(f"{written(node)} is {kind}, and no text: write it in single quotes, '{text}'")
-        return [text for _, text in found]
+        return [text for _, text in constants]
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         self.facts.check(node)

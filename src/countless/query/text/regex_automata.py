@@ -132,10 +132,11 @@ class _RegexLetters:
 
     def __init__(self, characters: Sequence[str], program: Program, members: Members) -> None:
         atoms = list(dict.fromkeys(item for item in program.instructions if isinstance(item, Atom)))
-        asked = [atom.text for atom in atoms if not atom.literal]
-        found = dict(zip(asked, members(asked, characters) if asked else (), strict=True))
+        classes = [atom.text for atom in atoms if not atom.literal]
+        members_of = dict(zip(classes, members(classes, characters) if classes else (), strict=True))
         matches = [
-            [character == atom.text for character in characters] if atom.literal else found[atom.text] for atom in atoms
+            [character == atom.text for character in characters] if atom.literal else members_of[atom.text]
+            for atom in atoms
         ]
         sides = _told_apart(program)
         side = [sides.get(_side(character), Side.OTHER) for character in characters]
@@ -144,13 +145,13 @@ class _RegexLetters:
         self.kind = [kinds.setdefault(column, len(kinds)) for column in columns]  # of each character
         self.sides: list[Side] = [column[0] for column in kinds]  # type: ignore[misc]
         self.begin = sides.get(Side.NOTHING, Side.OTHER)
-        places: dict[Atom, int] = dict.fromkeys(atoms, 0)
+        readers_of: dict[Atom, int] = dict.fromkeys(atoms, 0)
         for index, item in enumerate(program.instructions):
             if isinstance(item, Atom):
-                places[item] |= 1 << index
+                readers_of[item] |= 1 << index
         # Of each kind, the instructions that read it.
         self.readers = [
-            sum(places[atom] for atom, reads in zip(atoms, column[1:], strict=True) if reads) for column in kinds
+            sum(readers_of[atom] for atom, reads in zip(atoms, column[1:], strict=True) if reads) for column in kinds
         ]
 
 

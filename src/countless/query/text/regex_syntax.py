@@ -144,8 +144,8 @@ def required_texts(root: Node) -> tuple[str, ...]:
                 choices.append(tuple(text for texts in parts for text in texts) if all(parts) else ())
 
     read(root)
-    found = [(run,) for run in runs if run] + [texts for texts in choices if 0 < len(texts) <= MOST_REQUIRED]
-    return max(found, key=lambda texts: min(map(len, texts)), default=())
+    candidates = [(run,) for run in runs if run] + [texts for texts in choices if 0 < len(texts) <= MOST_REQUIRED]
+    return max(candidates, key=lambda texts: min(map(len, texts)), default=())
 
 
 def _root(pattern: str, options: str) -> Node:
@@ -203,17 +203,17 @@ def _without_quotes(pattern: str) -> str:
     a\\Q\x{2e}\x{2a}b
     """
     written: list[str] = []
-    place = 0
-    while place < len(pattern):
-        if pattern.startswith("\\Q", place):
-            quoted = pattern[place + 2 :].split("\\E", 1)[0]
+    index = 0
+    while index < len(pattern):
+        if pattern.startswith("\\Q", index):
+            quoted = pattern[index + 2 :].split("\\E", 1)[0]
             written.extend(map(_escaped, quoted))
-            place += len(quoted) + 4
+            index += len(quoted) + 4
             continue
-        length = 2 if pattern[place] == "\\" else 1
-        if not pattern.startswith("\\E", place):
-            written.append(pattern[place : place + length])
-        place += length
+        length = 2 if pattern[index] == "\\" else 1
+        if not pattern.startswith("\\E", index):
+            written.append(pattern[index : index + length])
+        index += length
     return "".join(written)
 
 
@@ -223,7 +223,7 @@ class _RegexReader:
     def __init__(self, pattern: str, flags: frozenset[str]) -> None:
         self.pattern = pattern
         self.flags = flags
-        self.place = 0
+        self.index = 0
 
     def read(self) -> Node:
         """Alternatives up to the end of the group, or of the expression."""
@@ -233,13 +233,13 @@ class _RegexReader:
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
     def _next(self, character: str) -> bool:
-        found = self.pattern.startswith(character, self.place)
-        self.place += found
+        found = self.pattern.startswith(character, self.index)
+        self.index += found
         return found
 
     def _sequence(self) -> Node:
         parts: list[Node] = []
-        while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
+        while self.index < len(self.pattern) and self.pattern[self.index] not in "|)":
             part = self._part()
             if part is not None:
                 parts.append(part)
@@ -249,9 +249,9 @@ class _RegexReader:
 
     def _repeated(self, part: Node) -> Node:
         while True:
-            count = COUNT.match(self.pattern, self.place)
+            count = COUNT.match(self.pattern, self.index)
             if count is not None:
-                self.place += len(count[0])
+                self.index += len(count[0])
                 low = int(count[1])
                 part = Repeat(part, low, low if count[2] is None else int(count[3]) if count[3] else None)
             elif self._next("*"):
@@ -266,14 +266,14 @@ class _RegexReader:
 
     def _part(self) -> Node | None:
         """What stands here; None if it only sets flags."""
-        character = self.pattern[self.place]
+        character = self.pattern[self.index]
         if character == "(":
             return self._group()
         if character == "\\":
             return self._escape()
         if character == "[":
             return self._class()
-        self.place += 1
+        self.index += 1
         if character == "^":
             return Assertion.LINE_BEGIN if "m" in self.flags else Assertion.BEGIN
         if character == "$":
@@ -281,56 +281,56 @@ class _RegexReader:
         return self._kind(".") if character == "." else _character(character, self.flags)
 
     def _group(self) -> Node | None:
-        flags, named = FLAGS.match(self.pattern, self.place), NAMED.match(self.pattern, self.place)
+        flags, named = FLAGS.match(self.pattern, self.index), NAMED.match(self.pattern, self.index)
         outside = self.flags
         if flags is not None:
             self.flags = (self.flags | set(flags[1])) - set(flags[2] or "")
-            self.place += len(flags[0])
+            self.index += len(flags[0])
             if flags[3] == ")":
                 return None
-        elif named is None and self.pattern.startswith("(?", self.place):
+        elif named is None and self.pattern.startswith("(?", self.index):
             raise UnsupportedQueryError(
                 "look-ahead and look-behind are not regular: write two conditions, joined by AND or AND NOT"
             )
         else:
-            self.place += len(named[0]) if named else 1
+            self.index += len(named[0]) if named else 1
         inner = self.read()
-        self.place += 1
+        self.index += 1
         self.flags = outside
         return inner
 
     def _escape(self) -> Node:
-        kind = self.pattern[self.place + 1 : self.place + 2]
+        kind = self.pattern[self.index + 1 : self.index + 2]
         if kind in ASSERTIONS:
-            self.place += 2
+            self.index += 2
             return ASSERTIONS[kind]
         if kind == "C":
             raise UnsupportedQueryError(r"\C is a byte, but text is matched by characters: write . instead")
         for form, base in ((HEX, 16), (OCTAL, 8)):
-            number = form.match(self.pattern, self.place)
+            number = form.match(self.pattern, self.index)
             if number is not None:
-                self.place += len(number[0])
+                self.index += len(number[0])
                 return _character(chr(int(next(filter(None, number.groups())), base)), self.flags)
-        kinds = KINDS.match(self.pattern, self.place)
+        kinds = KINDS.match(self.pattern, self.index)
         if kinds is not None:
-            self.place += len(kinds[0])
+            self.index += len(kinds[0])
             return self._kind(kinds[0])
         if kind.isdigit():
             raise UnsupportedQueryError("back-references are not supported: write out what may repeat")
-        self.place += 2
+        self.index += 2
         return _character(ESCAPED.get(kind, kind), self.flags)
 
     def _class(self) -> Node:
         """A class in brackets, whose first character may be a bracket too."""
-        start = self.place
-        self.place += 1
+        start = self.index
+        self.index += 1
         self._next("^")
-        first = self.place
-        while self.pattern[self.place] != "]" or self.place == first:
-            posix = POSIX.match(self.pattern, self.place)
-            self.place += len(posix[0]) if posix else 2 if self.pattern[self.place] == "\\" else 1
-        self.place += 1
-        return self._kind(self.pattern[start : self.place])
+        first = self.index
+        while self.pattern[self.index] != "]" or self.index == first:
+            posix = POSIX.match(self.pattern, self.index)
+            self.index += len(posix[0]) if posix else 2 if self.pattern[self.index] == "\\" else 1
+        self.index += 1
+        return self._kind(self.pattern[start : self.index])
 
     def _kind(self, text: str) -> Atom:
         flags = "".join(sorted(self.flags & {"i", "s"}))

@@ -88,9 +88,11 @@ class ListJudge(StringJudge):
             raise QueryError("the strings have too many characters for an automaton")
         nothing = np.zeros(len(table.letters))
         letters = Letters(table.letters, nothing.astype(np.int64), nothing, nothing, 0.0)
-        found = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
+        automaton = matching(Script(letters, tuple(table.letters)), regex, self.facts.members)
         needles = [table.find(text.encode()) for text in required_texts(regex.root)]
-        return self._known(table.run(found.next, found.accepts, np.logical_or.reduce(needles) if needles else None))
+        return self._known(
+            table.run(automaton.next, automaton.accepts, np.logical_or.reduce(needles) if needles else None)
+        )
 
     def lengths(self, numbers: Sequence[float | Fraction], kind: type[exp.Expr]) -> Truth:
         if self._lengths is None:

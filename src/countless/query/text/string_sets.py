@@ -32,10 +32,10 @@ class Script:
     @cached_property
     def letters_of(self) -> dict[str, tuple[int, ...]]:
         """The letters that are read as each character."""
-        found: dict[str, tuple[int, ...]] = {}
+        letters: dict[str, tuple[int, ...]] = {}
         for letter, character in enumerate(self.characters):
-            found[character] = (*found.get(character, ()), letter)
-        return found
+            letters[character] = (*letters.get(character, ()), letter)
+        return letters
 
 
 def compared(script: Script, operator: type[exp.Expr], text: str) -> Automaton:
@@ -144,10 +144,10 @@ def having_pieces(script: Script, pieces: Pieces) -> Automaton:
     else:
         following, accepts = _of_pieces(pieces, kinds, plain)
     if plain:  # the least already
-        found = Automaton(script.letters, following[:, kind], accepts)
+        automaton = Automaton(script.letters, following[:, kind], accepts)
     else:
-        found = Automaton.of_kinds(script.letters, following, kind, accepts)
-    return found.knowing(pieces_of_like(pieces, script.letters_of))
+        automaton = Automaton.of_kinds(script.letters, following, kind, accepts)
+    return automaton.knowing(pieces_of_like(pieces, script.letters_of))
 
 
 def _of_pieces(pieces: Pieces, kinds: Sequence[str | None], plain: bool) -> tuple[IntArray, BoolArray]:
