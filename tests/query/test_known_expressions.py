@@ -16,7 +16,8 @@ from tests.query.test_filter_cache import same
 
 TABLE = """
 SELECT
-    CASE WHEN range % 50 > 0 THEN TIMESTAMP '1968-11-05 07:30:00' + to_seconds(hash(range % 2500) % 120000000) END AS ts,
+    CASE WHEN range % 50 > 0
+        THEN TIMESTAMP '1968-11-05 07:30:00' + to_seconds(hash(range % 2500) % 120000000) END AS ts,
     CASE WHEN range % 9 > 0 THEN (hash(range, 1) % 40)::INTEGER - 20 END AS small,
     round((hash(range % 2000, 2) % 100000) / 7, 2) AS wide,
     ['a', 'bb', 'ccc'][1 + (hash(range, 5) % 3)::INTEGER] AS letters

@@ -18,8 +18,8 @@ from countless.query.boxes import CodeBox, cover, disjoint, filter_of
 from countless.query.domains.comparisons import plain_comparison
 from countless.query.domains.domain_evaluation import DomainTables
 from countless.query.domains.searches import Searches
-from countless.query.domains.truth import Codes, Truth
-from countless.query.evidence import EvidenceTables, Observed
+from countless.query.domains.truth import Codes, Observed, Truth, parts_of
+from countless.query.evidence import EvidenceTables
 from countless.query.formula import EVERY_ROW, NO_ROW, Formula, Want, all_of, any_of, leaf
 from countless.query.grids.survey import CellParts, Lines, Survey
 from countless.query.parameters import Clause
@@ -230,13 +230,13 @@ class _Descent:
         for index in sorted(box):
             column = self.schema.column(index)
             if column.is_text:
-                texts.append(TextFilter(self.schema.text_index(index), *_parts(box[index])))
+                texts.append(TextFilter(self.schema.text_index(index), *parts_of(box[index])))
             else:
                 filters.append(self._filter(index, column, box[index]))
         return Box(tuple(filters), tuple(texts))
 
     def _filter(self, index: int, column: Column, codes: Codes) -> Filter:
-        own, seen = _parts(codes)
+        own, seen = parts_of(codes)
         if column.grid is None:
             return filter_of(self.schema, index, own, seen)
         most = self.surveyed.most_rows(index, own)
@@ -376,8 +376,3 @@ class _Descent:
             self.clause,
             span_of(node, self.clause),
         )
-
-
-def _parts(codes: Codes) -> tuple[Codes, BoolArray | None]:
-    """A set of values as the model has it, and as the evidence rows have it, if they have it in another way."""
-    return (codes.model, codes.seen) if isinstance(codes, Observed) else (codes, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -33,7 +32,7 @@ from countless.query.domains.domain_evaluation import (
     values_of,
 )
 from countless.query.domains.domain_search import Search
-from countless.query.domains.truth import Codes, Truth
+from countless.query.domains.truth import Truth
 from countless.query.parsing.names import resolve
 from countless.query.parsing.sql import written
 from countless.query.sandbox.process import Sandbox, borrowed, owner
@@ -44,34 +43,6 @@ from countless.query.text.string_search import StringSearch
 ROW, DERIVED = "__row", "__derived"  # a row's number, and the table of an expression's values
 MOST_SIGNED = 4  # columns with negative zeros in one expression: it is computed for all their signs
 SUBQUERIES = (exp.Subquery, exp.Select, exp.Exists, exp.Window, exp.AggFunc)
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """A set of values as the model has it, and which values of the evidence rows are in it.
-
-    It has the algebra of a boolean array, so that the logic of clauses need not know which of the two it combines.
-    """
-
-    model: Codes
-    seen: BoolArray
-
-    def __and__(self, other: Observed) -> Observed:
-        return Observed(self.model & other.model, self.seen & other.seen)
-
-    def __or__(self, other: Observed) -> Observed:
-        return Observed(self.model | other.model, self.seen | other.seen)
-
-    def __invert__(self) -> Observed:
-        return Observed(~self.model, ~self.seen)
-
-    def any(self) -> bool:
-        """Whether there can be a value in it."""
-        return bool(self.seen.any() or self.model.any())
-
-    def all(self) -> bool:
-        """Whether every value is in it."""
-        return bool(self.seen.all() and self.model.all())
 
 
 class EvidenceTables:

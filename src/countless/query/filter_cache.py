@@ -296,7 +296,7 @@ class CachedCompiler:
 
     def _formula(self, text: str) -> _Piece | None:
         """A formula of simple filters; None if it must be compiled."""
-        region = simple_region(text, self.search.known)
+        region = simple_region(text, self.search)
         return None if region is None else _Piece(region)
 
     def _kept(self, text: str, made: Callable[[], _Piece | None]) -> _Piece | None:

@@ -18,7 +18,7 @@ from countless.query.boxes import filter_of
 from countless.query.domains.comparisons import plain_comparison
 from countless.query.domains.domain_evaluation import WholeNumbers, compared_expression
 from countless.query.domains.plain_comparison import BETWEEN, IN
-from countless.query.evidence import Observed
+from countless.query.domains.truth import Observed
 from countless.query.parsing.names import resolve
 from countless.region import Box, Region
 
