@@ -38,8 +38,8 @@ class PackedCodes:
         ranks[pc.sort_indices(values).to_numpy()] = np.arange(len(values))
         ranks[-1] = len(values)  # NULL
         width = next(width for width in WIDTHS if len(values) <= np.iinfo(width).max)
-        places = encoded.indices.fill_null(len(values)).to_numpy()
-        self._codes[name] = ranks[places].astype(width)
+        codes = encoded.indices.fill_null(len(values)).to_numpy()
+        self._codes[name] = ranks[codes].astype(width)
         self.bytes += self._codes[name].nbytes
         dictionary = pa.table({name: pa.concat_arrays([values, pa.nulls(1, values.type)]), "countless_code": ranks})
         self._dictionaries.register("arriving", dictionary)
@@ -72,10 +72,10 @@ class PackedCodes:
         key = name, condition
         if key not in self._intervals:
             dictionary = quote_identifier("d_" + name)
-            found = self._dictionaries.execute(
+            rows = self._dictionaries.execute(
                 f"SELECT min(countless_code), max(countless_code), count(*) FROM {dictionary} WHERE {condition}"
             ).fetchall()
-            low, high, codes = found[0]
+            low, high, codes = rows[0]
             if codes == 0:
                 self._intervals[key] = 1, 0
             else:

@@ -26,8 +26,11 @@ FEWEST = 3  # ideas that must have been run at two lengths before their ranks ar
 
 def plan(subjects: Sequence[Subject], ideas: Sequence[str], seconds: Sequence[float], queries: int) -> list[Job]:
     """The trials of every idea on every table for every length, and the questions they need."""
-    asked = [QuestionSet(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
-    return [*asked, *(AblationTrial(one, idea, length) for length in seconds for idea in ideas for one in asked)]
+    sets = [QuestionSet(_whole(subject), queries, QUESTION_SEED) for subject in subjects]
+    return [
+        *sets,
+        *(AblationTrial(one, idea, length) for length in seconds for idea in ideas for one in sets),
+    ]
 
 
 def _whole(subject: Subject) -> Data:
@@ -48,7 +51,7 @@ def gather(folder: Path, jobs: Sequence[Job]) -> Record:
 
 def agreement(trials: Sequence[Record]) -> list[Record]:
     """For each table and two lengths, Spearman's rank correlation of the ideas' spreads."""
-    found = []
+    ranks = []
     for table in dict.fromkeys(trial["table"] for trial in trials):
         spreads: dict[float, dict[str, float]] = {}
         for trial in trials:
@@ -60,8 +63,8 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
             if len(both) >= FEWEST:
                 pair = [[spreads[length][idea] for idea in both] for length in (short, long)]
                 correlation = float(np.corrcoef(_ranks(pair[0]), _ranks(pair[1]))[0, 1])
-                found.append({"table": table, "short": short, "long": long, "ideas": both, "spearman": correlation})
-    return found
+                ranks.append({"table": table, "short": short, "long": long, "ideas": both, "spearman": correlation})
+    return ranks
 
 
 def sheets(record: Record) -> list[Sheet]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +13,15 @@ import countless
 from countless import workload
 from countless.evaluation.evaluate import QUANTILES, evaluate
 from countless_lab.ablation.ideas import IDEAS
-from countless_lab.paper.cells import QuestionSet, Say
+from countless_lab.paper.cells import QuestionSet
+from countless_lab.runner.job import ExperimentJob, Result, Say
 
 QUESTION_SEED = 7_001  # of queries to select by: what is published is measured with the seeds 0 to 4
 
 
 @dataclass(frozen=True)
-class AblationTrial:
+class AblationTrial(ExperimentJob):
     """A model made by an idea in this many ``seconds`` of training, and its q-errors on the queries ``asked``."""
-
-    one_thread: ClassVar[bool] = False
 
     asked: QuestionSet
     idea: str
@@ -37,27 +36,22 @@ class AblationTrial:
     def needs(self) -> tuple[str, ...]:
         return (self.asked.name,)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Result:
         return {**asdict(self), "options": dict(IDEAS[self.idea].options)}
 
-    def file(self, folder: Path) -> Path:
-        """Where the model is."""
-        return folder / "models" / f"{self.name}.countless"
-
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (self.file(folder),)
+        return (folder / "models" / f"{self.name}.countless",)
 
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         data = self.asked.data
         say("fitting")
         options: dict[str, Any] = {"exclude": data.exclude, "calibrate": False, **IDEAS[self.idea].arguments()}
         estimator = countless.fit(data.open(), budget=self.seconds, seed=self.seed, clock="processor", **options)
-        path = self.file(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.new_output(folder)
         estimator.save(path)
         say("asking")
-        asked = workload.load(self.asked.file(folder))
-        errors = np.array(evaluate(partial(estimator.estimate, method="particles"), asked, "particles").q_errors)
+        queries = workload.load(self.asked.output(folder))
+        errors = np.array(evaluate(partial(estimator.estimate, method="particles"), queries, "particles").q_errors)
         report = estimator.report
         return {
             "bits": {name: report[f"{name}_bits"] for name in ("train", "masked", "unmasked")},
@@ -65,6 +59,6 @@ class AblationTrial:
             "rows_per_second": report["rows_per_second"],
             "parameters": report["parameters"],
             "file_bytes": path.stat().st_size,
-            "q_error": {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()},
+            "q_error": {name: float(np.percentile(errors, percentile)) for name, percentile in QUANTILES.items()},
             "spread": float(np.sqrt(np.mean(np.log(errors) ** 2))),
         }

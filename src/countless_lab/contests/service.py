@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection
@@ -26,15 +25,13 @@ from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import quote_identifier, sql_literal
 from countless.errors import CountlessError
 from countless.estimator.estimator import Estimator
+from countless_lab.contests.service_process import HOST, running_service
 from countless_lab.measurement.machine import machine_facts
-from countless_lab.measurement.memory import held_memory
 
-HOST = "127.0.0.1"
 NAME = "model"
 FILTERS = (1, 5)
-PLACES = (50, 90, 99)
-SLOWEST = 60.0  # seconds that an answer, or the start, may take
-GRACE = 20.0  # seconds that the service has to stop
+PERCENTILES = (50, 90, 99)
+SLOWEST = 60.0  # seconds that an answer may take
 DUST = 1e-9  # rows; the service takes less for none
 
 
@@ -69,13 +66,16 @@ def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
     estimator = Estimator.load(model)
     clauses = random_clauses(estimator.schema, options.clauses, options.seed)
     known = [answer.rows for answer in estimator.estimate_many(clauses)]
-    with _service(model) as (process, port):
-        cards_ms = _refresh(port, estimator.schema, clauses[: options.refreshes])
-        before = held_memory(process.pid)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_service([f"{NAME}={model.absolute()}"], Path(folder) / "service.log") as service,
+    ):
+        cards_ms = _refresh(service.port, estimator.schema, clauses[: options.refreshes])
+        before = service.memory
         started = time.perf_counter()
-        heard = asyncio.run(_ask(port, clauses, known, options))
+        heard = asyncio.run(_ask(service.port, clauses, known, options))
         seconds = time.perf_counter() - started
-        after = held_memory(process.pid)
+        after = service.memory
     answered = len(heard.ms)
     return {
         "cards": len(estimator.schema.coded),
@@ -94,7 +94,7 @@ def measure(model: Path, options: LoadTestOptions) -> dict[str, Any]:
         "lost": heard.lost,
         "memory_mb_start": round(before / 1e6, 1),
         "memory_mb_end": round(after / 1e6, 1),
-        "exit_code": process.returncode,
+        "exit_code": service.process.returncode,
         "machine": machine_facts(),
     }
 
@@ -105,15 +105,15 @@ def random_clauses(schema: Schema, count: int, seed: int) -> list[str]:
         raise CountlessError("the model holds text only, of which no random questions are made: give another model")
     rng = np.random.default_rng(seed)
     most = min(FILTERS[1], len(schema.coded))
-    found = []
+    clauses = []
     for _ in range(count):
         chosen = rng.choice(len(schema.coded), size=rng.integers(FILTERS[0], most + 1), replace=False)
-        found.append(" AND ".join(_filter(schema.coded[index], rng) for index in chosen))
-    return found
+        clauses.append(" AND ".join(_filter(schema.coded[index], rng) for index in chosen))
+    return clauses
 
 
 def _percentiles(name: str, values: Sequence[float]) -> dict[str, float]:
-    return {f"{name}_p{place}": round(float(np.percentile(values, place)), 2) for place in PLACES if values}
+    return {f"{name}_p{p}": round(float(np.percentile(values, p)), 2) for p in PERCENTILES if values}
 
 
 def _filter(column: Column, rng: np.random.Generator) -> str:
@@ -125,46 +125,21 @@ def _filter(column: Column, rng: np.random.Generator) -> str:
     return f"{name} {operator} {value}"
 
 
-@contextmanager
-def _service(model: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A service of ``model`` at a free port, as long as this goes on."""
-    command = [sys.executable, "-m", "countless.cli.main", "serve", f"{NAME}={model.absolute()}", "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stderr is not None
-    try:
-        said = ""
-        for line in process.stderr:
-            said = line.strip()
-            if address := re.match(r"serving at http://.*:(\d+)/", said):
-                yield process, int(address[1])
-                break
-        else:
-            raise CountlessError(f"the service did not start: {said.removeprefix('error: ')}")
-    finally:
-        process.terminate()
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stderr.close()
-
-
 def _refresh(port: int, schema: Schema, clauses: Sequence[str]) -> list[float]:
     """The service's own milliseconds for the cards of all columns under each clause, in one request."""
     connection = HTTPConnection(HOST, port, timeout=SLOWEST)
     columns = [column.name for column in schema.coded]
-    found = []
+    milliseconds = []
     for clause in clauses:
         body = json.dumps({"where": clause, "columns": columns})
         connection.request("POST", f"/v1/models/{NAME}/distribution", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        told = json.loads(answer.read())
+        record = json.loads(answer.read())
         if answer.status != HTTPStatus.OK:
-            raise CountlessError(f"the cards of {clause} were refused: {told['error']['message']}")
-        found.append(float(told["ms"]))
+            raise CountlessError(f"the cards of {clause} were refused: {record['error']['message']}")
+        milliseconds.append(float(record["ms"]))
     connection.close()
-    return found
+    return milliseconds
 
 
 async def _ask(port: int, clauses: Sequence[str], known: Sequence[float], options: LoadTestOptions) -> Heard:
@@ -180,12 +155,12 @@ async def _client(
     clauses: Sequence[str],
     known: Sequence[float],
     options: LoadTestOptions,
-    number: int,
+    client: int,
     end: float,
     heard: Heard,
 ) -> None:
     """One client with one connection, which it opens again if it is lost."""
-    rng = np.random.default_rng([options.seed, number])
+    rng = np.random.default_rng([options.seed, client])
     while time.perf_counter() < end:
         try:
             reader, writer = await asyncio.open_connection(HOST, port)
@@ -196,9 +171,9 @@ async def _client(
         try:
             while time.perf_counter() < end:
                 often = rng.random() < options.repeated
-                place = int(rng.integers(min(len(clauses), 20) if often else len(clauses)))
+                number = int(rng.integers(min(len(clauses), 20) if often else len(clauses)))
                 async with asyncio.timeout(SLOWEST):
-                    await _request(reader, writer, clauses[place], known[place], heard)
+                    await _request(reader, writer, clauses[number], known[number], heard)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             heard.lost += 1
         finally:

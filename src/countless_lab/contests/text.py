@@ -58,10 +58,10 @@ def contest(table: str, model: Any, options: TextContestOptions, watch: ContestL
         contenders = _contenders(estimator, table, options)
         measured = {}
         for contender in contenders:
-            asked = queries[: options.slow_queries] if contender.slow else queries
-            watch.begins(contender.name, len(asked))
+            chosen = queries[: options.slow_queries] if contender.slow else queries
+            watch.begins(contender.name, len(chosen))
             repeats = options.repeats if contender.quick else 1
-            measured[contender.name] = measure(contender, asked, repeats, watch.answered)
+            measured[contender.name] = measure(contender, chosen, repeats, watch.answered)
             watch.ends(measured[contender.name])
         by_class = {name: _mixed(contenders, name, mix) for name in (OFF, ON, "row-sample-1%", "duckdb-guess")}
         anchored = [query for query in mix if query.kind in ANCHORED]
@@ -71,19 +71,19 @@ def contest(table: str, model: Any, options: TextContestOptions, watch: ContestL
     samples |= {"skipping_ms": skipping, "skipping_ratio": samples["naive_without_cache_ms"] / skipping}
     return {
         "contains": {
-            **{name: found.to_json() for name, found in measured.items()},
+            **{name: evaluation.to_json() for name, evaluation in measured.items()},
             **{
                 f"{name}, first {options.slow_queries}": measured[name].first(options.slow_queries).to_json()
                 for name in (OFF, ON, "row-sample-1%")
             },
         },
         "ratios": {
-            f"{name}/{OFF}": float(np.median(found.ms) / np.median(measured[OFF].first(len(found.ms)).ms))
-            for name, found in measured.items()
+            f"{name}/{OFF}": float(np.median(evaluation.ms) / np.median(measured[OFF].first(len(evaluation.ms)).ms))
+            for name, evaluation in measured.items()
             if name != OFF
         },
-        "mix": {name: found.to_json()["by_class"] for name, found in by_class.items()},
-        "absent": {name: _absent(found) for name, found in by_class.items()},
+        "mix": {name: evaluation.to_json()["by_class"] for name, evaluation in by_class.items()},
+        "absent": {name: _absent(evaluation) for name, evaluation in by_class.items()},
         "anchored_ms": {"p50": float(np.median(quick.ms)), "p99": float(np.percentile(quick.ms, 99))},
         "per_sample": samples,
         "options": vars(options),

@@ -48,15 +48,15 @@ class Found:
 
 def contest(table: str, options: WorkloadContestOptions, say: Callable[[str], None]) -> dict[str, Any]:
     """All of it, as plain data: quantiles of the q-errors of all seeds together, and of each."""
-    found = [item for seed in range(options.seeds) for item in _of_seed(table, options, seed, say)]
+    all_errors = [item for seed in range(options.seeds) for item in _of_seed(table, options, seed, say)]
     return {
         "table": {
-            questions: {model: _quantiles(found, model, questions) for model in (PLAIN, WORKLOAD)}
+            questions: {model: _quantiles(all_errors, model, questions) for model in (PLAIN, WORKLOAD)}
             for questions in (ASKED, RANDOM)
         },
         "seeds": [
             {"seed": item.seed, "model": item.model, "questions": item.questions, **_quantiles_of(item.q_errors)}
-            for item in found
+            for item in all_errors
         ],
         "options": asdict(options),
         "machine": machine_facts(),
@@ -74,12 +74,12 @@ def _of_seed(table: str, options: WorkloadContestOptions, seed: int, say: Callab
     source = Source.open(table)
     plain = fitted(None)
     templates = draw_templates(plain.schema, options.templates, seed)
-    workload, asked = (
+    workload, test_clauses = (
         template_clauses(plain.schema, source, templates, count, _mixed(seed, number))
         for count, number in ((options.queries, WORKLOAD_STREAM), (options.asked, ASKED_STREAM))
     )
     questions = {
-        ASKED: [Query(where, rows) for where, rows in zip(asked, source.counts(asked), strict=True)],
+        ASKED: [Query(where, rows) for where, rows in zip(test_clauses, source.counts(test_clauses), strict=True)],
         RANDOM: random_workload(plain.schema, source, options.asked, seed),
     }
     for model, estimator in ((PLAIN, plain), (WORKLOAD, fitted(workload))):

@@ -12,7 +12,7 @@ from countless_lab.growth.synthetic import Synthetic
 OPERATORS = ("=", "<=", ">=")
 
 
-def clauses(table: Synthetic, count: int, filters: int, always: Sequence[int] = ()) -> list[str]:
+def random_clauses(table: Synthetic, count: int, filters: int, always: Sequence[int] = ()) -> list[str]:
     """``count`` conjunctions of ``filters`` filters on distinct columns, each with the literals of one random row.
 
     A column of few values gets ``=``, any other one of ``=``, ``<=`` and ``>=``, as in the paper's queries. The columns
@@ -21,12 +21,12 @@ def clauses(table: Synthetic, count: int, filters: int, always: Sequence[int] = 
     rng = np.random.default_rng([table.seed, count, filters])
     values = table.first_rows()
     rest = np.setdiff1d(np.arange(len(table.distinct)), always)
-    found = []
+    clauses = []
     for row in rng.integers(len(values["c0"]), size=count):
         chosen = sorted([*always, *rng.choice(rest, size=filters - len(always), replace=False)])
         parts = [f"c{index} {_operator(table.distinct[index], rng)} {values[f'c{index}'][row]}" for index in chosen]
-        found.append(" AND ".join(parts))
-    return found
+        clauses.append(" AND ".join(parts))
+    return clauses
 
 
 def _operator(distinct: int, rng: np.random.Generator) -> str:

@@ -49,8 +49,8 @@ class GrowthPoint:
     @property
     def settings(self) -> dict[str, Any]:
         """All that the figures follow from, the machine aside: with other settings it is another point."""
-        facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # as a file gives them back, without tuples
-        return {**facts, "library": __version__}
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # as a file gives them back, without tuples
+        return {**record, "library": __version__}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,19 +21,14 @@ import countless
 from countless._version import __version__
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless.data.encoding.available_memory import peak_memory
-from countless_lab.growth.clauses import clauses
+from countless_lab.growth.clauses import random_clauses
 from countless_lab.growth.dimensions import FitSettings, GrowthPoint
-from countless_lab.runner.job import Job
-
-Facts = dict[str, Any]
-Say = Callable[[str], None]
+from countless_lab.runner.job import ExperimentJob, Result, Say
 
 
 @dataclass(frozen=True)
-class GeneratedTable:
+class GeneratedTable(ExperimentJob):
     """The table of a fit, in Parquet files, until it is fitted."""
-
-    one_thread: ClassVar[bool] = False
 
     fit: FitSettings
 
@@ -41,30 +36,24 @@ class GeneratedTable:
     def name(self) -> str:
         return f"table-{_label(self.fit)}"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return asdict(self.fit.table)
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "tables" / self.name,)
 
-    def run(self, folder: Path, say: Say) -> Facts:
-        (place,) = self.outputs(folder)
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
+    def run(self, folder: Path, say: Say) -> Result:
+        table = self.output(folder)
+        shutil.rmtree(table, ignore_errors=True)
+        table.mkdir(parents=True)
         say("generating")
-        self.fit.table.write(place)
+        self.fit.table.write(table)
         return {}
 
 
 @dataclass(frozen=True)
-class FittedModel:
+class FittedModel(ExperimentJob):
     """A model file, which points with the same table and training share. The table is removed when it is there."""
-
-    one_thread: ClassVar[bool] = False
 
     fit: FitSettings
 
@@ -76,15 +65,14 @@ class FittedModel:
     def needs(self) -> tuple[str, ...]:
         return (GeneratedTable(self.fit).name,)
 
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return {**asdict(self.fit), "library": __version__}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "models" / f"{self.name}.countless",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
-        (table,), (model,) = GeneratedTable(self.fit).outputs(folder), self.outputs(folder)
-        model.parent.mkdir(parents=True, exist_ok=True)
+    def run(self, folder: Path, say: Say) -> Result:
+        table, model = GeneratedTable(self.fit).output(folder), self.new_output(folder)
         say("fitting")
         started = time.perf_counter()
         stages = _Stages()
@@ -98,7 +86,7 @@ class FittedModel:
         )
         by_stage = stages.seconds()
         estimator.save(model)
-        facts = {
+        result = {
             "seconds": round(time.perf_counter() - started, 3),
             "stages": by_stage,
             "rows_per_second": estimator.report["rows_per_second"],
@@ -109,14 +97,12 @@ class FittedModel:
             "peak_bytes": peak_memory(),
         }
         shutil.rmtree(table, ignore_errors=True)
-        return facts
+        return result
 
 
 @dataclass(frozen=True)
-class DrawnClauses:
+class DrawnClauses(ExperimentJob):
     """The questions of a point: drawn apart, since that takes more memory than to answer them."""
-
-    one_thread: ClassVar[bool] = False
 
     point: GrowthPoint
 
@@ -124,30 +110,25 @@ class DrawnClauses:
     def name(self) -> str:
         return f"{self.point.name}-clauses"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         point = self.point
         return {**asdict(point.fit.table), "queries": point.queries, "filters": point.filters, "always": point.always}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "clauses" / f"{self.point.name}.json",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
-        (path,) = self.outputs(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def run(self, folder: Path, say: Say) -> Result:
         point = self.point
-        write_bytes(path, json_bytes(clauses(point.fit.table, point.queries, point.filters, point.always)))
+        drawn = random_clauses(point.fit.table, point.queries, point.filters, point.always)
+        write_bytes(self.new_output(folder), json_bytes(drawn))
         return {}
 
 
 @dataclass(frozen=True)
-class ServedPoint:
+class ServedPoint(ExperimentJob):
     """The latency of a point's questions, one by one and, if it has a batch, many in a call."""
 
-    one_thread: ClassVar[bool] = True  # of a question; batches bring threads of their own
+    one_thread = True  # of a question; batches bring threads of their own
 
     point: GrowthPoint
 
@@ -159,53 +140,49 @@ class ServedPoint:
     def needs(self) -> tuple[str, ...]:
         return FittedModel(self.point.fit).name, DrawnClauses(self.point).name
 
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return self.point.settings
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return ()
-
-    def run(self, folder: Path, say: Say) -> Facts:
-        (model,), (questions,) = FittedModel(self.point.fit).outputs(folder), DrawnClauses(self.point).outputs(folder)
-        asked: list[str] = json.loads(questions.read_text(encoding="utf-8"))
+    def run(self, folder: Path, say: Say) -> Result:
+        clauses: list[str] = json.loads(DrawnClauses(self.point).output(folder).read_text(encoding="utf-8"))
         say("asking")
-        facts = serve(model, asked, self.point.repeats, self.point.batch)
-        return {**facts, "peak_bytes": peak_memory()}
+        latencies = serve(FittedModel(self.point.fit).output(folder), clauses, self.point.repeats, self.point.batch)
+        return {**latencies, "peak_bytes": peak_memory()}
 
 
-def serve(model: Path, asked: Sequence[str], repeats: int, batch: int | None) -> Facts:
+def serve(model: Path, clauses: Sequence[str], repeats: int, batch: int | None) -> Result:
     """Load a model and answer every clause ``repeats`` times; with ``batch``, this many in a call too."""
     started = time.perf_counter()
     estimator = countless.load(model)
     loaded = time.perf_counter()
-    estimator.estimate(asked[0])
+    estimator.estimate(clauses[0])
     answered = time.perf_counter()
-    ms = np.empty((repeats, len(asked)))
+    ms = np.empty((repeats, len(clauses)))
     for again in range(repeats):
-        for index, clause in enumerate(asked):
+        for index, clause in enumerate(clauses):
             ms[again, index] = 1e3 * _seconds(estimator.estimate, clause)
     fastest = ms.min(axis=0)
-    facts: Facts = {
+    measurements: Result = {
         "load_ms": 1e3 * (loaded - started),
         "first_ms": 1e3 * (answered - loaded),
-        "latency_ms": {f"p{place}": float(np.percentile(fastest, place)) for place in (50, 90, 99)},
-        "queries": len(asked),
-        "loop_per_second": 1e3 * len(asked) / float(ms.sum(axis=1).min()),
+        "latency_ms": {f"p{p}": float(np.percentile(fastest, p)) for p in (50, 90, 99)},
+        "queries": len(clauses),
+        "loop_per_second": 1e3 * len(clauses) / float(ms.sum(axis=1).min()),
     }
     if batch is not None:
-        calls = [asked[first : first + batch] for first in range(0, len(asked), batch)]
+        calls = [clauses[first : first + batch] for first in range(0, len(clauses), batch)]
         totals = [sum(_seconds(estimator.estimate_many, call) for call in calls) for _ in range(repeats)]
-        facts["many_per_second"] = len(asked) / min(totals)
-    facts["torch_imported"] = "torch" in sys.modules
-    return facts
+        measurements["many_per_second"] = len(clauses) / min(totals)
+    measurements["torch_imported"] = "torch" in sys.modules
+    return measurements
 
 
-def jobs_of(points: Iterable[GrowthPoint]) -> list[Job]:
+def jobs_of(points: Iterable[GrowthPoint]) -> list[ExperimentJob]:
     """The jobs of all points, those of one fit one after the other."""
     by_fit: dict[FitSettings, list[GrowthPoint]] = {}
     for point in points:
         by_fit.setdefault(point.fit, []).append(point)
-    jobs: list[Job] = []
+    jobs: list[ExperimentJob] = []
     for fit, sharing in by_fit.items():
         jobs += [GeneratedTable(fit), FittedModel(fit)]
         for point in sharing:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from countless_lab.growth.report import Record, records_along
-from countless_lab.measurement.requirements import require_plotting
+from countless_lab.measurement.plotting import png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,51 +43,39 @@ MODEL_PANELS: dict[str, Lines] = {
 }
 
 
-def draw(found: Record) -> bytes:
+def draw(report: Record) -> bytes:
     """The report of :func:`countless_lab.growth.report.report` as a PNG."""
-    require_plotting()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    return png(lambda figure: _draw(figure, report), 14, 9, dpi=90)
 
-    records: list[Record] = found["points"]
-    figure = Figure(figsize=(14, 9), layout="constrained")
-    FigureCanvasAgg(figure)
+
+def _draw(figure: Figure, report: Record) -> None:
     grid = figure.add_gridspec(1 + len(MODEL_PANELS), len(X_LABELS), height_ratios=[1.6] + [1] * len(MODEL_PANELS))
-    for place, dimension in enumerate(X_LABELS):
-        along = records_along(records, dimension)
-        latency = dimension != "batch"
-        lines, label = (LATENCY, "latency (ms)") if latency else (THROUGHPUT, "clauses per second")
-        _panel(figure.add_subplot(grid[0, place]), along, lines, X_LABELS[dimension], label)
+    for column, dimension in enumerate(X_LABELS):
+        records = records_along(report["points"], dimension)
+        lines, label = (THROUGHPUT, "clauses per second") if dimension == "batch" else (LATENCY, "latency (ms)")
+        _panel(figure.add_subplot(grid[0, column]), records, lines, X_LABELS[dimension], label)
         for row, (label, lines) in enumerate(MODEL_PANELS.items(), 1):
             if dimension in OF_THE_MODEL:
-                _panel(figure.add_subplot(grid[row, place]), along, lines, X_LABELS[dimension], label)
-    _notes(figure, grid[1:, len(OF_THE_MODEL) :], found)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=90, metadata={"Software": None})
-    return content.getvalue()
+                _panel(figure.add_subplot(grid[row, column]), records, lines, X_LABELS[dimension], label)
+    _notes(figure, grid[1:, len(OF_THE_MODEL) :], report)
 
 
 def draw_lines(sizes: Sequence[int], lines: dict[str, list[float]], x_label: str, y_label: str) -> bytes:
     """One panel of lines over ``sizes``, both on a log scale, as a PNG."""
-    require_plotting()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for name, values in lines.items():
-        axes.plot(sizes, values, marker="o", markersize=4, label=name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(alpha=0.3)
-    axes.legend(loc="best")
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
-    return content.getvalue()
+    def panel(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        for name, values in lines.items():
+            axes.plot(sizes, values, marker="o", markersize=4, label=name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.grid(alpha=0.3)
+        axes.legend(loc="best")
+
+    return png(panel, 6, 4)
 
 
 def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_label: str) -> None:
@@ -121,17 +108,19 @@ def _panel(axes: Axes, records: Sequence[Record], lines: Lines, x_label: str, y_
         axes.legend(fontsize=7)
 
 
-def _notes(figure: Figure, place: Any, found: Record) -> None:
+def _notes(figure: Figure, cells: Any, report: Record) -> None:
     """What the reader needs to make sense of the panels, where no panel stands."""
-    axes = figure.add_subplot(place)
+    axes = figure.add_subplot(cells)
     axes.axis("off")
-    ratios = [f"{value:.2f}x  {name}" for name, value in found["ratios"].items()]
-    machine = found["machine"]
-    facts = [
+    ratios = [f"{value:.2f}x  {name}" for name, value in report["ratios"].items()]
+    machine = report["machine"]
+    lines = [
+        *ratios,
+        "",
         f"{machine['cores']} cores, Python {machine['python']}, NumPy {machine['numpy']}",
         "latency: all of estimate(), one by one; batches use every core",
     ]
-    axes.text(0.03, 0.95, "\n".join([*ratios, "", *facts]), transform=axes.transAxes, va="top", fontsize=9)
+    axes.text(0.03, 0.95, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=9)
 
 
 def _short(size: int) -> str:

@@ -26,19 +26,17 @@ def report(points: Sequence[GrowthPoint], store: ResultStore, command: str) -> R
 
 def ratios(records: Sequence[Record]) -> dict[str, float]:
     """How much more the largest point of a dimension takes than the smallest, and what asking many at once saves."""
-    found = {}
+    latency_ratios = {}
     for dimension in ("columns", "distinct", "filters", "rows"):
-        along = {
-            record["value"]: record["serving"]["latency_ms"]["p50"] for record in records_along(records, dimension)
-        }
+        along = records_along(records, dimension)
         if len(along) > 1:
-            least, most = min(along), max(along)
-            found[f"latency p50, {dimension} {most:,} over {least:,}"] = along[most] / along[least]
+            smallest, largest = ((one["value"], one["serving"]["latency_ms"]["p50"]) for one in (along[0], along[-1]))
+            latency_ratios[f"latency p50, {dimension} {largest[0]:,} over {smallest[0]:,}"] = largest[1] / smallest[1]
     for record in records_along(records, "batch")[-1:]:
         serving = record["serving"]
         name = f"throughput, estimate_many({record['value']:,}) over the loop"
-        found[name] = serving["many_per_second"] / serving["loop_per_second"]
-    return {name: round(value, 3) for name, value in found.items()}
+        latency_ratios[name] = serving["many_per_second"] / serving["loop_per_second"]
+    return {name: round(value, 3) for name, value in latency_ratios.items()}
 
 
 def records_along(records: Sequence[Record], dimension: str) -> list[Record]:

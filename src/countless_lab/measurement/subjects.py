@@ -34,14 +34,14 @@ def subjects(tables: Sequence[str], exclude: Sequence[str]) -> list[Subject]:
         if name.casefold() not in known:
             some = ", ".join(columns[tables[0]])
             raise DataError(f'--exclude names "{name}", which no table has: the first one has {some}')
-    wanted = {name.casefold() for name in exclude}
-    found: dict[str, Subject] = {}
+    excluded = {name.casefold() for name in exclude}
+    by_name: dict[str, Subject] = {}
     for table, names in columns.items():
         name = result_name(table)
-        if name in found:
+        if name in by_name:
             raise DataError(f"two tables are called {name}: rename the file of one")
-        found[name] = Subject(name, table, tuple(column for column in names if column.casefold() in wanted))
-    return list(found.values())
+        by_name[name] = Subject(name, table, tuple(column for column in names if column.casefold() in excluded))
+    return list(by_name.values())
 
 
 def result_name(table: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from countless.options import EncodeOptions
 from countless.region import Box
 from countless.spec import RESMADE
 from countless_lab.paper import completion
+from countless_lab.runner.job import ExperimentJob, Result, Say
 
 QUESTION_SEED = 2020
 ROWS_SEED = 7
@@ -38,8 +39,6 @@ BLIND_PARTICLES = 1_000  # if nothing else is said
 BLOCKS = 3  # of every network of columns
 MOST_CHARACTERS = 100  # of a string, as the paper has it
 TEXT_LEARNING_RATE, TEXT_TOKENS = 3e-3, 8_192  # of a step
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,8 @@ class ModelRecipe:
 
 
 @dataclass(frozen=True)
-class QuestionSet:
+class QuestionSet(ExperimentJob):
     """Random queries with their true counts. The result has their number, and the rows and columns of the table."""
-
-    one_thread: ClassVar[bool] = False
 
     data: Data
     queries: int
@@ -101,44 +98,29 @@ class QuestionSet:
     def name(self) -> str:
         return f"{self.data.name}-questions"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def file(self, folder: Path) -> Path:
-        """Where the queries are."""
-        return folder / "questions" / f"{self.name}.jsonl"
-
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (self.file(folder),)
+        return (folder / "questions" / f"{self.name}.jsonl",)
 
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         source = self.data.open()
         say("reading the table")
         schema = Table.encode(source, EncodeOptions(exclude=self.data.exclude)).schema
         say("counting queries")
-        asked = random_workload(schema, source, self.queries, self.seed)
-        path = self.file(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        workload.save(path, asked)
+        queries = random_workload(schema, source, self.queries, self.seed)
+        workload.save(self.new_output(folder), queries)
         domains = [column.distinct for column in schema.columns]
         return {
-            "queries": len(asked),
+            "queries": len(queries),
             "rows": schema.rows,
             "columns": len(domains),
             "domains": [min(domains), max(domains)],
-            "median_rows": sorted(query.rows for query in asked)[len(asked) // 2],
+            "median_rows": sorted(query.rows for query in queries)[len(queries) // 2],
         }
 
 
 @dataclass(frozen=True)
-class TrainedModel:
+class TrainedModel(ExperimentJob):
     """A trained model. The result has its bits per row, of rows held out and with nothing masked, and its size."""
-
-    one_thread: ClassVar[bool] = False
 
     data: Data
     recipe: ModelRecipe
@@ -150,25 +132,16 @@ class TrainedModel:
     def name(self) -> str:
         return f"{self.data.name}-{self.recipe.name}"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    def to_json(self) -> dict[str, Any]:
-        brought = {} if self.recipe.kind == RESMADE else {"plugin": _brought(KINDS[self.recipe.kind].network)}
-        return {**asdict(self), **brought}
-
-    def file(self, folder: Path) -> Path:
-        """Where the model is."""
-        return folder / "models" / f"{self.name}.countless"
+    def to_json(self) -> Result:
+        plugin = {} if self.recipe.kind == RESMADE else {"plugin": _plugin_fingerprint(KINDS[self.recipe.kind].network)}
+        return {**asdict(self), **plugin}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (self.file(folder),)
+        return (folder / "models" / f"{self.name}.countless",)
 
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         load_plugins()
-        path = self.file(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.new_output(folder)
         checkpoint = path.with_suffix(".checkpoint")
         recipe = self.recipe
         if self.data.text:
@@ -199,23 +172,20 @@ class TrainedModel:
             summary=False,
             evidence="none",
             calibrate=False,
-            listener=_Told(say),
+            listener=_SayProgress(say),
             **how,
         )
         estimator.save(path)
         for left in path.parent.glob(f"{checkpoint.name}*"):
             left.unlink(missing_ok=True)
         report = estimator.report["text"] if self.data.text else estimator.report
-        kept = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
-        facts = {name: report[name] for name in kept}
-        return {**facts, "bytes": path.stat().st_size}
+        names = ("unmasked_bits", "masked_bits", "train_bits", "parameters", "epochs", "seconds", "train_rows", "unit")
+        return {**{name: report[name] for name in names}, "bytes": path.stat().st_size}
 
 
 @dataclass(frozen=True)
-class ModelWithAdditions:
+class ModelWithAdditions(ExperimentJob):
     """A trained model with what we add to the paper's: counts of values and pairs, and evidence rows."""
-
-    one_thread: ClassVar[bool] = False
 
     model: TrainedModel
 
@@ -232,20 +202,16 @@ class ModelWithAdditions:
     def needs(self) -> tuple[str, ...]:
         return (self.model.name,)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Result:
         return {"model": self.model.to_json(), "evidence": self._evidence}
 
-    def file(self, folder: Path) -> Path:
-        """Where the model is."""
-        return folder / "models" / f"{self.name}.countless"
-
     def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return (self.file(folder),)
+        return (folder / "models" / f"{self.name}.countless",)
 
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         load_plugins()
-        contents = store.read(self.model.file(folder))
-        schema, data = countless.load(self.model.file(folder)).schema, self.model.data
+        contents = store.read(self.model.output(folder))
+        schema, data = countless.load(self.model.output(folder)).schema, self.model.data
         source = data.open()
         say("counting pairs of columns")
         table = Table.encode(source, EncodeOptions(exclude=data.exclude))
@@ -253,8 +219,8 @@ class ModelWithAdditions:
         say("drawing evidence rows")
         rows = store.StoredRows(EvidenceRows.drawn(source, schema, self._evidence, 0).arrays(schema))
         sections = replace(contents.sections, summaries={store.PAIRS: counts}, rows={store.EVIDENCE: rows})
-        store.write(self.file(folder), replace(contents, sections=sections))
-        return {"evidence": self._evidence, "bytes": self.file(folder).stat().st_size}
+        store.write(self.output(folder), replace(contents, sections=sections))
+        return {"evidence": self._evidence, "bytes": self.output(folder).stat().st_size}
 
     @property
     def _evidence(self) -> int:
@@ -263,10 +229,8 @@ class ModelWithAdditions:
 
 
 @dataclass(frozen=True)
-class AnswerSet:
+class AnswerSet(ExperimentJob):
     """A model's answers by one method and budget. The result has a q-error and a time for each query."""
-
-    one_thread: ClassVar[bool] = False
 
     model: TrainedModel | ModelWithAdditions
     questions: QuestionSet
@@ -281,38 +245,32 @@ class AnswerSet:
     def needs(self) -> tuple[str, ...]:
         return (self.model.name, self.questions.name)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Result:
         known = METHODS.get(self.method)
-        brought = {} if known is None or known.own else {"plugin": _brought()}
-        return {**asdict(self), "model": self.model.to_json(), **brought}
+        plugin = {} if known is None or known.own else {"plugin": _plugin_fingerprint()}
+        return {**asdict(self), "model": self.model.to_json(), **plugin}
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return ()
-
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         load_plugins()
         METHODS.setdefault(BLIND, Method(every_order(_blind), uses_counts=True, compared=False))
-        estimator = countless.load(self.model.file(folder))
-        asked = workload.load(self.questions.file(folder))
-        found = evaluate(
+        estimator = countless.load(self.model.output(folder))
+        evaluation = evaluate(
             lambda where: estimator.estimate(where, method=self.method, particles=self.samples),
-            asked,
+            workload.load(self.questions.output(folder)),
             self.method,
             lambda done, total: say(f"{done:,} of {total:,} queries"),
         )
-        rows = [estimate.forward_rows for estimate in found.estimates]
+        rows = [estimate.forward_rows for estimate in evaluation.estimates]
         return {
-            "q_errors": [round(error, 4) for error in found.q_errors],
-            "ms": [round(estimate.ms, 3) for estimate in found.estimates],
+            "q_errors": [round(error, 4) for error in evaluation.q_errors],
+            "ms": [round(estimate.ms, 3) for estimate in evaluation.estimates],
             "forward_rows": sum(rows) / len(rows),
         }
 
 
 @dataclass(frozen=True)
-class CompletionSet:
+class CompletionSet(ExperimentJob):
     """How well a model fills in hidden values. The result has the chance of each true value, and which came first."""
-
-    one_thread: ClassVar[bool] = False
 
     model: TrainedModel
     holes: int
@@ -327,16 +285,13 @@ class CompletionSet:
     def needs(self) -> tuple[str, ...]:
         return (self.model.name,)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Result:
         return {**asdict(self), "model": self.model.to_json()}
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return ()
-
-    def run(self, folder: Path, say: Say) -> dict[str, Any]:
+    def run(self, folder: Path, say: Say) -> Result:
         load_plugins()
-        contents = store.read(self.model.file(folder))
-        schema = countless.load(self.model.file(folder)).schema
+        contents = store.read(self.model.output(folder))
+        schema = countless.load(self.model.output(folder)).schema
         runtimes, source = made_ready(schema, contents.sections), self.model.data.open()
         holes = completion.holes(source, schema, self.holes, HOLES_SEED)
         skips = METHODS[self.method].skips
@@ -360,13 +315,13 @@ def _blind(runtime: Runtime[Any], boxes: Sequence[Box], budget: int | None, seed
     return fixed(runtime, boxes, BLIND_PARTICLES if budget is None else budget, seed)
 
 
-def _brought(network: str = "") -> str:
+def _plugin_fingerprint(network: str = "") -> str:
     """The source of what plugins bring: an answer that an earlier version of it gave is asked for again."""
     module = network.partition(":")[0]
     return fingerprint([*plugin_names(), *([module] if module else [])])
 
 
-class _Told(countless.Listener):
+class _SayProgress(countless.Listener):
     """Says how a fit goes on."""
 
     def __init__(self, say: Say) -> None:

@@ -86,13 +86,13 @@ def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[
     inner = [place for place in range(1, len(groups) - 1) if len(groups[place]) == 1]
     if not inner:
         raise DataError("completion needs a table with at least three columns: give a wider one")
-    found = []
+    column_holes_drawn = []
     for codes in _sample(source, schema, count, seed).matrix():
-        asked = int(rng.choice(inner))
-        known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {asked}
+        target = int(rng.choice(inner))
+        known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {target}
         positions = frozenset(position for place in known for position in groups[place])
-        found.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[asked][0]))
-    return found
+        column_holes_drawn.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[target][0]))
+    return column_holes_drawn
 
 
 def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[TextHole]:
@@ -100,14 +100,14 @@ def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[Te
     rng = np.random.default_rng(seed)
     (strings,) = _sample(source, schema, count, seed).strings
     size = BEFORE + 1 + AFTER
-    found = []
+    drawn = []
     for symbols, length in zip(strings.symbols.astype(np.int64), (strings.lengths - 1).tolist(), strict=True):
         if length > size:
             start = int(rng.integers(1, length - size + 1))
-            found.append(TextHole(symbols[start : start + size], start, BEFORE))
-    if not found:
+            drawn.append(TextHole(symbols[start : start + size], start, BEFORE))
+    if not drawn:
         raise DataError(f"completion needs strings of more than {size} characters: give a table that has some")
-    return found
+    return drawn
 
 
 def _sample(source: Source, schema: Schema, count: int, seed: int) -> Table:
@@ -161,8 +161,8 @@ def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, r
     for place, symbol in enumerate(hole.symbols.tolist()):
         if place == hole.target:
             weights = (weights[:, None] + np.log(np.maximum(following[:, :letters], TINY))).ravel()
-            kept = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
-            weights, parents, chosen = weights[kept], nodes[kept // letters], kept % letters
+            best = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
+            weights, parents, chosen = weights[best], nodes[best // letters], best % letters
         else:
             weights = weights + np.log(np.maximum(following[:, symbol], TINY))
             parents, chosen = nodes, np.full(len(nodes), symbol)

@@ -83,8 +83,8 @@ class PaperData:
         where the file never changes, and otherwise a notice, which is logged as a warning too.
         """
         path = self.locate(place)
-        facts = path.stat()
-        select, notice = _selection(self, path.resolve(), check_rows, facts.st_size, facts.st_mtime_ns)
+        status = path.stat()
+        select, notice = _selection(self, path.resolve(), check_rows, status.st_size, status.st_mtime_ns)
         return Source.of_select(select, path, self.advice, notice)
 
     def _find(self, place: Path) -> Path:
@@ -93,12 +93,12 @@ class PaperData:
             return place
         there = sorted(place.iterdir()) if place.is_dir() else []
         for pattern in (*self.files, *(f"{name}.gz" for name in self.files)):
-            found = _named(there, pattern)
-            if len(found) > 1:
-                names = ", ".join(path.name for path in found)
+            matching = _named(there, pattern)
+            if len(matching) > 1:
+                names = ", ".join(path.name for path in matching)
                 raise SourceError(f"{place} holds several files of the {self.name} data: keep one of {names} there")
-            if found:
-                return found[0]
+            if matching:
+                return matching[0]
         for archive in self.archives:
             if packed := _named(there, archive):
                 raise SourceError(f"{packed[0]} is packed: unzip it there, so that {self.file} stands beside it")

@@ -14,36 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# As in the paper: black and turquoise without skipping, orange and red with it. Ours are blue.
-COLORS = {
-    "naive": "#8a8a8a",
-    "progressive": "#1a1a1a",
-    "multi-order": "#1fb5a6",
-    "skipping": "#f28e1c",
-    "multi-order+skipping": "#d62a2a",
-    "particles": "#2458d3",
-    "particles on skipping": "#2458d3",
-    "particles on multi-order+skipping": "#8a5bd6",
-}
-MARKERS = {
-    "naive": "v",
-    "progressive": "s",
-    "multi-order": "D",
-    "skipping": "o",
-    "multi-order+skipping": "^",
-    "particles": "P",
-    "particles on skipping": "P",
-    "particles on multi-order+skipping": "X",
-}
-PICTURE_LABELS = {  # shorter than those of the tables
-    "naive": "naive",
-    "progressive": "progressive (baseline)",
-    "multi-order": "multi-order",
-    "skipping": "skipping",
-    "multi-order+skipping": "multi-order + skipping",
-    "particles": "particles (ours)",
-    "particles on skipping": "particles (ours), skipping's model",
-    "particles on multi-order+skipping": "particles (ours), multi-order + skipping's model",
+# Colour, mark, and a label shorter than that of the tables. As in the paper, black and turquoise are without skipping,
+# orange and red with it. Ours are blue.
+STYLES = {
+    "naive": ("#8a8a8a", "v", "naive"),
+    "progressive": ("#1a1a1a", "s", "progressive (baseline)"),
+    "multi-order": ("#1fb5a6", "D", "multi-order"),
+    "skipping": ("#f28e1c", "o", "skipping"),
+    "multi-order+skipping": ("#d62a2a", "^", "multi-order + skipping"),
+    "particles": ("#2458d3", "P", "particles (ours)"),
+    "particles on skipping": ("#2458d3", "P", "particles (ours), skipping's model"),
+    "particles on multi-order+skipping": ("#8a5bd6", "X", "particles (ours), multi-order + skipping's model"),
 }
 # For methods that plugins bring.
 OTHER_COLORS = ("#7a8f1a", "#b3508f", "#7b5b3a", "#3f8fb5")
@@ -64,24 +45,26 @@ METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}  
 
 def color(method: str) -> str:
     """The colour of a method: a known one's own, or one that its name decides."""
-    return COLORS.get(method) or OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
+    if method in STYLES:
+        return STYLES[method][0]
+    return OTHER_COLORS[zlib.crc32(method.encode()) % len(OTHER_COLORS)]
 
 
 def marker(method: str) -> str:
     """The mark of a method, likewise."""
-    return MARKERS.get(method) or OTHER_MARKERS[zlib.crc32(method.encode()) % len(OTHER_MARKERS)]
+    if method in STYLES:
+        return STYLES[method][1]
+    return OTHER_MARKERS[zlib.crc32(method.encode()) % len(OTHER_MARKERS)]
 
 
 def pictures(draw: Callable[[Figure], None], kinds: Sequence[str] = tuple(METADATA)) -> dict[str, bytes]:
     """What ``draw`` draws, as the content of files of these kinds."""
     require_plotting()
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(SETTINGS):
         figure = Figure(layout="constrained")
-        FigureCanvasAgg(figure)
         draw(figure)
         drawn = {}
         for kind in kinds:
@@ -131,7 +114,7 @@ def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, da
 
     if not methods:
         return
-    labels = [PICTURE_LABELS.get(name, name) for name in methods]
+    labels = [STYLES[name][2] if name in STYLES else name for name in methods]
     widest = 0.7 + 0.063 * max(map(len, labels))  # inches
     handles = [
         Patch(color=color(name))
@@ -145,12 +128,6 @@ def method_legend(figure: Figure, methods: Sequence[str], bars: bool = False, da
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
 
 
-def nothing(figure: Figure) -> None:
-    """The picture of what is not measured yet."""
-    figure.set_size_inches(5, 1.5)
-    figure.text(0.5, 0.5, "not measured yet", ha="center", va="center", color="grey")
-
-
 def _ticks(low: float, high: float) -> list[float]:
     """A few round numbers between two, with steps that suit the range.
 
@@ -158,8 +135,8 @@ def _ticks(low: float, high: float) -> list[float]:
     ([1.0, 2.0, 5.0], [1.0, 10.0, 100.0, 1000.0, 10000.0])
     """
     for steps in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)):
-        found = [step * 10.0**power for power in range(-3, 13) for step in steps if low <= step * 10.0**power <= high]
-        if len(found) >= 3:
-            return found
+        ticks = [step * 10.0**power for power in range(-3, 13) for step in steps if low <= step * 10.0**power <= high]
+        if len(ticks) >= 3:
+            return ticks
     middle = [low * (high / low) ** share for share in (0.1, 0.5, 0.9)]
     return [float(f"{value:.3g}") for value in middle]

@@ -13,14 +13,14 @@ def spelled_out(names: str) -> tuple[str, ...]:
     >>> spelled_out("AGE HV1-3 RFA_2-3")
     ('AGE', 'HV1', 'HV2', 'HV3', 'RFA_2', 'RFA_3')
     """
-    found: list[str] = []
+    spelled: list[str] = []
     for name in names.split():
         run = RUN.fullmatch(name)
         if run is None:
-            found.append(name)
+            spelled.append(name)
         else:
-            found.extend(f"{run[1]}{number}" for number in range(int(run[2]), int(run[3]) + 1))
-    return tuple(found)
+            spelled.extend(f"{run[1]}{number}" for number in range(int(run[2]), int(run[3]) + 1))
+    return tuple(spelled)
 
 
 CENSUS = spelled_out(

@@ -54,9 +54,9 @@ def spread(values: Sequence[float]) -> Record:
 def bootstrapped(errors: Sequence[float]) -> dict[str, Record]:
     """The quantiles, each with its deviation over resampled queries."""
     drawn = np.random.default_rng(BOOTSTRAP_SEED).choice(np.asarray(errors), (RESAMPLES, len(errors)))
-    found = quantiles(errors)
+    means = quantiles(errors)
     return {
-        name: {"mean": found[name], "deviation": _rounded(float(np.std(np.percentile(drawn, place, axis=1))))}
+        name: {"mean": means[name], "deviation": _rounded(float(np.std(np.percentile(drawn, place, axis=1))))}
         for name, place in METRICS.items()
     }
 

@@ -25,8 +25,8 @@ def claim(folder: Path, scale: PaperScale, tables: Sequence[Data]) -> None:
     make_folder(folder / CELLS)
     path = folder / "scale.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        other, known = str(found["scale"]), {str(name): list(left) for name, left in found["without"].items()}
+        record = json.loads(path.read_text(encoding="utf-8"))
+        other, known = str(record["scale"]), {str(name): list(left) for name, left in record["without"].items()}
     except FileNotFoundError:
         other, known = scale.name, {}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -41,9 +41,9 @@ def claim(folder: Path, scale: PaperScale, tables: Sequence[Data]) -> None:
     write_bytes(path, json_bytes({"scale": scale.name, "without": known}))
 
 
-def write(exhibit: Exhibit, facts: Sequence[Record], folder: Path) -> list[Path]:
+def write(exhibit: Exhibit, tables: Sequence[Record], folder: Path) -> list[Path]:
     """Write an exhibit's files. Data sets that its file has from an earlier run stay in it."""
-    together = {one["data"]["name"]: one for one in [*_earlier(folder, exhibit.name), *facts]}
+    together = {one["data"]["name"]: one for one in [*_earlier(folder, exhibit.name), *tables]}
     everything = list(together.values())
     contents = {
         "json": json_bytes({"exhibit": exhibit.name, "title": exhibit.title, "facts": everything}),
@@ -55,31 +55,31 @@ def write(exhibit: Exhibit, facts: Sequence[Record], folder: Path) -> list[Path]
 
 def read(folders: Iterable[Path]) -> dict[str, list[Record]]:
     """The facts of every exhibit that the folders have. A later folder's come instead of an earlier one's."""
-    found: dict[str, dict[str, Record]] = {}
+    by_exhibit: dict[str, dict[str, Record]] = {}
     for folder in folders:
         for name in EXHIBITS:
             path = folder / f"{name}.json"
             if path.exists():
-                found.setdefault(name, {}).update({one["data"]["name"]: one for one in _facts(path, name)})
-    return {name: list(found[name].values()) for name in EXHIBITS if name in found}
+                by_exhibit.setdefault(name, {}).update({one["data"]["name"]: one for one in _facts(path, name)})
+    return {name: list(by_exhibit[name].values()) for name in EXHIBITS if name in by_exhibit}
 
 
 def _facts(path: Path, name: str) -> list[Record]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        facts: list[Record] = content["facts"]
+        tables: list[Record] = content["facts"]
         whole = content["exhibit"] == name and all(
-            isinstance(one["data"]["name"], str)
-            and isinstance(one["settings"]["scale"], str)
-            and isinstance(one["missing"], list)
-            and isinstance(one["results"], list)
-            for one in facts
+            isinstance(table["data"]["name"], str)
+            and isinstance(table["settings"]["scale"], str)
+            and isinstance(table["missing"], list)
+            and isinstance(table["results"], list)
+            for table in tables
         )
     except (OSError, ValueError, LookupError, TypeError):
         whole = False
     if not whole:
         raise DataError(f"{path} is damaged: delete it, and write it again with countless paper {name}")
-    return facts
+    return tables
 
 
 def _earlier(folder: Path, name: str) -> list[Record]:

@@ -101,23 +101,23 @@ class Study:
     def sizes(self) -> dict[tuple[int, int], dict[str, AnswerSet]]:
         """By hidden units and embedding size: progressive sampling, skipping and particles in the table's own order."""
         samples = self.scale.ablation_samples
-        found = {}
+        answer_sets = {}
         for hidden in self.scale.hiddens:
             for embedding in self.scale.embeddings:
                 plain = self.model(NO_MASKING, hidden=hidden, embedding=embedding)
                 masked = self.model(MASKING, hidden=hidden, embedding=embedding)
-                found[hidden, embedding] = {
+                answer_sets[hidden, embedding] = {
                     name: self.answers(masked if METHODS[name].skips else plain, name, samples)
                     for name in ("progressive", "skipping", PARTICLES, *new_methods(several=False))
                 }
-        return found
+        return answer_sets
 
     def maskings(self) -> dict[str, dict[str, AnswerSet]]:
         """By masking scheme: skipping and particles in the table's own order."""
         samples = self.scale.ablation_samples
-        asked = ("skipping", PARTICLES, *(name for name in new_methods(several=False) if METHODS[name].skips))
+        methods = ("skipping", PARTICLES, *(name for name in new_methods(several=False) if METHODS[name].skips))
         return {
-            masking: {method: self.answers(self.model(masking), method, samples) for method in asked}
+            masking: {method: self.answers(self.model(masking), method, samples) for method in methods}
             for masking in self.scale.maskings
         }
 
@@ -170,11 +170,11 @@ def new_methods(several: bool = True) -> list[str]:
 
 def with_needs(cells: Iterable[Cell]) -> list[Cell]:
     """The cells and all that they need, each once; what is needed comes just before what needs it first."""
-    found: dict[str, Cell] = {}
+    cells_by_name: dict[str, Cell] = {}
     for cell in cells:
         for item in _needed(cell):
-            found.setdefault(item.name, item)
-    return list(found.values())
+            cells_by_name.setdefault(item.name, item)
+    return list(cells_by_name.values())
 
 
 def _needed(cell: Cell) -> Iterator[Cell]:

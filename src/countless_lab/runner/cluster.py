@@ -112,7 +112,7 @@ def run(job: Job, folder: str, log: str, threads: int, here: str) -> str:
     with contextlib.suppress(OSError):
         os.chdir(here)
     worker = JobProcess(job, Path(folder), Path(log), threads)
-    told = None
+    result = None
     try:
         while not worker.over():
             for message in worker.messages():
@@ -120,9 +120,9 @@ def run(job: Job, folder: str, log: str, threads: int, here: str) -> str:
                     with open(_said(worker.log), "a", encoding="utf-8") as file:
                         file.write(" ".join(str(message["say"]).split()) + "\n")
                 else:
-                    told = message
+                    result = message
             wait([] if worker.closed else [worker.fileno()], TURN)
-        return json.dumps(told or {"error": worker.fate(), "traceback": worker.last_words()})
+        return json.dumps(result or {"error": worker.fate(), "traceback": worker.last_words()})
     finally:
         worker.kill()
         worker.close()

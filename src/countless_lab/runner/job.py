@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from countless.errors import CountlessError
 
 LONGEST = 200  # characters of a name: file names have up to 255 bytes, and endings
+
+Result = dict[str, Any]  # plain JSON
+Say = Callable[[str], None]  # receives messages
 
 
 class Job(Protocol):
@@ -27,17 +32,50 @@ class Job(Protocol):
     def one_thread(self) -> bool:
         """Whether linear algebra keeps to one thread, as where single questions are timed."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Result:
         """What the result depends on; kept beside the result."""
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         """The files that it leaves for the jobs that need it."""
 
-    def run(self, folder: Path, progress: Callable[[str], None]) -> dict[str, Any]:
-        """The result, as plain JSON. Runs in a process of its own.
+    def run(self, folder: Path, say: Say) -> Result:
+        """The result. Runs in a process of its own. ``folder`` is the sweep's; other files may be written there."""
 
-        ``folder`` is the sweep's: other files may be written there, atomically. ``progress`` receives messages.
-        """
+
+@dataclass(frozen=True)
+class ExperimentJob(ABC):
+    """A :class:`Job` that needs no other, leaves no file, and whose result depends on its fields."""
+
+    one_thread: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """See :class:`Job`, as for the other methods."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ()
+
+    def to_json(self) -> Result:
+        return asdict(self)
+
+    def outputs(self, folder: Path) -> tuple[Path, ...]:
+        return ()
+
+    def output(self, folder: Path) -> Path:
+        """The only file that it leaves, or the first one."""
+        return self.outputs(folder)[0]
+
+    def new_output(self, folder: Path) -> Path:
+        """The same, in a folder that is there."""
+        path = self.output(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @abstractmethod
+    def run(self, folder: Path, say: Say) -> Result:
+        """The result."""
 
 
 def by_name(jobs: Sequence[Job]) -> dict[str, Job]:
@@ -63,9 +101,7 @@ def by_name(jobs: Sequence[Job]) -> dict[str, Job]:
 
 def dependents(name: str, jobs: Sequence[Job]) -> tuple[str, ...]:
     """The jobs that cannot run without ``name``, at first or second hand, in the order given."""
-    found = {name}
-    while True:
-        more = {job.name for job in jobs if job.name not in found and found.intersection(job.needs)}
-        if not more:
-            return tuple(job.name for job in jobs if job.name in found and job.name != name)
-        found |= more
+    lost = {name}
+    while more := {job.name for job in jobs if job.name not in lost and lost.intersection(job.needs)}:
+        lost |= more
+    return tuple(job.name for job in jobs if job.name in lost - {name})

@@ -99,14 +99,14 @@ def usable_cores() -> int:
 
 def unfinished(jobs: Mapping[str, Job], store: ResultStore) -> set[str]:
     """The jobs to run: those without a result, and those that they need whose files are gone."""
-    found = {name for name, job in jobs.items() if store.result(job) is None}
-    left = list(found)
+    missing = {name for name, job in jobs.items() if store.result(job) is None}
+    left = list(missing)
     while left:
         for need in jobs[left.pop()].needs:
-            if need not in found and not all(path.exists() for path in jobs[need].outputs(store.folder)):
-                found.add(need)
+            if need not in missing and not all(path.exists() for path in jobs[need].outputs(store.folder)):
+                missing.add(need)
                 left.append(need)
-    return found
+    return missing
 
 
 class _State(Generic[Handle]):

@@ -58,15 +58,15 @@ def ask_method(
     """Ask one method all questions, or only those whose numbers are ``chosen``."""
     numbers, group_numbers = chosen or (range(len(questions.counts)), range(len(questions.groups)))
     counted = ask(method, count, truth.queries(questions), FOREVER, is_refusal, numbers)
-    places = np.cumsum([0, *(len(found) for found in truth.groups)]).tolist()
+    places = np.cumsum([0, *(len(groups_found) for groups_found in truth.groups)]).tolist()
     grouped, group_ms = Answers(method), {}
     for number in group_numbers:
         question = questions.groups[number]
-        found, ms = timed(partial(_attempt, groups, question.column, question.where, is_refusal))
+        groups_found, ms = timed(partial(_attempt, groups, question.column, question.where, is_refusal))
         group_ms[int(number)] = ms
-        for place, (value, _) in enumerate(truth.groups[number], places[number]):
-            answer = NONE if found is None else found.get(value, NONE)
-            grouped.add(place, answer, ms, refused=found is None)
+        for index, (value, _) in enumerate(truth.groups[number], places[number]):
+            answer = NONE if groups_found is None else groups_found.get(value, NONE)
+            grouped.add(index, answer, ms, refused=groups_found is None)
     return ScaleAnswers(counted, grouped, group_ms)
 
 
@@ -79,19 +79,21 @@ def _attempt(groups: Groups, column: str, where: str, is_refusal: type[Exception
 
 def method_figures(answers: ScaleAnswers, questions: ScaleQuestions, truth: ScaleTruth) -> dict[str, Any]:
     """q-errors, coverage and latency by class of question, and by kind."""
-    found: dict[str, Any] = {}
+    by_group: dict[str, Any] = {}
     kinds = [group.kind for group in questions.groups]
     for name, rename in (("classes", class_of), ("kinds", str)):
         counted = _with_kinds(truth.queries(questions), rename)
         grouped = _with_kinds(truth.group_queries(questions), rename)
-        found[name] = figures(answers.counts, counted)["kinds"] if answers.counts.numbers else {}
+        by_group[name] = figures(answers.counts, counted)["kinds"] if answers.counts.numbers else {}
         if answers.groups.numbers:
-            found[name] |= figures(answers.groups, grouped)["kinds"]
+            by_group[name] |= figures(answers.groups, grouped)["kinds"]
         for kind in dict.fromkeys(map(rename, kinds)):
             times = [ms for number, ms in answers.group_ms.items() if rename(kinds[number]) == kind]
-            if kind in found[name] and times:  # of questions, not of groups
-                found[name][kind]["latency_ms"] = {f"p{p}": round(float(np.percentile(times, p)), 3) for p in (50, 99)}
-    return found
+            if kind in by_group[name] and times:  # of questions, not of groups
+                by_group[name][kind]["latency_ms"] = {
+                    f"p{p}": round(float(np.percentile(times, p)), 3) for p in (50, 99)
+                }
+    return by_group
 
 
 def time_ratios(other: ScaleAnswers, own: ScaleAnswers, questions: ScaleQuestions) -> dict[str, float]:
@@ -101,19 +103,19 @@ def time_ratios(other: ScaleAnswers, own: ScaleAnswers, questions: ScaleQuestion
     for name in times[0]:
         both = times[0][name].keys() & times[1].get(name, {}).keys()
         if both:
-            theirs, ours = (float(np.median([found[name][number] for number in both])) for found in times)
+            theirs, ours = (float(np.median([by_class[name][number] for number in both])) for by_class in times)
             ratios[name] = float(f"{theirs / max(1e-6, ours):.4g}")
     return ratios
 
 
 def _times(answers: ScaleAnswers, questions: ScaleQuestions) -> dict[str, dict[int, float]]:
     """Milliseconds by class and number of the question."""
-    found: dict[str, dict[int, float]] = {}
+    by_class: dict[str, dict[int, float]] = {}
     for number, ms in zip(answers.counts.numbers, answers.counts.ms, strict=True):
-        found.setdefault(class_of(questions.counts[number][1]), {})[number] = ms
+        by_class.setdefault(class_of(questions.counts[number][1]), {})[number] = ms
     for number, ms in answers.group_ms.items():
-        found.setdefault(class_of(questions.groups[number].kind), {})[number] = ms
-    return found
+        by_class.setdefault(class_of(questions.groups[number].kind), {})[number] = ms
+    return by_class
 
 
 def _with_kinds(queries: Sequence[Query], rename: Callable[[str], str]) -> list[Query]:

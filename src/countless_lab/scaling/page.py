@@ -6,33 +6,29 @@ import os
 from pathlib import Path
 from typing import Any
 
-from countless.data.atomic_files import write_bytes
 from countless.errors import DataError
 from countless.human_format import duration, factor, number, size
 from countless.sheet import Sheet
 from countless_lab.scaling.picture import METHODS
-from countless_lab.scaling.report import PLACES, SAMPLE_METHODS
+from countless_lab.scaling.report import QUANTILES, SAMPLE_METHODS
+from countless_lab.scoreboard.page import replace_figures
 
 BEGIN, END = "<!-- scaling figures: made by benchmarks/scale.py -->", "<!-- end of scaling figures -->"
 EXACT = ("DuckDB in memory", "DuckDB on Parquet", "scan of codes")
 
-Facts = dict[str, Any]
+Report = dict[str, Any]
 
 
-def write_figures(report: Facts, page: Path, picture: Path) -> None:
+def write_figures(report: Report, page: Path, picture: Path) -> None:
     """Put the figures, and the picture if there is one, into the place that the page has for them."""
-    text = page.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise DataError(f"{page} has no place for the figures: put the lines {BEGIN} and {END} where they belong")
-    before, rest = text.split(BEGIN, 1)
     figures = figures_text(report)
     if picture.is_file():
         shown = "![Milliseconds and megabytes against the rows of the table, a line for each method]({})"
         figures += "\n\n" + shown.format(os.path.relpath(picture, page.parent))
-    write_bytes(page, f"{before}{BEGIN}\n{figures}\n{END}{rest.split(END, 1)[1]}".encode())
+    replace_figures(page, BEGIN, END, figures)
 
 
-def figures_text(report: Facts) -> str:
+def figures_text(report: Report) -> str:
     """All figures of the largest part, and the smaller ones beside it."""
     if not report["parts"]:
         raise DataError("no part of the table is measured yet: run the steps first")
@@ -41,15 +37,15 @@ def figures_text(report: Facts) -> str:
     if len(report["parts"]) > 1:
         sheets.append(parts_sheet(report["parts"]))
     machine = report["machine"]
-    told = (
+    introduction = (
         f"Measured on {report['date']}, {machine['cores']} cores, {size(machine['memory_bytes'])} of memory, DuckDB "
         f"{machine['duckdb']}. {report['questions']['per_kind']} questions of each kind; exact counts are timed for "
         f"{report['questions']['timed_per_kind']} of each kind."
     )
-    return "\n\n".join([told, *(sheet.markdown() for sheet in sheets)])
+    return "\n\n".join([introduction, *(sheet.markdown() for sheet in sheets)])
 
 
-def fit_sheet(part: Facts) -> Sheet:
+def fit_sheet(part: Report) -> Sheet:
     """The stages of the fit."""
     fit = part["fit"]
     rows = [
@@ -63,19 +59,19 @@ def fit_sheet(part: Facts) -> Sheet:
     return Sheet(title, ("stage, if longer than a second", "time", "processor time"), tuple(rows), notes=peak)
 
 
-def size_sheet(part: Facts) -> Sheet:
+def size_sheet(part: Report) -> Sheet:
     """What each method keeps, and the memory of a process that answers."""
     rows = []
     for method, (label, _) in METHODS.items():
-        facts = part["methods"].get(method)
-        if facts is not None:
-            held, rows_kept = facts.get("resident_bytes"), facts.get("rows")
+        figures = part["methods"].get(method)
+        if figures is not None:
+            held, rows_kept = figures.get("resident_bytes"), figures.get("rows")
             label = label if rows_kept is None else f"{label} ({rows_kept:,} rows)"
-            rows.append((label, size(facts["bytes"]), size(held) if held else ""))
+            rows.append((label, size(figures["bytes"]), size(held) if held else ""))
     return Sheet("Bytes", ("method", "file, or data in memory", "memory of the process"), tuple(rows))
 
 
-def accuracy_sheet(part: Facts) -> Sheet:
+def accuracy_sheet(part: Report) -> Sheet:
     """q-errors by class and by kind of question, beside two samples."""
     methods = part["methods"]
     rows = [_accuracy(methods, "classes", name, f"all: {name}") for name in methods["countless"]["classes"]]
@@ -92,24 +88,24 @@ def accuracy_sheet(part: Facts) -> Sheet:
     )
 
 
-def _accuracy(methods: Facts, by: str, name: str, label: str) -> tuple[str, ...]:
+def _accuracy(methods: Report, by: str, name: str, label: str) -> tuple[str, ...]:
     own = methods["countless"][by][name]
     others = (_errors(methods[sample][by].get(name)) if sample in methods else "" for sample in SAMPLE_METHODS)
     return label, _errors(own), f"{own['coverage']:.0%}", *others
 
 
-def _errors(facts: Facts | None) -> str:
-    return "" if facts is None else " / ".join(factor(facts["q_error"][place]) for place in PLACES)
+def _errors(figures: Report | None) -> str:
+    return "" if figures is None else " / ".join(factor(figures["q_error"][quantile]) for quantile in QUANTILES)
 
 
-def time_sheet(part: Facts) -> Sheet:
+def time_sheet(part: Report) -> Sheet:
     """Milliseconds of one thread by class of question."""
     methods, rows = part["methods"], []
     for name, own in methods["countless"]["classes"].items():
         fields = [number(own["latency_ms"]["p50"]), number(own["latency_ms"]["p99"])]
         for method in (*SAMPLE_METHODS, *EXACT):
-            found = methods.get(method, {"classes": {}})["classes"].get(name)
-            fields.append("" if found is None else number(found["latency_ms"]["p50"]))
+            figures = methods.get(method, {"classes": {}})["classes"].get(name)
+            fields.append("" if figures is None else number(figures["latency_ms"]["p50"]))
         ratio = methods.get(EXACT[0], {}).get("time_ratio", {}).get(name)
         rows.append((name, *fields, "" if ratio is None else f"{ratio:,.0f}x"))
     headings = ("questions", "Countless p50", "p99", *(METHODS[name][0] for name in (*SAMPLE_METHODS, *EXACT)))
@@ -118,7 +114,7 @@ def time_sheet(part: Facts) -> Sheet:
     return Sheet(title, (*headings, "DuckDB in memory / Countless"), tuple(rows), notes=(note,))
 
 
-def parts_sheet(parts: list[Facts]) -> Sheet:
+def parts_sheet(parts: list[Report]) -> Sheet:
     """How time and bytes grow with the table."""
     rows = []
     for part in sorted(parts, key=lambda part: int(part["rows"])):
@@ -130,7 +126,7 @@ def parts_sheet(parts: list[Facts]) -> Sheet:
                 duration(part["fit"]["seconds"]),
                 size(own["bytes"]),
                 size(part["parquet_bytes"]),
-                *(_errors(found) for found in classes.values()),
+                *(_errors(figures) for figures in classes.values()),
                 *(f"{ratio[name]:,.1f}x" if name in ratio else "" for name in classes),
             )
         )

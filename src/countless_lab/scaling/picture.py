@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from countless_lab.measurement.requirements import require_plotting
+from countless_lab.measurement.plotting import png
 from countless_lab.scaling.questions import COLUMNS, TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 METHODS = {
     "countless": ("Countless", "C0"),
@@ -26,25 +26,20 @@ Value = Callable[[dict[str, Any]], float | None]
 
 def draw_scaling(parts: list[dict[str, Any]]) -> bytes:
     """A PNG of three panels: milliseconds of questions about columns, of LIKE, and bytes."""
-    require_plotting()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    return png(lambda figure: _draw(figure, parts), 11, 4, dpi=110)
 
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+
+def _draw(figure: Figure, parts: list[dict[str, Any]]) -> None:
     columns, text, size = figure.subplots(1, 3)
-    _panel(columns, parts, lambda facts: _median(facts, COLUMNS), "filters on columns: milliseconds")
-    _panel(text, parts, lambda facts: _median(facts, TEXT), "LIKE: milliseconds")
-    _panel(size, parts, lambda facts: (facts.get("bytes") or 0) / 1e6 or None, "what it needs: megabytes")
+    _panel(columns, parts, lambda method: _median(method, COLUMNS), "filters on columns: milliseconds")
+    _panel(text, parts, lambda method: _median(method, TEXT), "LIKE: milliseconds")
+    _panel(size, parts, lambda method: (method.get("bytes") or 0) / 1e6 or None, "what it needs: megabytes")
     figure.legend(*columns.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110, metadata={"Software": None})
-    return content.getvalue()
 
 
-def _median(facts: dict[str, Any], name: str) -> float | None:
-    found = facts["classes"].get(name)
-    return None if found is None else float(found["latency_ms"]["p50"])
+def _median(method: dict[str, Any], kind: str) -> float | None:
+    figures = method["classes"].get(kind)
+    return None if figures is None else float(figures["latency_ms"]["p50"])
 
 
 def _panel(axes: Axes, parts: list[dict[str, Any]], value: Value, title: str) -> None:

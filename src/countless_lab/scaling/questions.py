@@ -154,8 +154,8 @@ def _true_counts(source: Source, clauses: Sequence[str], say: Callable[[str], No
         for part in _parts(numbers):
             say(f"true counts: {len(counts):,} of {len(clauses):,} questions")
             sums = ", ".join(_sum_where(result, clauses[number]) for number in part)
-            found = table.rows(f"SELECT {sums} FROM {table.table}")[0]
-            counts |= {number: int(rows or 0) for number, rows in zip(part, found, strict=True)}
+            row = table.rows(f"SELECT {sums} FROM {table.table}")[0]
+            counts |= {number: int(rows or 0) for number, rows in zip(part, row, strict=True)}
         if table is not source:
             source.run(f"DROP TABLE {table.table}")
     return [counts[number] for number in range(len(clauses))]
@@ -164,7 +164,7 @@ def _true_counts(source: Source, clauses: Sequence[str], say: Callable[[str], No
 def _true_groups(
     source: Source, groups: Sequence[GroupQuestion], say: Callable[[str], None]
 ) -> list[list[tuple[str | None, int]]]:
-    found: list[list[tuple[str | None, int]]] = [[] for _ in groups]
+    groups_found: list[list[tuple[str | None, int]]] = [[] for _ in groups]
     done = 0
     for name in dict.fromkeys(group.column for group in groups):
         column = quote_identifier(name)
@@ -174,9 +174,9 @@ def _true_groups(
             for value, *rows in source.rows(f"SELECT {column}::VARCHAR, {sums} FROM {source.table} GROUP BY {column}"):
                 for number, count in zip(part, rows, strict=True):
                     if count:
-                        found[number].append((value, int(count)))
+                        groups_found[number].append((value, int(count)))
             done += len(part)
-    return found
+    return groups_found
 
 
 def _sum_where(result: str, clause: str) -> str:

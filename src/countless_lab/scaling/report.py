@@ -13,26 +13,26 @@ from countless_lab.scoreboard.history import origin
 
 OWN = "countless"
 SAMPLE_METHODS = ("sample", "same bytes")
-PLACES = ("p50", "p95", "p99")
+QUANTILES = ("p50", "p95", "p99")
 ROUNDING = 1.005  # q-errors that differ by less are equal
 
-Facts = dict[str, Any]
+Report = dict[str, Any]
 
 
-def report(parts: Sequence[TablePart], folder: Path) -> Facts:
+def report(parts: Sequence[TablePart], folder: Path) -> Report:
     """Everything that was measured; parts that are not finished are left out."""
     store = ResultStore(folder)
-    found = [facts for part in parts if (facts := _part_facts(part, store)) is not None]
+    part_reports = [part_report for part in parts if (part_report := _part_facts(part, store)) is not None]
     table = parts[0].table
-    asked = {"per_kind": table.per_kind, "timed_per_kind": table.timed_per_kind}
-    return {**origin(), "table": table.file.stem, "questions": asked, "parts": found}
+    questions = {"per_kind": table.per_kind, "timed_per_kind": table.timed_per_kind}
+    return {**origin(), "table": table.file.stem, "questions": questions, "parts": part_reports}
 
 
-def _part_facts(part: TablePart, store: ResultStore) -> Facts | None:
+def _part_facts(part: TablePart, store: ResultStore) -> Report | None:
     steps = asking_steps(part)
     results = {step.name: store.result(step) for step in (TakePart(part), FitPart(part), *steps)}
-    taken, fitted, asked = (results[step.name] for step in (TakePart(part), FitPart(part), AskPartModel(part)))
-    if taken is None or fitted is None or asked is None:
+    taken, fitted, answered = (results[step.name] for step in (TakePart(part), FitPart(part), AskPartModel(part)))
+    if taken is None or fitted is None or answered is None:
         return None
     questions, truth = part.questions(store.folder)
     answers, methods = {}, {}
@@ -49,13 +49,13 @@ def _part_facts(part: TablePart, store: ResultStore) -> Facts | None:
     return {**taken, "fit": fitted, "methods": methods, "behind_samples": _behind(methods)}
 
 
-def _behind(methods: Facts) -> list[str]:
+def _behind(methods: Report) -> list[str]:
     """Kinds and quantiles of which the better of the two samples is nearer to the truth than the model."""
-    found = []
+    behind = []
     for kind, own in methods[OWN]["kinds"].items():
         samples = [methods[name]["kinds"].get(kind) for name in SAMPLE_METHODS if name in methods]
-        for place in PLACES:
-            best = min((sample["q_error"][place] for sample in samples if sample), default=float("inf"))
-            if own["q_error"][place] > ROUNDING * best:
-                found.append(f"{kind} {place}: {own['q_error'][place]:.3g} ({best:.3g})")
-    return found
+        for quantile in QUANTILES:
+            best = min((sample["q_error"][quantile] for sample in samples if sample), default=float("inf"))
+            if own["q_error"][quantile] > ROUNDING * best:
+                behind.append(f"{kind} {quantile}: {own['q_error'][quantile]:.3g} ({best:.3g})")
+    return behind

@@ -54,5 +54,5 @@ def ask_sample(
     def groups(column: str, where: str) -> dict[str | None, Estimate]:
         return {value: estimate(hits) for value, hits in memory.groups(column, where).items()}
 
-    found = ask_method(name, lambda where: estimate(memory.exact(where).rows), groups, questions, truth)
-    return found, memory.rows
+    answers = ask_method(name, lambda where: estimate(memory.exact(where).rows), groups, questions, truth)
+    return answers, memory.rows

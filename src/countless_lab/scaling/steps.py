@@ -6,13 +6,12 @@ Only what a step itself needs is imported, when it runs: its memory and time are
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from countless_lab.measurement.memory import held_memory
+from countless_lab.runner.job import ExperimentJob, Result, Say
 
 if TYPE_CHECKING:
     from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 SEED = 26
 WHOLE = "whole"
 SAMPLES = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many bytes"}
-
-Facts = dict[str, Any]
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class LargeTable:
     per_kind: int = 50
     timed_per_kind: int = 5
 
-    def facts(self) -> Facts:
+    def settings(self) -> Result:
         """What the questions depend on."""
         return {"table": self.file.name, "bytes": self.file_bytes, "per_kind": self.per_kind, "seed": SEED}
 
@@ -66,53 +62,36 @@ class TablePart:
         """What it is asked, and the true answers."""
         from countless_lab.scaling.questions import ScaleQuestions, ScaleTruth
 
-        (questions,), (truth,) = DrawScaleQuestions(self).outputs(folder), CountTruth(self).outputs(folder)
-        return ScaleQuestions.load(questions), ScaleTruth.load(truth)
+        questions = ScaleQuestions.load(DrawScaleQuestions(self).output(folder))
+        return questions, ScaleTruth.load(CountTruth(self).output(folder))
 
 
 @dataclass(frozen=True)
-class ScaleStep(ABC):
+class ScaleStep(ExperimentJob):
     """A job about one part of the table."""
 
-    one_thread: ClassVar[bool] = False
     what: ClassVar[str]
 
     part: TablePart
 
     @property
     def name(self) -> str:
-        """The name of the result."""
         return f"{self.part.label}-{self.what}"
 
-    @property
-    @abstractmethod
-    def needs(self) -> tuple[str, ...]:
-        """The steps before it."""
-
-    def to_json(self) -> Facts:
-        """What the result depends on."""
-        return {**self.part.table.facts(), "rows": self.part.rows}
-
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """The files that it leaves."""
-        return ()
-
-    @abstractmethod
-    def run(self, folder: Path, say: Say) -> Facts:
-        """Do it."""
+    def to_json(self) -> Result:
+        return {**self.part.table.settings(), "rows": self.part.rows}
 
 
 @dataclass(frozen=True)
 class TakePart(ScaleStep):
     """Take random rows of the table. The whole table stays where it is."""
 
-    what: ClassVar[str] = "table"
-    needs = ()
+    what = "table"
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (self.part.file(folder),)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         import pyarrow.parquet as pq
 
         from countless.data.atomic_files import write_whole
@@ -139,25 +118,24 @@ class TakePart(ScaleStep):
 class DrawScaleQuestions(ScaleStep):
     """Draw the questions from the whole table: every part is asked the same."""
 
-    what: ClassVar[str] = "questions"
-    needs = ()
+    what = "questions"
 
     @property
     def name(self) -> str:
         return self.what
 
-    def to_json(self) -> Facts:
-        return self.part.table.facts()
+    def to_json(self) -> Result:
+        return self.part.table.settings()
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "questions.json",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.data.sources.source import Source
         from countless_lab.scaling.questions import draw_questions
 
         questions = draw_questions(Source.open(self.part.table.file), self.part.table.per_kind, SEED)
-        questions.save(self.outputs(folder)[0])
+        questions.save(self.output(folder))
         return {"counts": len(questions.counts), "groups": len(questions.groups), "texts": questions.texts}
 
 
@@ -165,7 +143,7 @@ class DrawScaleQuestions(ScaleStep):
 class CountTruth(ScaleStep):
     """Count the true rows of all questions."""
 
-    what: ClassVar[str] = "truth"
+    what = "truth"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -174,12 +152,12 @@ class CountTruth(ScaleStep):
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / f"{self.name}.json",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.data.sources.source import Source
         from countless_lab.scaling.questions import ScaleQuestions, count_truth
 
-        questions = ScaleQuestions.load(DrawScaleQuestions(self.part).outputs(folder)[0])
-        count_truth(Source.open(self.part.file(folder)), questions, say).save(self.outputs(folder)[0])
+        questions = ScaleQuestions.load(DrawScaleQuestions(self.part).output(folder))
+        count_truth(Source.open(self.part.file(folder)), questions, say).save(self.output(folder))
         return {}
 
 
@@ -187,31 +165,30 @@ class CountTruth(ScaleStep):
 class FitPart(ScaleStep):
     """Fit the part with default options, unless there is a model; tell the stages of its fit."""
 
-    what: ClassVar[str] = "fit"
+    what = "fit"
 
     @property
     def needs(self) -> tuple[str, ...]:
         return (TakePart(self.part).name,)
 
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return {**super().to_json(), "model": self.part.model_version, "options": self.part.fit_options}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (self.part.model_file(folder),)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless import load
         from countless_lab.scoreboard.steps import fit_by_command
 
-        model, facts = self.part.model_file(folder), {}
+        model, measured = self.part.model_file(folder), {}
         if self.part.model is None:
-            model.parent.mkdir(parents=True, exist_ok=True)
-            facts = fit_by_command(self.part.file(folder), model, *self.part.fit_options)
+            measured = fit_by_command(self.part.file(folder), self.new_output(folder), *self.part.fit_options)
         stages = load(model).report.get("stages", [])
         return {
             "seconds": round(sum(stage["seconds"] for stage in stages), 1),
             "cpu_seconds": round(sum(stage["cpu_seconds"] for stage in stages), 1),
-            **facts,
+            **measured,
             "stages": [{name: stage[name] for name in ("name", "seconds", "cpu_seconds")} for stage in stages],
             "bytes": model.stat().st_size,
         }
@@ -221,7 +198,7 @@ class FitPart(ScaleStep):
 class AskingStep(ScaleStep):
     """A job that asks: one thread, and a file of answers for each method."""
 
-    one_thread: ClassVar[bool] = True
+    one_thread = True
     methods: ClassVar[tuple[str, ...]]
 
     @property
@@ -237,20 +214,25 @@ class AskingStep(ScaleStep):
 
 
 @dataclass(frozen=True)
-class AskPartModel(AskingStep):
-    """The answers of the model, and the memory of the process that gave them."""
-
-    what: ClassVar[str] = "countless"
-    methods: ClassVar[tuple[str, ...]] = ("countless",)
+class AskingStepOfModel(AskingStep):
+    """A job that asks, and needs the model."""
 
     @property
     def needs(self) -> tuple[str, ...]:
         return *super().needs, FitPart(self.part).name
 
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return FitPart(self.part).to_json()
 
-    def run(self, folder: Path, say: Say) -> Facts:
+
+@dataclass(frozen=True)
+class AskPartModel(AskingStepOfModel):
+    """The answers of the model, and the memory of the process that gave them."""
+
+    what = "countless"
+    methods = ("countless",)
+
+    def run(self, folder: Path, say: Say) -> Result:
         from countless import load
         from countless.data.columns.types import quote_identifier
         from countless.errors import QueryError
@@ -271,32 +253,25 @@ class AskPartModel(AskingStep):
                 for row in estimator.query(sql, intervals=True).to_dicts()
             }
 
-        found = ask_method("countless", estimator.estimate, groups, questions, truth, QueryError)
+        answers = ask_method("countless", estimator.estimate, groups, questions, truth, QueryError)
         memory = held_memory(os.getpid())
-        found.save(self.answers(folder)["countless"])
+        answers.save(self.answers(folder)["countless"])
         return {"load_ms": round(load_ms, 1), "resident_bytes": memory, "bytes": model.stat().st_size}
 
 
 @dataclass(frozen=True)
-class AskSamples(AskingStep):
+class AskSamples(AskingStepOfModel):
     """The answers of a sample of 100,000 rows, and of one whose Parquet file has as many bytes as the model."""
 
-    what: ClassVar[str] = "samples"
-    methods: ClassVar[tuple[str, ...]] = tuple(SAMPLES)
+    what = "samples"
+    methods = tuple(SAMPLES)
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return *super().needs, FitPart(self.part).name
-
-    def to_json(self) -> Facts:
-        return FitPart(self.part).to_json()
-
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless_lab.scaling.samples import ask_sample, draw_sample, draw_sample_of_bytes
         from countless_lab.scoreboard.opponents import SAMPLE_ROWS
 
         questions, truth = self.part.questions(folder)
-        table, facts = self.part.file(folder), {}
+        table, result = self.part.file(folder), {}
         samples = {name: folder / "samples" / f"{self.part.label}-{name.replace(' ', '-')}.parquet" for name in SAMPLES}
         samples["sample"].parent.mkdir(exist_ok=True)
         say("drawing a sample of 100,000 rows")
@@ -307,24 +282,29 @@ class AskSamples(AskingStep):
         )
         for name, path in self.answers(folder).items():
             say(f"asking the {SAMPLES[name]}")
-            found, rows = ask_sample(name, samples[name], table, questions, truth)
-            found.save(path)
-            facts[name] = {"rows": rows, "bytes": samples[name].stat().st_size}
-        return facts
+            answers, rows = ask_sample(name, samples[name], table, questions, truth)
+            answers.save(path)
+            result[name] = {"rows": rows, "bytes": samples[name].stat().st_size}
+        return result
 
 
 @dataclass(frozen=True)
-class TimeExactCounts(AskingStep):
-    """The time of DuckDB's exact count for a few questions of each kind, with the table in memory."""
+class TimingStep(AskingStep):
+    """A job that asks a few questions of each kind."""
 
-    what: ClassVar[str] = "exact"
-    methods: ClassVar[tuple[str, ...]] = ("DuckDB in memory",)
-    in_memory: ClassVar[bool] = True
-
-    def to_json(self) -> Facts:
+    def to_json(self) -> Result:
         return {**super().to_json(), "timed_per_kind": self.part.table.timed_per_kind}
 
-    def run(self, folder: Path, say: Say) -> Facts:
+
+@dataclass(frozen=True)
+class TimeExactCounts(TimingStep):
+    """The time of DuckDB's exact count for a few questions of each kind, with the table in memory."""
+
+    what = "exact"
+    methods = ("DuckDB in memory",)
+    in_memory: ClassVar[bool] = True
+
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.estimator.answers.estimate import Estimate
         from countless_lab.scaling.answers import ask_method
         from countless_lab.scoreboard.opponents import DuckDBTable
@@ -335,15 +315,17 @@ class TimeExactCounts(AskingStep):
         held = held_memory(os.getpid()) - empty
 
         def groups(column: str, where: str) -> dict[str | None, Estimate]:
-            found = table.groups(column, where)
-            return {value: Estimate("", n, 0.0, n, n, 1.0, method, True, 0.0) for value, n in found.items()}
+            counts = table.groups(column, where)
+            return {value: Estimate("", n, 0.0, n, n, 1.0, method, True, 0.0) for value, n in counts.items()}
 
         chosen = questions.timed(self.part.table.timed_per_kind)
-        found = ask_method(method, table.exact, groups, questions, truth, chosen=chosen)
-        wrong = [n for n, rows in zip(found.counts.numbers, found.counts.rows, strict=True) if rows != truth.counts[n]]
+        answers = ask_method(method, table.exact, groups, questions, truth, chosen=chosen)
+        wrong = [
+            n for n, rows in zip(answers.counts.numbers, answers.counts.rows, strict=True) if rows != truth.counts[n]
+        ]
         if wrong:
             raise AssertionError(f"{method} counts question {wrong[0]} differently than before")
-        found.save(self.answers(folder)[method])
+        answers.save(self.answers(folder)[method])
         size = held if self.in_memory else self.part.file(folder).stat().st_size
         return {"bytes": size, "resident_bytes": held_memory(os.getpid())}
 
@@ -352,22 +334,19 @@ class TimeExactCounts(AskingStep):
 class TimeParquetCounts(TimeExactCounts):
     """The same with the table in its file."""
 
-    what: ClassVar[str] = "parquet"
-    methods: ClassVar[tuple[str, ...]] = ("DuckDB on Parquet",)
-    in_memory: ClassVar[bool] = False
+    what = "parquet"
+    methods = ("DuckDB on Parquet",)
+    in_memory = False
 
 
 @dataclass(frozen=True)
-class TimeScan(AskingStep):
+class TimeScan(TimingStep):
     """The time of a scan of packed codes in C, for questions about columns."""
 
-    what: ClassVar[str] = "scan"
-    methods: ClassVar[tuple[str, ...]] = ("scan of codes",)
+    what = "scan"
+    methods = ("scan of codes",)
 
-    def to_json(self) -> Facts:
-        return {**super().to_json(), "timed_per_kind": self.part.table.timed_per_kind}
-
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless_lab.scaling.answers import ScaleAnswers
         from countless_lab.scaling.questions import COLUMNS, asked_columns, class_of
         from countless_lab.scoreboard.answers import Answers
@@ -380,9 +359,9 @@ class TimeScan(AskingStep):
         numbers = [n for n in numbers if not texts & asked_columns(queries[n].where)]
         table = DuckDBTable(self.part.file(folder), in_memory=False)
         scanned = scan_answers(table, [queries[n] for n in numbers], 1e9)
-        found, size = scanned or (Answers("scan"), 0)
-        found.numbers = [numbers[place] for place in found.numbers]
-        ScaleAnswers(found, Answers("scan"), {}).save(self.answers(folder)["scan of codes"])
+        answers, size = scanned or (Answers("scan"), 0)
+        answers.numbers = [numbers[index] for index in answers.numbers]
+        ScaleAnswers(answers, Answers("scan"), {}).save(self.answers(folder)["scan of codes"])
         return {"bytes": size}
 
 

@@ -47,18 +47,18 @@ class Answers:
 
     def evaluation(self, queries: Sequence[Query], kind: str | None = None) -> Evaluation:
         """The answers beside the truth; all of them, or those to questions of one kind."""
-        asked, estimates = [], []
-        for place, number in enumerate(self.numbers):
+        chosen, estimates = [], []
+        for index, number in enumerate(self.numbers):
             if kind is not None and queries[number].kind != kind:
                 continue
-            method = "refused" if self.refused[place] else self.method
-            asked.append(queries[number])
+            method = "refused" if self.refused[index] else self.method
+            chosen.append(queries[number])
             estimates.append(
                 Estimate(
-                    "", self.rows[place], 0.0, self.low[place], self.high[place], LEVEL, method, False, self.ms[place]
+                    "", self.rows[index], 0.0, self.low[index], self.high[index], LEVEL, method, False, self.ms[index]
                 )
             )
-        return Evaluation(self.method, tuple(asked), tuple(estimates))
+        return Evaluation(self.method, tuple(chosen), tuple(estimates))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -67,7 +67,7 @@ class Answers:
 
 def ask(
     method: str,
-    answer: Callable[[str], Estimate],
+    method_answer: Callable[[str], Estimate],
     queries: Sequence[Query],
     seconds: float,
     is_refusal: type[Exception] = KeyError,
@@ -77,7 +77,7 @@ def ask(
 
     With ``numbers``, only these questions are asked.
     """
-    found = Answers(method)
+    answers = Answers(method)
     deadline = time.monotonic() + seconds
     for number in np.random.default_rng(ORDER_SEED).permutation(range(len(queries)) if numbers is None else numbers):
         if time.monotonic() > deadline:
@@ -88,14 +88,14 @@ def ask(
         def attempt(where: str = where) -> Estimate:
             nonlocal refused
             try:
-                return answer(where)
+                return method_answer(where)
             except is_refusal:
                 refused = True
                 return Estimate(where, 0.0, 0.0, 0.0, 0.0, LEVEL, method, False, 0.0)
 
         estimate, ms = timed(attempt)
-        found.add(int(number), estimate, ms, refused)
-    return found
+        answers.add(int(number), estimate, ms, refused)
+    return answers
 
 
 def figures(answers: Answers, queries: Sequence[Query]) -> dict[str, Any]:
@@ -103,14 +103,16 @@ def figures(answers: Answers, queries: Sequence[Query]) -> dict[str, Any]:
     kinds = list(dict.fromkeys(query.kind for query in queries if query.kind))
     return {
         **_summary(answers.evaluation(queries)),
-        "kinds": {kind: _summary(found) for kind in kinds if (found := answers.evaluation(queries, kind)).queries},
+        "kinds": {
+            kind: _summary(evaluation) for kind in kinds if (evaluation := answers.evaluation(queries, kind)).queries
+        },
     }
 
 
 def _summary(evaluation: Evaluation) -> dict[str, Any]:
-    facts = evaluation.to_json()
-    kept = ("queries", "refused", "q_error", "queries_10_rows", "q_error_10_rows", "coverage", "width", "latency_ms")
-    return {name: _rounded(facts[name]) for name in kept}
+    values = evaluation.to_json()
+    names = ("queries", "refused", "q_error", "queries_10_rows", "q_error_10_rows", "coverage", "width", "latency_ms")
+    return {name: _rounded(values[name]) for name in names}
 
 
 def nearer(own: Answers, other: Answers, queries: Sequence[Query]) -> dict[str, Any]:
@@ -141,14 +143,14 @@ def ratio_of_medians(other: Answers, own: Answers) -> float | None:
 
 def write_answers(path: Path, workloads: dict[str, dict[str, Answers]]) -> None:
     """Keep answers by workload and method."""
-    found = {name: {method: a.to_json() for method, a in methods.items()} for name, methods in workloads.items()}
-    path.write_text(json.dumps(found), encoding="utf-8")
+    by_workload = {name: {method: a.to_json() for method, a in methods.items()} for name, methods in workloads.items()}
+    path.write_text(json.dumps(by_workload), encoding="utf-8")
 
 
 def read_answers(path: Path) -> dict[str, dict[str, Answers]]:
     """The answers that :func:`write_answers` kept."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    return {name: {method: Answers(**a) for method, a in methods.items()} for name, methods in found.items()}
+    by_workload = json.loads(path.read_text(encoding="utf-8"))
+    return {name: {method: Answers(**a) for method, a in methods.items()} for name, methods in by_workload.items()}
 
 
 def _rounded(value: Any) -> Any:

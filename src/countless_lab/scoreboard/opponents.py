@@ -59,8 +59,8 @@ class DuckDBTable:
         scale = self.rows / rows
 
         def estimate(where: str) -> Estimate:
-            found = scale * self._one(f"SELECT count(*) FROM {name} WHERE {where}")
-            return Estimate(where, found, 0.0, found, found, 1.0, name, False, 0.0)
+            rows_matching = scale * self._one(f"SELECT count(*) FROM {name} WHERE {where}")
+            return Estimate(where, rows_matching, 0.0, rows_matching, rows_matching, 1.0, name, False, 0.0)
 
         return estimate
 
@@ -77,7 +77,7 @@ class DuckDBTable:
     def _stored_bytes(self, rows: int) -> int:
         """Bytes of this many random rows as Parquet with zstd: sorted by few-valued columns first, or last."""
         counts = self._connection.execute("SELECT approx_count_distinct(COLUMNS(*)) FROM t").fetchall()[0]
-        by_size = [str(place + 1) for place in sorted(range(len(counts)), key=lambda place: counts[place])]
+        by_size = [str(index + 1) for index in sorted(range(len(counts)), key=lambda index: counts[index])]
         sizes = []
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "sample.parquet"
@@ -111,7 +111,7 @@ def scan_answers(table: DuckDBTable, queries: Sequence[Query], seconds: float) -
         return None
     names = sorted({column.name for query in queries for column in parse(query.where).find_all(exp.Column)})
     codes = PackedCodes(table.arrow(names))
-    found = Answers("scan")
+    answers = Answers("scan")
     deadline = time.monotonic() + seconds
     for number, query in enumerate(queries):
         scan = codes.prepare(query.where)
@@ -120,5 +120,5 @@ def scan_answers(table: DuckDBTable, queries: Sequence[Query], seconds: float) -
         rows, ms = min((timed(scan) for _ in range(OFTEN)), key=lambda measured: measured[1])
         if rows != query.rows:
             raise AssertionError(f"the scan found {rows} rows instead of {query.rows}")
-        found.add(number, Estimate("", rows, 0.0, rows, rows, 1.0, "scan", True, ms), ms, refused=False)
-    return found, codes.bytes
+        answers.add(number, Estimate("", rows, 0.0, rows, rows, 1.0, "scan", True, ms), ms, refused=False)
+    return answers, codes.bytes

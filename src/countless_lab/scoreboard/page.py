@@ -19,6 +19,8 @@ from countless_lab.scoreboard.texts import HOW_TO_READ, INTRODUCTION
 PICTURE = "scoreboard.png"
 BEGIN, END = "<!-- scoreboard: made by `make scoreboard` -->", "<!-- end of scoreboard -->"
 WORKLOADS = {"paper": "the paper's kind", "people": "as people ask"}
+OTHERS = {"sample": "sample of 100,000 rows", "same bytes": "sample of as many bytes", "scan": "C scan of codes"}
+QUANTILES = ("p50", "p95", "p99", "p99.9", "max")
 Figure = Callable[[float], str]
 
 
@@ -35,7 +37,7 @@ def write_page(results: Path, page: Path) -> None:
 
 def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[str]:
     """What the page shows of the newest whole run of each table."""
-    write_bytes(results / PICTURE, draw_picture({name: found[0] for name, found in runs.items()}))
+    write_bytes(results / PICTURE, draw_picture({name: table_runs[0] for name, table_runs in runs.items()}))
     picture = os.path.relpath(results / PICTURE, page.parent)
     newest = next(iter(runs.values()))[0]
     return [
@@ -49,18 +51,22 @@ def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[s
         "## Speed",
         *(speed_sheet(runs, workload).markdown() for workload in WORKLOADS),
         "## By kind of question",
-        *(kinds_sheet(name, found).markdown() for name, found in runs.items()),
+        *(kinds_sheet(name, table_runs).markdown() for name, table_runs in runs.items()),
     ]
 
 
 def write_readme(results: Path, readme: Path) -> None:
     """Renew the table of figures in a README."""
-    text = readme.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise DataError(f"{readme} has no place for the figures: put the lines {BEGIN} and {END} where they belong")
-    before, rest = text.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    write_bytes(readme, f"{before}{BEGIN}\n{readme_table(results)}\n{END}{after}".encode())
+    replace_figures(readme, BEGIN, END, readme_table(results))
+
+
+def replace_figures(page: Path, begin: str, end: str, figures: str) -> None:
+    """Put figures between two lines of a page."""
+    text = page.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise DataError(f"{page} has no place for the figures: put the lines {begin} and {end} where they belong")
+    before, rest = text.split(begin, 1)
+    write_bytes(page, f"{before}{begin}\n{figures}\n{end}{rest.split(end, 1)[1]}".encode())
 
 
 def readme_table(results: Path) -> str:
@@ -83,33 +89,23 @@ def readme_table(results: Path) -> str:
                 _ms(run["opponents"]["people"]["duckdb"]["latency_ms"]["p50"]),
             )
         )
-    headings = (
-        "table",
-        "rows",
-        "model",
-        "q-error, 5-12 filters",
-        "as people ask",
-        "sample of 100,000 rows",
-        "90% hold",
-        "ms",
-        "exact count, ms",
-    )
-    return Sheet("", headings, tuple(rows)).markdown().split("\n\n", 1)[1]
+    headings = ("table", "rows", "model", "q-error, 5-12 filters", "as people ask", "sample of 100,000 rows")
+    return Sheet("", (*headings, "90% hold", "ms", "exact count, ms"), tuple(rows)).markdown().split("\n\n", 1)[1]
 
 
 def fit_sheet(runs: dict[str, list[Run]]) -> Sheet:
     """How long fits take, stage by stage, and what they take."""
     stages = ("read", "encode", "train", "count", "calibrate")
     rows = []
-    for name, found in runs.items():
-        failed = next((fit["failed"] for fit in found[0]["fits"] if "failed" in fit), None)
+    for name, table_runs in runs.items():
+        failed = next((fit["failed"] for fit in table_runs[0]["fits"] if "failed" in fit), None)
         if failed is not None:
             rows.append((name, f"failed: {failed}", *[""] * (4 + len(stages))))
             continue
-        fields = [_fits(found, "seconds", _whole), _fits(found, "cpu_seconds", _whole)]
-        fields += [_fits(found, f"stages.{stage}.seconds", _whole) for stage in stages]
-        fields.append(_fits(found, "fit_peak_bytes", lambda value: size(int(value))))
-        fields += [_shown(_at(found, f"rate.{how}"), _whole) for how in ("alone", "busy")]
+        fields = [_fits(table_runs, "seconds", _whole), _fits(table_runs, "cpu_seconds", _whole)]
+        fields += [_fits(table_runs, f"stages.{stage}.seconds", _whole) for stage in stages]
+        fields.append(_fits(table_runs, "fit_peak_bytes", lambda value: size(int(value))))
+        fields += [_shown(_at(table_runs, f"rate.{how}"), _whole) for how in ("alone", "busy")]
         rows.append((name, *fields))
     return Sheet(
         "Seconds and memory of a fit",
@@ -121,18 +117,19 @@ def fit_sheet(runs: dict[str, list[Run]]) -> Sheet:
 def file_sheet(runs: dict[str, list[Run]]) -> Sheet:
     """How large a model is, on disk and in memory."""
     rows = []
-    for name, found in runs.items():
+    for name, table_runs in runs.items():
         ratios = [
-            [fit["bytes"] / run["table"]["parquet_bytes"] for fit in run["fits"] if "bytes" in fit] for run in found[:2]
+            [fit["bytes"] / run["table"]["parquet_bytes"] for fit in run["fits"] if "bytes" in fit]
+            for run in table_runs[:2]
         ]
         rows.append(
             (
                 name,
-                f"{found[0]['table']['rows']:,}",
-                _fits(found, "bytes", lambda value: size(int(value))),
+                f"{table_runs[0]['table']['rows']:,}",
+                _fits(table_runs, "bytes", lambda value: size(int(value))),
                 _shown(ratios, lambda value: f"{value:.2f}"),
-                _fits(found, "load_ms", _whole),
-                _fits(found, "resident_bytes", lambda value: size(int(value))),
+                _fits(table_runs, "load_ms", _whole),
+                _fits(table_runs, "resident_bytes", lambda value: size(int(value))),
             )
         )
     headings = ("table", "rows", "model file", "of Parquet (zstd)", "ms to load", "memory after 1,000 questions")
@@ -142,45 +139,29 @@ def file_sheet(runs: dict[str, list[Run]]) -> Sheet:
 def accuracy_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
     """q-errors of the model and of two samples."""
     rows = []
-    for name, found in runs.items():
-        if not _answered(found[0]):
+    for name, table_runs in runs.items():
+        if not _answered(table_runs[0]):
             continue
         rows.append(
             (
                 name,
                 "Countless",
-                *(
-                    _fits(found, f"{workload}.q_error.{place}", factor)
-                    for place in ("p50", "p95", "p99", "p99.9", "max")
-                ),
-                *(_fits(found, f"{workload}.q_error_10_rows.{place}", factor) for place in ("p95", "p99")),
-                _fits(found, f"{workload}.coverage", _percent),
-                _fits(found, f"{workload}.width", factor),
-                _nearer(found[0], workload),
+                *(_fits(table_runs, (workload, "q_error", quantile), factor) for quantile in QUANTILES),
+                *(_fits(table_runs, f"{workload}.q_error_10_rows.{place}", factor) for place in ("p95", "p99")),
+                _fits(table_runs, f"{workload}.coverage", _percent),
+                _fits(table_runs, f"{workload}.width", factor),
+                _nearer(table_runs[0], workload),
             )
         )
         for method, title in (("sample", "100,000 rows"), ("same bytes", "as many bytes")):
-            facts = found[0]["opponents"][workload].get(method)
-            if facts is not None:
-                errors = [facts["q_error"][place] for place in ("p50", "p95", "p99", "p99.9", "max")]
-                errors += [facts["q_error_10_rows"][place] for place in ("p95", "p99")]
+            figures = table_runs[0]["opponents"][workload].get(method)
+            if figures is not None:
+                errors = [figures["q_error"][quantile] for quantile in QUANTILES]
+                errors += [figures["q_error_10_rows"][quantile] for quantile in ("p95", "p99")]
                 rows.append(("", f"sample of {title}", *map(_factor, errors), "", "", ""))
     return Sheet(
         f"q-errors, questions of {WORKLOADS[workload]}" if workload == "paper" else "q-errors, questions as people ask",
-        (
-            "table",
-            "",
-            "p50",
-            "p95",
-            "p99",
-            "p99.9",
-            "max",
-            "p95, 10+ rows",
-            "p99",
-            "90% hold",
-            "width",
-            "nearer : sample",
-        ),
+        ("table", "", *QUANTILES, "p95, 10+ rows", "p99", "90% hold", "width", "nearer : sample"),
         tuple(rows),
         labels=2,
     )
@@ -189,61 +170,51 @@ def accuracy_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
 def speed_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
     """Processor milliseconds of an answer, beside what one would do instead."""
     rows = []
-    for name, found in runs.items():
-        if not _answered(found[0]):
+    for name, table_runs in runs.items():
+        if not _answered(table_runs[0]):
             continue
-        others = found[0]["opponents"][workload]
+        others = table_runs[0]["opponents"][workload]
         exact = others["duckdb"]
         rows.append(
             (
                 name,
-                _fits(found, f"{workload}.latency_ms.p50", _ms),
-                _fits(found, f"{workload}.latency_ms.p99", _ms),
+                _fits(table_runs, f"{workload}.latency_ms.p50", _ms),
+                _fits(table_runs, f"{workload}.latency_ms.p99", _ms),
                 _ms(exact["latency_ms"]["p50"]),
                 _ms(exact["latency_ms"]["p99"]),
                 "" if exact.get("time_ratio") is None else f"{exact['time_ratio']:.2g}x",
-                *(_ms(others[other]["latency_ms"]["p50"]) if other in others else "" for other in _OTHERS),
+                *(_ms(others[other]["latency_ms"]["p50"]) if other in others else "" for other in OTHERS),
             )
         )
     return Sheet(
         f"Milliseconds of one core, questions {'of ' if workload == 'paper' else ''}{WORKLOADS[workload]}",
-        (
-            "table",
-            "Countless p50",
-            "p99",
-            "DuckDB exact p50",
-            "p99",
-            "DuckDB / Countless",
-            "sample of 100,000 rows",
-            "sample of as many bytes",
-            "C scan of codes",
-        ),
+        ("table", "Countless p50", "p99", "DuckDB exact p50", "p99", "DuckDB / Countless", *OTHERS.values()),
         tuple(rows),
     )
 
 
-_OTHERS = ("sample", "same bytes", "scan")
-
-
-def kinds_sheet(table: str, found: list[Run]) -> Sheet:
+def kinds_sheet(table: str, runs: list[Run]) -> Sheet:
     """Every kind of question that people ask of one table."""
-    if not _answered(found[0]):
+    if not _answered(runs[0]):
         return Sheet(table, ("kind",), ())
-    fit, opponents = found[0]["fits"][0], found[0]["opponents"]["people"]
+    fit, opponents = runs[0]["fits"][0], runs[0]["opponents"]["people"]
     rows = []
-    for kind, facts in fit["people"]["kinds"].items():
+    for kind, figures in fit["people"]["kinds"].items():
         sample, exact = (opponents[name]["kinds"].get(kind) for name in ("sample", "duckdb"))
         won, lost = opponents["sample"]["nearer"]["kinds"].get(kind, (0, 0))
         rows.append(
             (
                 kind,
-                f"{facts['queries']:,}",
-                f"{facts['refused']:,}" if facts["refused"] else "",
-                *(_fits(found, ("people", "kinds", kind, "q_error", place), factor) for place in ("p50", "p95", "max")),
-                _fits(found, ("people", "kinds", kind, "coverage"), _percent),
-                *("" if sample is None else factor(sample["q_error"][place]) for place in ("p50", "p95", "max")),
+                f"{figures['queries']:,}",
+                f"{figures['refused']:,}" if figures["refused"] else "",
+                *(
+                    _fits(runs, ("people", "kinds", kind, "q_error", quantile), factor)
+                    for quantile in ("p50", "p95", "max")
+                ),
+                _fits(runs, ("people", "kinds", kind, "coverage"), _percent),
+                *("" if sample is None else factor(sample["q_error"][quantile]) for quantile in ("p50", "p95", "max")),
                 f"{won} : {lost}",
-                _fits(found, ("people", "kinds", kind, "latency_ms", "p50"), _ms),
+                _fits(runs, ("people", "kinds", kind, "latency_ms", "p50"), _ms),
                 *("" if other is None else _ms(other["latency_ms"]["p50"]) for other in (exact, sample)),
             )
         )
@@ -255,8 +226,8 @@ def kinds_sheet(table: str, found: list[Run]) -> Sheet:
 def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:
     """The main figures of every run, the newest of a table first."""
     rows = []
-    for name, found in runs.items():
-        for run in found:
+    for name, table_runs in runs.items():
+        for run in table_runs:
             alone = [run]
             rows.append(
                 (
@@ -271,26 +242,8 @@ def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:
                     _shown(_at(alone, "rate.alone"), _whole),
                 )
             )
-    return Sheet(
-        title,
-        (
-            "table",
-            "run",
-            "fit s",
-            "file",
-            "paper p50",
-            "p95",
-            "p99",
-            "people p50",
-            "p95",
-            "p99",
-            "hold",
-            "ms",
-            "rows/s",
-        ),
-        tuple(rows),
-        labels=2,
-    )
+    headings = ("table", "run", "fit s", "file", "paper p50", "p95", "p99", "people p50", "p95", "p99")
+    return Sheet(title, (*headings, "hold", "ms", "rows/s"), tuple(rows), labels=2)
 
 
 def _all_runs(results: Path, scale: str, required: bool = True) -> dict[str, list[Run]]:
@@ -313,8 +266,6 @@ def _answered(run: Run) -> bool:
 def _fits(runs: Sequence[Run], path: str | tuple[str, ...], figure: Figure) -> str:
     """A figure of every seed of the newest run, and in brackets that of the run before."""
     keys = path if isinstance(path, tuple) else tuple(path.split("."))
-    if isinstance(path, str) and "p99.9" in path:
-        keys = (*path.removesuffix(".p99.9").split("."), "p99.9")
     return _shown([[_get(fit, keys) for fit in run["fits"]] for run in runs[:2]], figure)
 
 
@@ -322,12 +273,12 @@ def _at(runs: Sequence[Run], path: str) -> list[list[Any]]:
     return [[_get(run, tuple(path.split(".")))] for run in runs[:2]]
 
 
-def _get(facts: Any, keys: tuple[str, ...]) -> Any:
+def _get(figures: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
-        if not isinstance(facts, dict) or key not in facts:
+        if not isinstance(figures, dict) or key not in figures:
             return None
-        facts = facts[key]
-    return facts
+        figures = figures[key]
+    return figures
 
 
 def _shown(values: Sequence[Sequence[Any]], figure: Figure) -> str:
@@ -337,8 +288,8 @@ def _shown(values: Sequence[Sequence[Any]], figure: Figure) -> str:
     ('1.00-1.50 (2.00)', '1.00', '')
     """
     texts = []
-    for found in values:
-        known = [value for value in found if value is not None]
+    for seeds in values:
+        known = [value for value in seeds if value is not None]
         ends = dict.fromkeys(figure(end) for end in (min(known), max(known))) if known else {}
         texts.append("-".join(ends))
     newest, previous = [*texts, ""][:2]
@@ -346,12 +297,12 @@ def _shown(values: Sequence[Sequence[Any]], figure: Figure) -> str:
 
 
 def _nearer(run: Run, workload: str) -> str:
-    found = run["opponents"][workload]["sample"].get("nearer")
-    return "" if found is None else " : ".join(f"{count:,}" for count in found["all"])
+    nearer = run["opponents"][workload]["sample"].get("nearer")
+    return "" if nearer is None else " : ".join(f"{count:,}" for count in nearer["all"])
 
 
-def _quantiles(facts: dict[str, Any]) -> str:
-    return " / ".join(factor(facts["q_error"][place]) for place in ("p50", "p95", "p99"))
+def _quantiles(figures: dict[str, Any]) -> str:
+    return " / ".join(factor(figures["q_error"][quantile]) for quantile in ("p50", "p95", "p99"))
 
 
 def _scale(run: Run) -> dict[str, str]:

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from countless_lab.runner.sweep import SweepListener, SweepOutcome, sweep, unfin
 from countless_lab.scoreboard import workloads
 from countless_lab.scoreboard.answers import Answers, figures, nearer, ratio_of_medians, read_answers
 from countless_lab.scoreboard.history import Run, add_run, code_fingerprint, origin
-from countless_lab.scoreboard.scale import ScoreboardScale
 from countless_lab.scoreboard.steps import (
     AskModel,
     AskOpponents,
@@ -31,7 +31,7 @@ from countless_lab.scoreboard.steps import (
     TableRun,
     steps_of,
 )
-from countless_lab.scoreboard.tables import BenchmarkTable
+from countless_lab.scoreboard.tables import BenchmarkTable, ScoreboardScale
 
 GENERATORS = (workloads, questions, patterns, calendar, profile, text, workload.columns)  # of the questions
 OWN = "countless"
@@ -82,7 +82,7 @@ class _Progress(SweepListener):
 
     def __init__(self, steps: Sequence[ScoreboardStep], listener: StepListener) -> None:
         self._steps = steps
-        self._places = {step.name: place for place, step in enumerate(steps)}
+        self._places = {step.name: index for index, step in enumerate(steps)}
         self._listener = listener
         self._began = time.monotonic()
 
@@ -92,10 +92,10 @@ class _Progress(SweepListener):
         self._listener.ends(None)
 
     def started(self, name: str) -> None:
-        place = self._places[name]
-        left = sum(step.expected_seconds for step in self._steps[place:])
+        index = self._places[name]
+        left = sum(step.expected_seconds for step in self._steps[index:])
         self._began = time.monotonic()
-        self._listener.begins(self._steps[place], place, len(self._steps), left)
+        self._listener.begins(self._steps[index], index, len(self._steps), left)
 
     def finished(self, name: str, seconds: float) -> None:
         self._listener.ends(seconds)
@@ -108,27 +108,27 @@ def summarize(given: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run
     """Every figure of a table."""
 
     def result(step: ScoreboardStep) -> dict[str, Any]:
-        found = store.result(step)
-        if found is None:
+        stored = store.result(step)
+        if stored is None:
             return {"failed": outcome.failed.get(step.name, NO_MODEL)}
-        return found
+        return stored
 
     def needed(step: ScoreboardStep) -> dict[str, Any]:
-        found = result(step)
-        if "failed" in found:
-            raise CountlessError(f"{step.title} failed: {found['failed']}")
-        return found
+        stored = result(step)
+        if "failed" in stored:
+            raise CountlessError(f"{step.title} failed: {stored['failed']}")
+        return stored
 
-    facts, drawn = needed(PrepareTable(given)), DrawQuestions(given)
+    table, drawn = needed(PrepareTable(given)), DrawQuestions(given)
     needed(drawn)
     opposed = needed(AskOpponents(given))
     queries = {name: load_queries(drawn.file(store.folder, name)) for name in (workloads.PAPER, workloads.PEOPLE)}
     fits: list[dict[str, Any]] = []
     first: dict[str, Answers] = {}
     for seed in range(given.scale.seeds):
-        fit, asked = result(FitTable(given, seed)), result(AskModel(given, seed))
-        fits.append({"seed": seed, **fit, **({"ask_failed": asked["failed"]} if "failed" in asked else asked)})
-        if "failed" not in fit and "failed" not in asked:
+        fit, answered = result(FitTable(given, seed)), result(AskModel(given, seed))
+        fits.append({"seed": seed, **fit, **({"ask_failed": answered["failed"]} if "failed" in answered else answered)})
+        if "failed" not in fit and "failed" not in answered:
             answers = _answers(AskModel(given, seed), store)
             own = {name: methods[OWN] for name, methods in answers.items()}
             first = first or own
@@ -139,8 +139,8 @@ def summarize(given: TableRun, store: ResultStore, outcome: SweepOutcome) -> Run
     }
     return {
         **origin(),
-        "scale": given.scale.to_json(),
-        "table": facts,
+        "scale": asdict(given.scale),
+        "table": table,
         "fits": fits,
         "rate": result(MeasureRate(given)),
         "opponents": {**opposed, **opponents},
@@ -154,7 +154,7 @@ def _answers(step: AskModel | AskOpponents, store: ResultStore) -> dict[str, dic
 
 def _figures(other: Answers, own: Answers | None, queries: Sequence[workload.Query]) -> dict[str, Any]:
     """The figures of an opponent, and how the model stands beside it."""
-    found = figures(other, queries)
+    own_figures = figures(other, queries)
     if own is None:
-        return found
-    return {**found, "time_ratio": ratio_of_medians(other, own), "nearer": nearer(own, other, queries)}
+        return own_figures
+    return {**own_figures, "time_ratio": ratio_of_medians(other, own), "nearer": nearer(own, other, queries)}

@@ -10,18 +10,17 @@ import resource
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from countless.errors import CountlessError
 from countless_lab.measurement.memory import held_memory
-from countless_lab.scoreboard.scale import ScoreboardScale
-from countless_lab.scoreboard.tables import BenchmarkTable
+from countless_lab.runner.job import ExperimentJob, Result, Say
+from countless_lab.scoreboard.tables import BenchmarkTable, ScoreboardScale
 
-ASKED_BEFORE_MEMORY = 1_000  # questions after which the memory of a process that answers is read
+QUESTIONS_BEFORE_MEMORY = 1_000  # after so many answers the memory of the process is measured
 WORKLOADS = ("people", "paper")
 STAGES = (  # by how the names of a fit's stages begin
     ("read", ("opening", "reading", "copying")),
@@ -30,9 +29,6 @@ STAGES = (  # by how the names of a fit's stages begin
     ("count", ("counting",)),
     ("calibrate", ("calibrating", "stopped early")),
 )
-
-Facts = dict[str, Any]
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -64,29 +60,18 @@ class TableRun:
         """The training and the code, of which models and answers are kept side by side."""
         return f"{self.scale.name}-{self.scale.budget:g}s-{self.code}"
 
-    def table_facts(self) -> Facts:
-        """What the table that is measured depends on."""
-        return {"exclude": self.table.exclude, "rows": self.rows, "bytes": self.source_bytes}
-
 
 @dataclass(frozen=True)
-class ScoreboardStep(ABC):
+class ScoreboardStep(ExperimentJob):
     """A job of the scoreboard; ``title`` is shown while it runs."""
 
-    one_thread: ClassVar[bool] = False
     doing: ClassVar[str]
 
     given: TableRun
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name of the result."""
-
-    @property
-    @abstractmethod
     def needs(self) -> tuple[str, ...]:
-        """The steps before it."""
+        return (PrepareTable(self.given).name,)
 
     @property
     def title(self) -> str:
@@ -98,49 +83,31 @@ class ScoreboardStep(ABC):
     def expected_seconds(self) -> float:
         """A rough guess, for the time left."""
 
-    @abstractmethod
-    def to_json(self) -> Facts:
-        """What the result depends on."""
-
-    @abstractmethod
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        """The files that it leaves."""
-
-    @abstractmethod
-    def run(self, folder: Path, say: Say) -> Facts:
-        """Measure it."""
+    def to_json(self) -> Result:
+        return {"exclude": self.given.table.exclude, "rows": self.given.rows, "bytes": self.given.source_bytes}
 
 
 @dataclass(frozen=True)
 class PrepareTable(ScoreboardStep):
     """The table as it is measured: without the excluded columns, cut to a sample, as Parquet with zstd."""
 
-    doing: ClassVar[str] = "preparing the table"
+    doing = "preparing the table"
+    needs = ()
+    expected_seconds = 10.0
 
     @property
     def name(self) -> str:
         return f"{self.given.label}-table"
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def expected_seconds(self) -> float:
-        return 10.0
-
-    def to_json(self) -> Facts:
-        return self.given.table_facts()
-
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "tables" / f"{self.given.label}.parquet",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.data.columns.types import quote_identifier
         from countless.data.sources.file_formats import quote_path
         from countless.data.sources.source import Source
 
-        path = _first_output(self, folder)
+        path = self.new_output(folder)
         source, exclude = Source.open(self.given.source), self.given.table.exclude
         if self.given.rows is not None and source.count() > self.given.rows:
             source = source.sampled(self.given.rows, 0)
@@ -157,24 +124,18 @@ class PrepareTable(ScoreboardStep):
 class DrawQuestions(ScoreboardStep):
     """Both workloads with their true counts."""
 
-    doing: ClassVar[str] = "drawing questions and counting their true rows"
+    doing = "drawing questions and counting their true rows"
+    expected_seconds = 60.0
 
     @property
     def name(self) -> str:
+        return f"{self.given.label}-{self.questions}"
+
+    @property
+    def questions(self) -> str:
+        """The questions, as the names of answers tell them."""
         scale = self.given.scale
-        sizes = f"{scale.paper_questions}-{scale.questions_per_kind}"
-        return f"{self.given.label}-questions-{self.given.generators}-{sizes}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (PrepareTable(self.given).name,)
-
-    @property
-    def expected_seconds(self) -> float:
-        return 60.0
-
-    def to_json(self) -> Facts:
-        return self.given.table_facts()
+        return f"questions-{self.given.generators}-{scale.paper_questions}-{scale.questions_per_kind}"
 
     def file(self, folder: Path, workload: str) -> Path:
         """The questions of one workload."""
@@ -183,35 +144,30 @@ class DrawQuestions(ScoreboardStep):
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return tuple(self.file(folder, workload) for workload in WORKLOADS)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.data.sources.source import Source
         from countless.workload import save
         from countless_lab.scoreboard.workloads import draw_workloads
 
-        _first_output(self, folder)
-        (table,) = PrepareTable(self.given).outputs(folder)
-        scale = self.given.scale
-        drawn = draw_workloads(Source.open(table), scale.paper_questions, scale.questions_per_kind)
-        for workload, queries in drawn.items():
+        self.new_output(folder)
+        table, scale = Source.open(PrepareTable(self.given).output(folder)), self.given.scale
+        workloads = draw_workloads(table, scale.paper_questions, scale.questions_per_kind)
+        for workload, queries in workloads.items():
             save(self.file(folder, workload), queries)
-        return {workload: len(queries) for workload, queries in drawn.items()}
+        return {workload: len(queries) for workload, queries in workloads.items()}
 
 
 @dataclass(frozen=True)
 class FitTable(ScoreboardStep):
     """A fit by the command line, with default options but for the budget and the seed."""
 
-    doing: ClassVar[str] = "fitting"
+    doing = "fitting"
 
     seed: int
 
     @property
     def name(self) -> str:
         return f"{self.given.label}-fit-{self.seed}-{self.given.run}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (PrepareTable(self.given).name,)
 
     @property
     def title(self) -> str:
@@ -221,15 +177,11 @@ class FitTable(ScoreboardStep):
     def expected_seconds(self) -> float:
         return 1.2 * self.given.scale.budget
 
-    def to_json(self) -> Facts:
-        return self.given.table_facts()
-
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "models" / f"{self.given.label}-{self.seed}-{self.given.run}.countless",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
-        model = _first_output(self, folder)
-        (table,) = PrepareTable(self.given).outputs(folder)
+    def run(self, folder: Path, say: Say) -> Result:
+        model, table = self.new_output(folder), PrepareTable(self.given).output(folder)
         return fit_by_command(table, model, "--budget", f"{self.given.scale.budget:g}s", "--seed", str(self.seed))
 
 
@@ -237,45 +189,38 @@ class FitTable(ScoreboardStep):
 class MeasureRate(ScoreboardStep):
     """Training rows a second on a sample of the rows: with the machine to itself, and beside a busy loop per core."""
 
-    doing: ClassVar[str] = "training rate, alone and beside busy processes"
+    doing = "training rate, alone and beside busy processes"
 
     @property
     def name(self) -> str:
         return f"{self.given.label}-rate-{self.given.run}"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return (PrepareTable(self.given).name,)
-
-    @property
     def expected_seconds(self) -> float:
         return 3 * self.given.scale.rate_seconds + 10
 
-    def to_json(self) -> Facts:
-        return {**self.given.table_facts(), "seconds": self.given.scale.rate_seconds}
+    def to_json(self) -> Result:
+        return {**super().to_json(), "seconds": self.given.scale.rate_seconds}
 
-    def outputs(self, folder: Path) -> tuple[Path, ...]:
-        return ()
-
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless_lab.measurement.training_rate import training_rates
 
-        (table,) = PrepareTable(self.given).outputs(folder)
-        return training_rates(table, self.given.scale.rate_seconds)
+        return training_rates(PrepareTable(self.given).output(folder), self.given.scale.rate_seconds)
 
 
 @dataclass(frozen=True)
 class AskModel(ScoreboardStep):
     """A model's answers to both workloads, each question asked once."""
 
-    one_thread: ClassVar[bool] = True
-    doing: ClassVar[str] = "asking the model"
+    one_thread = True
+    doing = "asking the model"
 
     seed: int
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-ask-{self.seed}-{self.given.run}-{_drawn(self.given)}"
+        questions = DrawQuestions(self.given).questions
+        return f"{self.given.label}-ask-{self.seed}-{self.given.run}-{questions}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -289,13 +234,13 @@ class AskModel(ScoreboardStep):
     def expected_seconds(self) -> float:
         return 1.2 * self.given.scale.seconds
 
-    def to_json(self) -> Facts:
-        return {**self.given.table_facts(), "seconds": self.given.scale.seconds}
+    def to_json(self) -> Result:
+        return {**super().to_json(), "seconds": self.given.scale.seconds}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "answers" / f"{self.name}.json",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless import load
         from countless.errors import QueryError
         from countless.workload import load as load_queries
@@ -303,28 +248,27 @@ class AskModel(ScoreboardStep):
         from countless_lab.scoreboard.answers import Answers, write_answers
         from countless_lab.scoreboard.answers import ask as ask_all
 
-        answers = _first_output(self, folder)
-        (model,) = FitTable(self.given, self.seed).outputs(folder)
+        path, model = self.new_output(folder), FitTable(self.given, self.seed).output(folder)
         estimator, load_ms = timed(lambda: load(model))
-        found: dict[str, dict[str, Answers]] = {}
-        memory: list[int] = []
-        asked = 0
+        answers: dict[str, dict[str, Answers]] = {}
+        memory = questions = 0
 
         def answer(where: str) -> Any:
-            nonlocal asked
-            asked += 1
-            if asked == ASKED_BEFORE_MEMORY:
-                memory.append(held_memory(os.getpid()))
+            nonlocal memory, questions
+            questions += 1
+            if questions == QUESTIONS_BEFORE_MEMORY:
+                memory = held_memory(os.getpid())
             return estimator.estimate(where)
 
         estimator.estimate("1 = 1")  # what a process does once is not part of a question
         for workload in WORKLOADS:
             queries = load_queries(DrawQuestions(self.given).file(folder, workload))
-            found[workload] = {"countless": ask_all("countless", answer, queries, self.given.scale.seconds, QueryError)}
-        write_answers(answers, found)
+            own = ask_all("countless", answer, queries, self.given.scale.seconds, QueryError)
+            answers[workload] = {"countless": own}
+        write_answers(path, answers)
         return {
             "load_ms": round(load_ms, 1),
-            "resident_bytes": memory[0] if memory else held_memory(os.getpid()),
+            "resident_bytes": memory or held_memory(os.getpid()),
             "bytes": model.stat().st_size,
         }
 
@@ -336,12 +280,12 @@ class AskOpponents(ScoreboardStep):
     One of the samples has as many bytes as the first model, if that is there: this step comes after it.
     """
 
-    one_thread: ClassVar[bool] = True
-    doing: ClassVar[str] = "asking DuckDB, samples and a scan"
+    one_thread = True
+    doing = "asking DuckDB, samples and a scan"
 
     @property
     def name(self) -> str:
-        return f"{self.given.label}-oppose-{self.given.run}-{_drawn(self.given)}"
+        return f"{self.given.label}-oppose-{self.given.run}-{DrawQuestions(self.given).questions}"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -351,39 +295,38 @@ class AskOpponents(ScoreboardStep):
     def expected_seconds(self) -> float:
         return 4 * self.given.scale.opponent_seconds
 
-    def to_json(self) -> Facts:
-        return {**self.given.table_facts(), "seconds": self.given.scale.opponent_seconds}
+    def to_json(self) -> Result:
+        return {**super().to_json(), "seconds": self.given.scale.opponent_seconds}
 
     def outputs(self, folder: Path) -> tuple[Path, ...]:
         return (folder / "answers" / f"{self.name}.json",)
 
-    def run(self, folder: Path, say: Say) -> Facts:
+    def run(self, folder: Path, say: Say) -> Result:
         from countless.workload import load as load_queries
         from countless_lab.scoreboard.answers import ask as ask_all
         from countless_lab.scoreboard.answers import write_answers
         from countless_lab.scoreboard.opponents import SAMPLE_ROWS, DuckDBTable, scan_answers
 
-        answers = _first_output(self, folder)
-        (table,), (model,) = PrepareTable(self.given).outputs(folder), FitTable(self.given, 0).outputs(folder)
-        memory = DuckDBTable(table)
-        methods = {"duckdb": memory.exact, "sample": memory.sample(SAMPLE_ROWS)}
-        facts: Facts = {"sample_rows": min(SAMPLE_ROWS, memory.rows)}
+        path, model = self.new_output(folder), FitTable(self.given, 0).output(folder)
+        table = DuckDBTable(PrepareTable(self.given).output(folder))
+        methods = {"duckdb": table.exact, "sample": table.sample(SAMPLE_ROWS)}
+        result: Result = {"sample_rows": min(SAMPLE_ROWS, table.rows)}
         if model.is_file():
-            rows = facts["same_bytes_rows"] = memory.rows_of_bytes(model.stat().st_size)
-            methods["same bytes"] = memory.sample(rows)
-        found, seconds = {}, self.given.scale.opponent_seconds
+            result["same_bytes_rows"] = table.rows_of_bytes(model.stat().st_size)
+            methods["same bytes"] = table.sample(result["same_bytes_rows"])
+        answers, seconds = {}, self.given.scale.opponent_seconds
         for workload in WORKLOADS:
             queries = load_queries(DrawQuestions(self.given).file(folder, workload))
-            found[workload] = {method: ask_all(method, answer, queries, seconds) for method, answer in methods.items()}
+            answers[workload] = {name: ask_all(name, method, queries, seconds) for name, method in methods.items()}
             if workload == "paper" and not any("LIKE" in query.where for query in queries):
-                scanned = scan_answers(memory, queries, seconds)
+                scanned = scan_answers(table, queries, seconds)
                 if scanned is not None:
-                    found[workload]["scan"], _ = scanned
-        write_answers(answers, found)
-        return facts
+                    answers[workload]["scan"], _ = scanned
+        write_answers(path, answers)
+        return result
 
 
-def fit_by_command(table: Path, model: Path, *options: str) -> Facts:
+def fit_by_command(table: Path, model: Path, *options: str) -> Result:
     """Fit a table by the command line; its time, its memory and its stages."""
     from countless import load
 
@@ -412,26 +355,14 @@ def steps_of(given: TableRun) -> list[ScoreboardStep]:
     return [*steps, MeasureRate(given), AskOpponents(given)]
 
 
-def _first_output(step: ScoreboardStep, folder: Path) -> Path:
-    """Where a step writes, in a folder that is there."""
-    path = step.outputs(folder)[0]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _drawn(given: TableRun) -> str:
-    """The questions, as the names of answers tell them."""
-    return DrawQuestions(given).name.removeprefix(f"{given.label}-")
-
-
 def _grouped(stages: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Wall and processor seconds of the groups of stages."""
-    found = {name: {"seconds": 0.0, "cpu_seconds": 0.0} for name, _ in STAGES}
+    groups = {name: {"seconds": 0.0, "cpu_seconds": 0.0} for name, _ in STAGES}
     for stage in stages:
         group = next((name for name, starts in STAGES if stage["name"].startswith(starts)), "read")
         for unit in ("seconds", "cpu_seconds"):
-            found[group][unit] = round(found[group][unit] + stage[unit], 2)
-    return found
+            groups[group][unit] = round(groups[group][unit] + stage[unit], 2)
+    return groups
 
 
 def _trained(report: dict[str, Any]) -> dict[str, Any]:
@@ -439,6 +370,6 @@ def _trained(report: dict[str, Any]) -> dict[str, Any]:
     networks = {"columns": report} if "rows_per_second" in report else {}
     networks |= {"text": report["text"]} if "text" in report else {}
     return {
-        name: {"rows_per_second": round(found["rows_per_second"]), "epochs": round(found["epochs"], 3)}
-        for name, found in networks.items()
+        name: {"rows_per_second": round(network["rows_per_second"]), "epochs": round(network["epochs"], 3)}
+        for name, network in networks.items()
     }

@@ -1,4 +1,4 @@
-"""The tables that the scoreboard measures, and where they are."""
+"""The tables that the scoreboard measures, where they are, and how much of them is measured."""
 
 from __future__ import annotations
 
@@ -9,6 +9,37 @@ from pathlib import Path
 
 from countless.data.datasets import EMBEDDED
 from countless.errors import DataError
+
+
+@dataclass(frozen=True)
+class ScoreboardScale:
+    """How long to train, how many questions to ask, and for how long at most.
+
+    ``seconds`` bounds the answers to one workload, by the model and by each opponent; ``rows`` cuts every table.
+    """
+
+    name: str = "full"
+    budget: float = 300.0
+    seeds: int = 1
+    paper_questions: int = 5_000
+    questions_per_kind: int = 100
+    seconds: float = 120.0
+    opponent_seconds: float = 40.0
+    rate_seconds: float = 10.0
+    rows: int | None = None
+
+
+FULL = ScoreboardScale()
+QUICK = ScoreboardScale(
+    "quick",
+    budget=60.0,
+    seeds=2,
+    paper_questions=1_000,
+    questions_per_kind=20,
+    seconds=30.0,
+    opponent_seconds=10.0,
+    rate_seconds=5.0,
+)
 
 
 @dataclass(frozen=True)
@@ -39,9 +70,9 @@ def known_tables() -> dict[str, BenchmarkTable]:
     text = Path(__file__).with_name("tables.toml").read_text(encoding="utf-8")
     return {
         name: BenchmarkTable(
-            name, facts["source"], tuple(facts.get("exclude", ())), facts.get("rows"), facts["full"], facts["quick"]
+            name, entry["source"], tuple(entry.get("exclude", ())), entry.get("rows"), entry["full"], entry["quick"]
         )
-        for name, facts in tomllib.loads(text).items()
+        for name, entry in tomllib.loads(text).items()
     }
 
 
@@ -54,11 +85,11 @@ def choose_tables(names: Sequence[str], quick: bool, data: Path) -> tuple[list[B
     for name in names:
         if name not in known:
             raise DataError(f"unknown table {name!r}: choose from {', '.join(known)}")
-    wanted = [known[name] for name in names] or [
+    chosen = [known[name] for name in names] or [
         table for table in known.values() if (table.quick if quick else table.full)
     ]
-    present = [table for table in wanted if table.path(data) is not None]
-    missing = [table.name for table in wanted if table.path(data) is None]
+    present = [table for table in chosen if table.path(data) is not None]
+    missing = [table.name for table in chosen if table.path(data) is None]
     if names and missing:
         raise DataError(f"no file of the table {missing[0]} in {data}: name the folder that has it with --data")
     if not names and not missing:

@@ -17,10 +17,10 @@ def draw_workloads(
     source: Source, paper: int, per_kind: int, on_count: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, list[Query]]:
     """Both workloads with their true counts, from DuckDB."""
-    asked = {PAPER: _paper_questions(source, paper), PEOPLE: questions_by_kind(source, per_kind, SEED)}
-    total, done = sum(map(len, asked.values())), 0
+    drawn = {PAPER: _paper_questions(source, paper), PEOPLE: questions_by_kind(source, per_kind, SEED)}
+    total, done = sum(map(len, drawn.values())), 0
     found: dict[str, list[Query]] = {}
-    for name, questions in asked.items():
+    for name, questions in drawn.items():
         found[name] = []
         for first in range(0, len(questions), TOGETHER):
             part = questions[first : first + TOGETHER]

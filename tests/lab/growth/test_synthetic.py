@@ -10,7 +10,7 @@ import pytest
 from countless.data.sources.source import Source
 from countless.errors import DataError
 from countless_lab.growth import synthetic
-from countless_lab.growth.clauses import clauses
+from countless_lab.growth.clauses import random_clauses
 from countless_lab.growth.synthetic import Synthetic, small_columns
 
 TABLE = Synthetic(rows=3_000, distinct=(2, 12, 700, 1), seed=5)
@@ -65,19 +65,19 @@ class TestTables:
 class TestClauses:
     @pytest.mark.parametrize("filters", [1, 4, 8])
     def test_they_have_exactly_so_many_filters(self, filters: int) -> None:
-        for clause in clauses(Synthetic(500, small_columns(8)), 30, filters):
+        for clause in random_clauses(Synthetic(500, small_columns(8)), 30, filters):
             names = [part.split()[0] for part in clause.split(" AND ")]
             assert len(names) == len(set(names)) == filters
 
     def test_ranges_are_for_columns_of_many_values(self) -> None:
-        found = [part.split() for clause in clauses(TABLE, 60, 3) for part in clause.split(" AND ")]
+        found = [part.split() for clause in random_clauses(TABLE, 60, 3) for part in clause.split(" AND ")]
         assert {operator for name, operator, _ in found if name in ("c0", "c3")} == {"="}
         assert {operator for name, operator, _ in found if name == "c2"} == {"=", "<=", ">="}
 
     def test_some_columns_are_part_of_all(self) -> None:
-        assert all("c2 " in clause for clause in clauses(TABLE, 30, 2, always=(2,)))
+        assert all("c2 " in clause for clause in random_clauses(TABLE, 30, 2, always=(2,)))
 
     def test_they_match_rows_and_are_the_same_again(self, tmp_path: Path) -> None:
-        asked = clauses(TABLE, 20, 4)
-        assert asked == clauses(TABLE, 20, 4)
+        asked = random_clauses(TABLE, 20, 4)
+        assert asked == random_clauses(TABLE, 20, 4)
         assert min(Source.open(TABLE.write(tmp_path)).counts(asked)) >= 1

@@ -28,7 +28,6 @@ from countless_lab.scoreboard.history import add_run, code_fingerprint, read_run
 from countless_lab.scoreboard.opponents import DuckDBTable
 from countless_lab.scoreboard.page import BEGIN, END, readme_table, write_page, write_readme
 from countless_lab.scoreboard.run import summarize
-from countless_lab.scoreboard.scale import FULL, QUICK, ScoreboardScale
 from countless_lab.scoreboard.steps import (
     AskModel,
     AskOpponents,
@@ -39,7 +38,7 @@ from countless_lab.scoreboard.steps import (
     TableRun,
     steps_of,
 )
-from countless_lab.scoreboard.tables import choose_tables, known_tables
+from countless_lab.scoreboard.tables import FULL, QUICK, ScoreboardScale, choose_tables, known_tables
 from countless_lab.scoreboard.workloads import draw_workloads
 from tests.cli.test_cli import Run, run  # noqa: F401 - a fixture
 

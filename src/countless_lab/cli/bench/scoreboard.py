@@ -15,9 +15,8 @@ from countless.cli.terminal import display as show
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.scoreboard.page import write_page, write_readme
 from countless_lab.scoreboard.run import StepListener, measure_tables
-from countless_lab.scoreboard.scale import FULL, QUICK
 from countless_lab.scoreboard.steps import ScoreboardStep
-from countless_lab.scoreboard.tables import choose_tables, known_tables
+from countless_lab.scoreboard.tables import FULL, QUICK, choose_tables, known_tables
 
 
 class _Lines(StepListener):

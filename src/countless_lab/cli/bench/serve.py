@@ -11,7 +11,7 @@ import click
 from countless.cli.parameters.options import Duration, json_option, model_argument
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
-from countless_lab.contests.service import PLACES, LoadTestOptions, measure
+from countless_lab.contests.service import PERCENTILES, LoadTestOptions, measure
 
 
 @click.command(
@@ -66,13 +66,13 @@ def serve(
 
 def _show(facts: dict[str, Any]) -> None:
     console = show.results()
-    cards = ", ".join(f"p{place} {facts[f'cards_ms_p{place}']:.0f} ms" for place in PLACES)
+    cards = ", ".join(f"p{p} {facts[f'cards_ms_p{p}']:.0f} ms" for p in PERCENTILES)
     console.print(f"cards     {cards} of the service's time for all {facts['cards']}, {facts['refreshes']} times")
     kept = f"{facts['kept']:,} answers had been kept"
     console.print(f"requests  {facts['requests']:,}, {facts['per_second']:,.0f} a second; {kept}")
     for name, words in (("ms", "latency   "), ("computed_ms", "computed  ")):
         if f"{name}_p50" in facts:
-            times = ", ".join(f"p{place} {facts[f'{name}_p{place}']:.1f} ms" for place in PLACES)
+            times = ", ".join(f"p{p} {facts[f'{name}_p{p}']:.1f} ms" for p in PERCENTILES)
             console.print(f"{words}{times}")
     console.print(f"errors    {facts['wrong']} unlike the library's, {facts['refused']} refused, {facts['lost']} lost")
     console.print(f"memory    {facts['memory_mb_start']:.0f} MB at first, {facts['memory_mb_end']:.0f} MB at last")

@@ -107,15 +107,15 @@ Plan = dict[Exhibit, list[Study]]
 
 def _plan(name: str, studies: Sequence[Study]) -> Plan:
     """The exhibits to make, and of which data sets."""
-    wanted = list(EXHIBITS.values()) if name == "all" else [EXHIBITS[name]]
+    exhibits = list(EXHIBITS.values()) if name == "all" else [EXHIBITS[name]]
     plan: Plan = {}
-    for exhibit in wanted:
+    for exhibit in exhibits:
         fitting = [one for one in studies if one.data.text == exhibit.text]
         if name != "all" and len(fitting) < len(studies):
             raise DataError(_unfit(exhibit, next(one.data for one in studies if one not in fitting)))
         if fitting:
             plan[exhibit] = fitting
-    left_out = [exhibit.name for exhibit in wanted if exhibit not in plan]
+    left_out = [exhibit.name for exhibit in exhibits if exhibit not in plan]
     if left_out:
         kind = "text only" if EXHIBITS[left_out[0]].text else "columns"
         show.progress().print(f"no table of {kind} was given: {', '.join(left_out)} left out")
@@ -141,10 +141,10 @@ def _write(exhibit: Exhibit, studies: Sequence[Study], out: Path, command: str) 
     """Write the files of an exhibit from what is known; the facts of its data sets are returned."""
     store = ResultStore(out)
     gathered = [exhibit.gather(study, store) for study in studies]
-    facts = [{**one, "command": command, "machine": machine_facts()} for one in gathered if one is not None]
-    for path in results.write(exhibit, facts, out):
+    tables = [{**one, "command": command, "machine": machine_facts()} for one in gathered if one is not None]
+    for path in results.write(exhibit, tables, out):
         show.progress().print(f"wrote {path}", soft_wrap=True)
-    return facts
+    return tables
 
 
 def _command(
@@ -159,12 +159,12 @@ def _command(
     return shlex.join([*plugins, *words, *size, "-o", "DIR"])
 
 
-def _show(exhibit: Exhibit, facts: Sequence[Record]) -> None:
+def _show(exhibit: Exhibit, tables: Sequence[Record]) -> None:
     console = show.results()
-    if not facts:
+    if not tables:
         console.print(f"{exhibit.title}: nothing is measured yet")
         return
-    for sheet in exhibit.sheets(facts):
+    for sheet in exhibit.sheets(tables):
         show_sheet(console, sheet)
 
 

@@ -9,8 +9,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import MOST_EVIDENCE, Cell
-from countless_lab.paper.drawing import log_scale, nothing, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, values
+from countless_lab.paper.drawing import log_scale, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, values
 from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
 from countless_lab.paper.study import Study
 
@@ -42,34 +42,38 @@ class Additions(Exhibit):
             for cell in study.additions(samples, order).values()
         ]
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         results = []
         for samples in study.scale.samples:
-            asked = {order: study.additions(samples, order) for order in study.scale.orders_for(samples)}
+            answer_sets = {order: study.additions(samples, order) for order in study.scale.orders_for(samples)}
             for step in STEPS:
-                there = {order: found[cells[step].name] for order, cells in asked.items() if cells[step].name in found}
+                there = {
+                    order: by_cell[cells[step].name]
+                    for order, cells in answer_sets.items()
+                    if cells[step].name in by_cell
+                }
                 if there:
                     summary = over_orders([summarized(one) for one in there.values()])
                     results.append({"samples": samples, "step": step, "orders": list(there), **summary})
         return results
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
         rows = []
-        for samples in sorted(values(facts, "samples")):
-            for one in facts:
-                found = [find(one, samples=samples, step=step) for step in STEPS]
+        for samples in sorted(values(tables, "samples")):
+            for table in tables:
+                fields = [find(table, samples=samples, step=step) for step in STEPS]
                 for metric in (*METRICS, "ms"):
-                    means = [None if field is None else field[metric]["mean"] for field in found]
+                    means = [None if field is None else field[metric]["mean"] for field in fields]
                     texts = [
                         ""
                         if field is None
                         else number(field["ms"]["mean"])
                         if metric == "ms"
                         else written(field[metric])
-                        for field in found
+                        for field in fields
                     ]
                     heading = METRIC_LABELS.get(metric, metric)
-                    rows.append((f"{samples:,}", one["data"]["name"], heading, *best(means, texts)))
+                    rows.append((f"{samples:,}", table["data"]["name"], heading, *best(means, texts)))
         notes = (
             "Q-errors on the same model, whose weights are the paper's. Every column has what those before it have."
             " Counts bound and correct answers, and answer some questions exactly. Look-ahead thins particles by what"
@@ -79,19 +83,17 @@ class Additions(Exhibit):
         headings = ("Samples", "Data set", "Metric", *(label for label, _ in STEPS.values()))
         return [Sheet(self.title, headings, tuple(rows), 3, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        budgets = sorted(values(facts, "samples"))
-        rows = [(one, metric) for one in facts for metric in DRAWN]
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        budgets = sorted(values(tables, "samples"))
+        rows = [(one, metric) for one in tables for metric in DRAWN]
         grid = panels(figure, len(rows), len(budgets), (2.7, 1.75), 0.7)
         for line, (one, metric) in zip(grid, rows, strict=True):
             drawn = [1.0]
             for axes, samples in zip(line, budgets, strict=True):
                 for place, (step, (_, shade)) in enumerate(STEPS.items()):
-                    found = find(one, samples=samples, step=step)
-                    if found is not None:
-                        mean = found[metric]["mean"]
+                    result = find(one, samples=samples, step=step)
+                    if result is not None:
+                        mean = result[metric]["mean"]
                         axes.bar(place, mean, 0.75, color=shade)
                         axes.annotate(
                             number(mean), (place, mean), (0, 2), textcoords="offset points", ha="center", fontsize=7
@@ -108,4 +110,3 @@ class Additions(Exhibit):
             axes.set_xticks(
                 range(len(STEPS)), [label for label, _ in STEPS.values()], rotation=30, ha="right", fontsize=7
             )
-        return None

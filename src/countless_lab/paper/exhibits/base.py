@@ -16,7 +16,7 @@ from countless_lab.paper.study import Study, with_needs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Found = dict[str, Record]  # results of cells, by the cells' names
+CellResults = dict[str, Record]  # by the cells' names
 
 LABELS = {
     "naive": "Naive sampling",
@@ -56,35 +56,43 @@ class Exhibit(ABC):
         """The cells whose results it is made of, without those they need."""
 
     @abstractmethod
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         """What the cells found."""
 
     @abstractmethod
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
         """Tables over all data sets, the paper's first."""
 
-    @abstractmethod
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
+    def draw(self, tables: Sequence[Record], figure: Figure) -> None:
         """The picture, on a figure that may be given another size."""
+        if tables:
+            self.draw_all(tables, figure)
+        else:
+            figure.set_size_inches(5, 1.5)
+            figure.text(0.5, 0.5, "not measured yet", ha="center", va="center", color="grey")
+
+    @abstractmethod
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        """The picture of at least one data set."""
 
     def gather(self, study: Study, store: Results) -> Record | None:
         """The facts of one data set, as far as they are known; None if nothing is."""
         cells = with_needs(self.cells(study))
-        found = {cell.name: result for cell in cells if (result := store.result(cell)) is not None}
-        results = self.results(study, found)
+        by_cell = {cell.name: result for cell in cells if (result := store.result(cell)) is not None}
+        results = self.results(study, by_cell)
         if not results:
             return None
         return {
-            "data": {**_data(study), **found.get(study.questions.name, {})},
+            "data": {**_data(study), **by_cell.get(study.questions.name, {})},
             "settings": _settings(study),
-            "missing": [cell.name for cell in cells if cell.name not in found],
+            "missing": [cell.name for cell in cells if cell.name not in by_cell],
             "results": results,
         }
 
-    def markdown(self, facts: Sequence[Record]) -> str:
+    def markdown(self, tables: Sequence[Record]) -> str:
         """The tables in Markdown, over all data sets."""
-        parts = [f"# {self.title} ({self.place} of the paper)", *(sheet.markdown() for sheet in self.sheets(facts))]
-        return "\n\n".join([*parts, *_gaps(facts)]) + "\n"
+        parts = [f"# {self.title} ({self.place} of the paper)", *(sheet.markdown() for sheet in self.sheets(tables))]
+        return "\n\n".join([*parts, *_gaps(tables)]) + "\n"
 
 
 def label(method: str) -> str:
@@ -96,31 +104,33 @@ def label(method: str) -> str:
     return LABELS.get(method, method.capitalize())
 
 
-def find(facts: Record, **keys: Any) -> Record | None:
+def find(table: Record, **keys: Any) -> Record | None:
     """The one result of ``facts`` with these keys."""
-    return next((one for one in facts["results"] if all(one.get(key) == value for key, value in keys.items())), None)
+    return next((one for one in table["results"] if all(one.get(key) == value for key, value in keys.items())), None)
 
 
-def names(facts: Sequence[Record]) -> list[str]:
+def names(tables: Sequence[Record]) -> list[str]:
     """The data sets."""
-    return [one["data"]["name"] for one in facts]
+    return [table["data"]["name"] for table in tables]
 
 
-def values(facts: Sequence[Record], key: str) -> list[Any]:
+def values(tables: Sequence[Record], key: str) -> list[Any]:
     """What ``key`` is in the results of all data sets, each once, in the order they come in."""
-    return list(dict.fromkeys(record[key] for one in facts for record in one["results"] if key in record))
+    return list(dict.fromkeys(record[key] for table in tables for record in table["results"] if key in record))
 
 
-def missing_note(facts: Record) -> str | None:
+def missing_note(table: Record) -> str | None:
     """What is not there yet."""
-    missing = facts["missing"]
+    missing = table["missing"]
     if not missing:
         return None
-    return f"{facts['data']['name']}: not measured yet: {len(missing):,} of the cells, such as {missing[0]}."
+    return f"{table['data']['name']}: not measured yet: {len(missing):,} of the cells, such as {missing[0]}."
 
 
-def _gaps(facts: Sequence[Record]) -> list[str]:
-    return [note for one in facts if (note := missing_note(one)) is not None] or ([] if facts else ["Nothing yet."])
+def _gaps(tables: Sequence[Record]) -> list[str]:
+    return [note for table in tables if (note := missing_note(table)) is not None] or (
+        [] if tables else ["Nothing yet."]
+    )
 
 
 def _data(study: Study) -> Record:

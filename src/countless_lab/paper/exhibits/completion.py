@@ -12,8 +12,8 @@ from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
 from countless_lab.paper.completion import AFTER, BEFORE, KNOWN
-from countless_lab.paper.drawing import color, nothing, panels
-from countless_lab.paper.exhibits.base import Exhibit, Found, find
+from countless_lab.paper.drawing import color, panels
+from countless_lab.paper.exhibits.base import CellResults, Exhibit, find
 from countless_lab.paper.numbers import Record
 from countless_lab.paper.study import Study
 
@@ -34,7 +34,7 @@ class Completion(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return [*study.completions()]
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         return [
             {
                 "method": cell.method,
@@ -46,20 +46,20 @@ class Completion(Exhibit):
                 "forward_rows": one["forward_rows"],
             }
             for cell in study.completions()
-            if (one := found.get(cell.name)) is not None
+            if (one := by_cell.get(cell.name)) is not None
         ]
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        budgets = _budgets(facts)
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        budgets = _budgets(tables)
         rows = []
-        for one in facts:
+        for table in tables:
             for figure, heading in FIGURES.items():
-                found = [_figure(one, method, samples, figure) for method, samples in budgets]
-                texts = ["" if value is None else _written(figure, value) for value in found]
+                figures = [_figure(table, method, samples, figure) for method, samples in budgets]
+                texts = ["" if value is None else _written(figure, value) for value in figures]
                 # Of what is right, more is better.
-                ranks = [None if value is None else value if figure not in SHARES else -value for value in found]
-                rows.append((one["data"]["name"], heading, *best(ranks, texts)))
-        holes = " or ".join(sorted({f"{record['holes']:,}" for one in facts for record in one["results"]}))
+                ranks = [None if value is None else value if figure not in SHARES else -value for value in figures]
+                rows.append((table["data"]["name"], heading, *best(ranks, texts)))
+        holes = " or ".join(sorted({f"{record['holes']:,}" for table in tables for record in table["results"]}))
         notes = (
             f"{self.holes} {holes} random rows, which the models may have seen. The masked model reads what is known,"
             " and weighs every value by what comes after it. The unmasked model draws what is hidden, and weighs each"
@@ -70,23 +70,20 @@ class Completion(Exhibit):
         headings = ("Data set", "", *(_label(method, samples) for method, samples in budgets))
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        line = panels(figure, 1, len(facts), (3.6, 2.4), 0.0)[0]
-        for axes, one in zip(line, facts, strict=True):
-            for place, record in enumerate(one["results"]):
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        line = panels(figure, 1, len(tables), (3.6, 2.4), 0.0)[0]
+        for axes, table in zip(line, tables, strict=True):
+            for place, record in enumerate(table["results"]):
                 axes.bar(place, 100 * record["accuracy"], 0.7, color=color(record["method"]))
                 top = (place, 100 * record["accuracy"])
-                told = f"{100 * record['accuracy']:.0f}%"
-                axes.annotate(told, top, (0, 2), textcoords="offset points", ha="center", fontsize=8)
-            labels = [_label(record["method"], record["samples"]).replace(", ", "\n") for record in one["results"]]
+                percent = f"{100 * record['accuracy']:.0f}%"
+                axes.annotate(percent, top, (0, 2), textcoords="offset points", ha="center", fontsize=8)
+            labels = [_label(record["method"], record["samples"]).replace(", ", "\n") for record in table["results"]]
             axes.set_xticks(range(len(labels)), labels, fontsize=7)
             axes.set_ylim(0, 110)
             axes.tick_params(axis="x", length=0)
-            axes.set_title(one["data"]["name"], fontsize=10)
+            axes.set_title(table["data"]["name"], fontsize=10)
         line[0].set_ylabel("filled in right, %", fontsize=9)
-        return None
 
 
 class TextCompletion(Completion):
@@ -101,13 +98,13 @@ class TextCompletion(Completion):
 SHARES = ("accuracy", "chance")
 
 
-def _budgets(facts: Sequence[Record]) -> list[tuple[str, int]]:
-    return list(dict.fromkeys((record["method"], record["samples"]) for one in facts for record in one["results"]))
+def _budgets(tables: Sequence[Record]) -> list[tuple[str, int]]:
+    return list(dict.fromkeys((record["method"], record["samples"]) for table in tables for record in table["results"]))
 
 
-def _figure(facts: Record, method: str, samples: int, figure: str) -> float | None:
-    found = find(facts, method=method, samples=samples)
-    return None if found is None else float(found[figure])
+def _figure(table: Record, method: str, samples: int, figure: str) -> float | None:
+    result = find(table, method=method, samples=samples)
+    return None if result is None else float(result[figure])
 
 
 def _written(figure: str, value: float) -> str:

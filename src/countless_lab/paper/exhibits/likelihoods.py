@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import COLORS, nothing, panels
-from countless_lab.paper.exhibits.base import Exhibit, Found, find, values
+from countless_lab.paper.drawing import color, panels
+from countless_lab.paper.exhibits.base import CellResults, Exhibit, find, values
 from countless_lab.paper.numbers import Record, spread
 from countless_lab.paper.study import Study
 
@@ -27,27 +27,27 @@ class LikelihoodExhibit(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return [cell for order in range(study.scale.orders) for cell in study.likelihoods(order).values()]
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         results = []
         models = {order: study.likelihoods(order) for order in range(study.scale.orders)}
         for name in models[0]:
-            trained = {order: found[made[name].name] for order, made in models.items() if made[name].name in found}
+            trained = {order: by_cell[made[name].name] for order, made in models.items() if made[name].name in by_cell}
             if trained:
-                facts = list(trained.values())
-                bits = spread([one["unmasked_bits"] for one in facts])
+                reports = list(trained.values())
+                bits = spread([one["unmasked_bits"] for one in reports])
                 results.append(
-                    {"model": name, "orders": list(trained), "bits": bits, "parameters": facts[0]["parameters"]}
+                    {"model": name, "orders": list(trained), "bits": bits, "parameters": reports[0]["parameters"]}
                 )
         return results
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        models = values(facts, "model")
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        models = values(tables, "model")
         rows = []
-        for one in facts:
-            found = [find(one, model=model) for model in models]
-            means = [None if field is None else field["bits"]["mean"] for field in found]
-            rows.append((one["data"]["name"], *best(means, [_text(field) for field in found])))
-        counts = sorted({len(record["orders"]) for one in facts for record in one["results"]})
+        for table in tables:
+            fields = [find(table, model=model) for model in models]
+            means = [None if field is None else field["bits"]["mean"] for field in fields]
+            rows.append((table["data"]["name"], *best(means, [_text(field) for field in fields])))
+        counts = sorted({len(record["orders"]) for table in tables for record in table["results"]})
         orders = f"{' or '.join(map(str, counts))} order{'' if counts == [1] else 's'}" if counts else "no order"
         notes = (
             f"Bits per row, of rows held out and with nothing masked: mean and sample deviation over {orders}.",
@@ -55,24 +55,21 @@ class LikelihoodExhibit(Exhibit):
         )
         return [Sheet(self.title, ("Data set", *map(model_label, models)), tuple(rows), 1, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        line = panels(figure, 1, len(facts), (2.5, 2.8), 0.0)[0]
-        for axes, one in zip(line, facts, strict=True):
-            found = one["results"]
-            for place, record in enumerate(found):
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        line = panels(figure, 1, len(tables), (2.5, 2.8), 0.0)[0]
+        for axes, table in zip(line, tables, strict=True):
+            results = table["results"]
+            for place, record in enumerate(results):
                 bits = record["bits"]
                 axes.plot([place] * len(bits["values"]), bits["values"], ".", color="#999999", markersize=5)
                 axes.errorbar(
                     place, bits["mean"], bits["deviation"], color=_color(record["model"]), marker="o", capsize=4, ms=6
                 )
-            labels = [model_label(record["model"]).replace("Random input", "Input") for record in found]
-            axes.set_xticks(range(len(found)), labels, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)
+            labels = [model_label(record["model"]).replace("Random input", "Input") for record in results]
+            axes.set_xticks(range(len(results)), labels, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)
             axes.margins(0.12, 0.15)
-            axes.set_title(one["data"]["name"], fontsize=10)
+            axes.set_title(table["data"]["name"], fontsize=10)
         line[0].set_ylabel("bits per row (held out)", fontsize=9)
-        return None
 
 
 def model_label(model: str) -> str:
@@ -86,7 +83,7 @@ def model_label(model: str) -> str:
 
 def _color(model: str) -> str:
     names = {"baseline": "progressive", "masking": "skipping"}
-    return COLORS[names.get(model, "multi-order")]
+    return color(names.get(model, "multi-order"))
 
 
 def _text(found: Record | None) -> str:

@@ -9,8 +9,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import AnswerSet, Cell
-from countless_lab.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, names, values
+from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, names, values
 from countless_lab.paper.numbers import METRICS, Record, over_orders, summarized, written
 from countless_lab.paper.study import PAPER, PARTICLES, Study
 
@@ -36,52 +36,52 @@ class Main(Exhibit):
                 cells += [cell for rungs in study.rungs(samples, order).values() for cell in rungs]
         return cells
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         results = []
         for samples in study.scale.samples:
-            contests = {order: _contest(study, samples, order, found) for order in study.scale.orders_for(samples)}
+            contests = {order: _contest(study, samples, order, by_cell) for order in study.scale.orders_for(samples)}
             for method in dict.fromkeys(method for contest in contests.values() for method in contest):
                 cells = {order: contest[method] for order, contest in contests.items() if method in contest}
-                summary = over_orders([summarized(found[cell.name]) for cell in cells.values()])
+                summary = over_orders([summarized(by_cell[cell.name]) for cell in cells.values()])
                 budgets = [cell.samples for cell in cells.values()]
                 results.append(
                     {"samples": samples, "method": method, "orders": list(cells), "budgets": budgets, **summary}
                 )
         return results
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        return [self._errors(facts), self._work(facts)]
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        return [self._errors(tables), self._work(tables)]
 
-    def _errors(self, facts: Sequence[Record]) -> Sheet:
-        methods = values(facts, "method")
+    def _errors(self, tables: Sequence[Record]) -> Sheet:
+        methods = values(tables, "method")
         rows = []
-        for samples in sorted(values(facts, "samples")):
+        for samples in sorted(values(tables, "samples")):
             for metric in METRICS:
-                for one in facts:
-                    found = [_measured(one, samples, method, metric) for method in methods]
-                    means = [None if field is None else field["mean"] for field in found]
-                    row = (f"{samples:,}", METRIC_LABELS[metric], one["data"]["name"])
+                for table in tables:
+                    fields = [_measured(table, samples, method, metric) for method in methods]
+                    means = [None if field is None else field["mean"] for field in fields]
+                    row = (f"{samples:,}", METRIC_LABELS[metric], table["data"]["name"])
                     if any(mean is not None for mean in means):
-                        rows.append((*row, *best(means, [written(field) for field in found])))
+                        rows.append((*row, *best(means, [written(field) for field in fields])))
         headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
         notes = (
             "Q-errors: mean and sample deviation over random orders. The best of each row is bold.",
             "Particles has as many samples, or up to 10 times as many where that takes no more forward passes than the"
             " paper's method on the same model.",
-            _orders_note(facts),
+            _orders_note(tables),
         )
         return Sheet("Quantiles of the q-error", headings, tuple(rows), 3, notes)
 
-    def _work(self, facts: Sequence[Record]) -> Sheet:
-        methods = values(facts, "method")
+    def _work(self, tables: Sequence[Record]) -> Sheet:
+        methods = values(tables, "method")
         rows = []
-        for samples in sorted(values(facts, "samples")):
-            for one in facts:
+        for samples in sorted(values(tables, "samples")):
+            for table in tables:
                 for metric, unit in (("ms", "ms"), ("forward_rows", "forward passes")):
-                    found = [_measured(one, samples, method, metric) for method in methods]
-                    if any(found):
-                        texts = ["" if field is None else number(field["mean"]) for field in found]
-                        rows.append((f"{samples:,}", one["data"]["name"], unit, *texts))
+                    fields = [_measured(table, samples, method, metric) for method in methods]
+                    if any(fields):
+                        texts = ["" if field is None else number(field["mean"]) for field in fields]
+                        rows.append((f"{samples:,}", table["data"]["name"], unit, *texts))
         headings = ("Samples", "Data set", "Per query", *(label(method) for method in methods))
         notes = (
             "ms: the median time of a query. Forward passes: rows of logits per query, on average; a sample takes one"
@@ -89,11 +89,9 @@ class Main(Exhibit):
         )
         return Sheet("Time and work of a query", headings, tuple(rows), 3, notes)
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        budgets = sorted(values(facts, "samples"))
-        rows = [(one, metric) for one in facts for metric in DRAWN]
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        budgets = sorted(values(tables, "samples"))
+        rows = [(one, metric) for one in tables for metric in DRAWN]
         grid = panels(figure, len(rows), len(budgets), (3.1, 1.75), 0.7)
         for line, (one, metric) in zip(grid, rows, strict=True):
             drawn = [
@@ -108,31 +106,30 @@ class Main(Exhibit):
             axes.set_title(f"{samples:,} samples", fontsize=10)
         for axes in grid[-1]:
             axes.set_xlabel("orders, by increasing error", fontsize=8)
-        method_legend(figure, values(facts, "method"))
-        return None
+        method_legend(figure, values(tables, "method"))
 
 
-def _contest(study: Study, samples: int, order: int, found: Found) -> dict[str, AnswerSet]:
+def _contest(study: Study, samples: int, order: int, by_cell: CellResults) -> dict[str, AnswerSet]:
     """The cells there are: every method's, and of particles those that take as many forward passes, or fewer."""
-    cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in found}
+    cells = {method: cell for method, cell in study.contest(samples, order).items() if cell.name in by_cell}
     particles = {}
     for base, rungs in study.rungs(samples, order).items():
-        there = [cell for cell in rungs if cell.name in found]
+        there = [cell for cell in rungs if cell.name in by_cell]
         if base in cells and there:
-            most = found[cells[base].name]["forward_rows"]
-            within = [cell for cell in there if found[cell.name]["forward_rows"] <= most]
+            most = by_cell[cells[base].name]["forward_rows"]
+            within = [cell for cell in there if by_cell[cell.name]["forward_rows"] <= most]
             particles[f"{PARTICLES} on {base}"] = within[-1] if within else there[0]
     paper = {method: cell for method, cell in cells.items() if method in PAPER}
     return {**paper, **particles, **cells}
 
 
-def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:
+def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
     """Every method's errors under the orders, sorted; they are returned."""
-    methods = values([facts], "method")
+    methods = values([table], "method")
     errors = {
-        method: sorted(found["values"])
+        method: sorted(field["values"])
         for method in methods
-        if (found := _measured(facts, samples, method, metric)) is not None
+        if (field := _measured(table, samples, method, metric)) is not None
     }
     most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
     for place, (method, sorted_errors) in enumerate(errors.items()):
@@ -156,17 +153,17 @@ def _panel(axes: Axes, facts: Record, samples: int, metric: str) -> list[float]:
     return [error for sorted_errors in errors.values() for error in sorted_errors]
 
 
-def _measured(facts: Record, samples: int, method: str, metric: str) -> Record | None:
-    found = find(facts, samples=samples, method=method)
-    return None if found is None else found[metric]
+def _measured(table: Record, samples: int, method: str, metric: str) -> Record | None:
+    result = find(table, samples=samples, method=method)
+    return None if result is None else result[metric]
 
 
-def _orders_note(facts: Sequence[Record]) -> str:
+def _orders_note(tables: Sequence[Record]) -> str:
     """How many orders each budget was tried under."""
-    told = []
-    for samples in sorted(values(facts, "samples")):
-        counts = sorted({len(one["orders"]) for fact in facts for one in fact["results"] if one["samples"] == samples})
+    phrases = []
+    for samples in sorted(values(tables, "samples")):
+        counts = sorted({len(one["orders"]) for fact in tables for one in fact["results"] if one["samples"] == samples})
         text = " or ".join(map(str, counts)) + (" order" if counts == [1] else " orders")
-        told.append(f"{text} at {samples:,} samples")
-    several = f"Measured under {', '.join(told)}." if told else ""
-    return several + (f" Data sets: {', '.join(names(facts))}." if facts else "Nothing is measured yet.")
+        phrases.append(f"{text} at {samples:,} samples")
+    several = f"Measured under {', '.join(phrases)}." if phrases else ""
+    return several + (f" Data sets: {', '.join(names(tables))}." if tables else "Nothing is measured yet.")

@@ -9,8 +9,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, values
+from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, values
 from countless_lab.paper.numbers import METRICS, Record, summarized
 from countless_lab.paper.study import Study
 
@@ -28,25 +28,25 @@ class Maskings(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return [cell for methods in study.maskings().values() for cell in methods.values()]
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         return [
-            {"masking": masking, "method": method, **summarized(found[cell.name])}
+            {"masking": masking, "method": method, **summarized(by_cell[cell.name])}
             for masking, methods in study.maskings().items()
             for method, cell in methods.items()
-            if cell.name in found
+            if cell.name in by_cell
         ]
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        schemes = values(facts, "masking")
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        schemes = values(tables, "masking")
         rows = []
-        for one in facts:
-            for method in values([one], "method"):
+        for table in tables:
+            for method in values([table], "method"):
                 for metric in METRICS:
-                    found = [find(one, masking=scheme, method=method) for scheme in schemes]
-                    errors = [None if field is None else field[metric] for field in found]
+                    fields = [find(table, masking=scheme, method=method) for scheme in schemes]
+                    errors = [None if field is None else field[metric] for field in fields]
                     texts = ["" if error is None else number(error) for error in errors]
-                    rows.append((one["data"]["name"], label(method), METRIC_LABELS[metric], *best(errors, texts)))
-        samples = sorted({one["settings"]["ablation_samples"] for one in facts})
+                    rows.append((table["data"]["name"], label(method), METRIC_LABELS[metric], *best(errors, texts)))
+        samples = sorted({table["settings"]["ablation_samples"] for table in tables})
         notes = (
             f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order,"
             " by the probability that a value is masked in training; uniform draws it anew for every row. The best of"
@@ -54,18 +54,20 @@ class Maskings(Exhibit):
         )
         return [Sheet(self.title, ("Data set", "Method", "Metric", *schemes), tuple(rows), 3, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        line = panels(figure, 1, len(facts), (3.0, 2.7), 0.5)[0]
-        for axes, one in zip(line, facts, strict=True):
-            schemes = sorted(values([one], "masking"), key=lambda scheme: (not scheme[0].isdigit(), scheme))
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        line = panels(figure, 1, len(tables), (3.0, 2.7), 0.5)[0]
+        for axes, table in zip(line, tables, strict=True):
+            schemes = sorted(values([table], "masking"), key=lambda scheme: (not scheme[0].isdigit(), scheme))
             drawn: list[float] = []
-            for method in values([one], "method"):
-                found = {record["masking"]: record["max"] for record in one["results"] if record["method"] == method}
+            for method in values([table], "method"):
+                largest = {
+                    record["masking"]: record["max"] for record in table["results"] if record["method"] == method
+                }
                 for fixed in (True, False):  # a line through the probabilities; the others are not on their scale
-                    places = [n for n, scheme in enumerate(schemes) if scheme in found and scheme[0].isdigit() == fixed]
-                    errors = [found[schemes[place]] for place in places]
+                    places = [
+                        n for n, scheme in enumerate(schemes) if scheme in largest and scheme[0].isdigit() == fixed
+                    ]
+                    errors = [largest[schemes[place]] for place in places]
                     axes.plot(
                         places,
                         errors,
@@ -75,12 +77,11 @@ class Maskings(Exhibit):
                         linewidth=1.5,
                         linestyle="-" if fixed else "none",
                     )
-                drawn += found.values()
+                drawn += largest.values()
             log_scale(axes, drawn)
             axes.set_xticks(range(len(schemes)), schemes)
             axes.margins(x=0.1)
-            axes.set_title(one["data"]["name"], fontsize=10)
+            axes.set_title(table["data"]["name"], fontsize=10)
             axes.set_xlabel("probability of masking", fontsize=8)
         line[0].set_ylabel("max error", fontsize=9)
-        method_legend(figure, values(facts, "method"))
-        return None
+        method_legend(figure, values(tables, "method"))

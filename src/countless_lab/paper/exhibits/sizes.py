@@ -9,8 +9,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, marker, method_legend, nothing, panels
-from countless_lab.paper.exhibits.base import METRIC_LABELS, Exhibit, Found, find, label, values
+from countless_lab.paper.drawing import color, log_scale, marker, method_legend, panels
+from countless_lab.paper.exhibits.base import METRIC_LABELS, CellResults, Exhibit, find, label, values
 from countless_lab.paper.numbers import Record, summarized
 from countless_lab.paper.study import Study
 
@@ -31,32 +31,32 @@ class Sizes(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return [cell for methods in study.sizes().values() for cell in methods.values()]
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         return [
             {
                 "hidden": hidden,
                 "embedding": embedding,
                 "method": method,
-                "parameters": found.get(cell.model.name, {}).get("parameters"),
-                **summarized(found[cell.name]),
+                "parameters": by_cell.get(cell.model.name, {}).get("parameters"),
+                **summarized(by_cell[cell.name]),
             }
             for (hidden, embedding), methods in study.sizes().items()
             for method, cell in methods.items()
-            if cell.name in found
+            if cell.name in by_cell
         ]
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        methods = values(facts, "method")
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        methods = values(tables, "method")
         rows = []
-        for one in facts:
-            for hidden, embedding in sizes_of(one):
-                found = [find(one, hidden=hidden, embedding=embedding, method=method) for method in methods]
-                row = [one["data"]["name"], f"{hidden} / {embedding}"]
+        for table in tables:
+            for hidden, embedding in sizes_of(table):
+                fields = [find(table, hidden=hidden, embedding=embedding, method=method) for method in methods]
+                row = [table["data"]["name"], f"{hidden} / {embedding}"]
                 for metric in SHOWN:
-                    errors = [None if field is None else field[metric] for field in found]
+                    errors = [None if field is None else field[metric] for field in fields]
                     row += best(errors, ["" if error is None else number(error) for error in errors])
                 rows.append(tuple(row))
-        samples = sorted({one["settings"]["ablation_samples"] for one in facts})
+        samples = sorted({table["settings"]["ablation_samples"] for table in tables})
         notes = (
             f"Q-errors with {' or '.join(f'{count:,}' for count in samples) or 'no'} samples, in the table's own order."
             " The best of each size is bold.",
@@ -65,14 +65,12 @@ class Sizes(Exhibit):
         headings = ("Data set", "Hidden / embedding", *errors_by)
         return [Sheet(self.title, headings, tuple(rows), 2, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        line = panels(figure, 1, len(facts), (3.0, 2.7), 0.5)[0]
-        for axes, one in zip(line, facts, strict=True):
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        line = panels(figure, 1, len(tables), (3.0, 2.7), 0.5)[0]
+        for axes, table in zip(line, tables, strict=True):
             drawn = []
-            for method in values([one], "method"):
-                errors = sorted(record["max"] for record in one["results"] if record["method"] == method)
+            for method in values([table], "method"):
+                errors = sorted(record["max"] for record in table["results"] if record["method"] == method)
                 axes.plot(
                     range(1, len(errors) + 1),
                     errors,
@@ -84,14 +82,13 @@ class Sizes(Exhibit):
                 )
                 drawn += errors
             log_scale(axes, drawn)
-            axes.set_title(one["data"]["name"], fontsize=10)
+            axes.set_title(table["data"]["name"], fontsize=10)
             axes.set_xlabel("model sizes, by increasing error", fontsize=8)
-            axes.set_xticks(range(1, len(sizes_of(one)) + 1))
+            axes.set_xticks(range(1, len(sizes_of(table)) + 1))
         line[0].set_ylabel("max error", fontsize=9)
-        method_legend(figure, values(facts, "method"), dashed=DASHED)
-        return None
+        method_legend(figure, values(tables, "method"), dashed=DASHED)
 
 
-def sizes_of(facts: Record) -> list[tuple[int, int]]:
+def sizes_of(table: Record) -> list[tuple[int, int]]:
     """The sizes of which something is known."""
-    return list(dict.fromkeys((one["hidden"], one["embedding"]) for one in facts["results"]))
+    return list(dict.fromkeys((one["hidden"], one["embedding"]) for one in table["results"]))

@@ -10,8 +10,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, method_legend, nothing, panels
-from countless_lab.paper.exhibits.base import LABELS, Exhibit, Found, find, label, names, values
+from countless_lab.paper.drawing import color, log_scale, method_legend, panels
+from countless_lab.paper.exhibits.base import LABELS, CellResults, Exhibit, find, label, names, values
 from countless_lab.paper.exhibits.main import Main
 from countless_lab.paper.numbers import Record, over_orders, short, summarized
 from countless_lab.paper.study import PARTICLES, Study
@@ -33,7 +33,7 @@ class Summary(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return Main().cells(study)
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         by_method: dict[str, dict[int, dict[int, Record]]] = {}  # then by budget, then by order
         for samples in study.scale.samples:
             for order in study.scale.orders_for(samples):
@@ -41,19 +41,21 @@ class Summary(Exhibit):
                 for base, rungs in study.rungs(samples, order).items():
                     cells += [(f"{PARTICLES} on {base}", cell) for cell in rungs]
                 for method, cell in cells:
-                    if cell.name in found:
+                    if cell.name in by_cell:
                         budgets = by_method.setdefault(method, {})
-                        budgets.setdefault(cell.samples, {})[order] = summarized(found[cell.name])
+                        budgets.setdefault(cell.samples, {})[order] = summarized(by_cell[cell.name])
         return [{"method": method, **needed(points), "points": points} for method, points in _points(by_method)]
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        methods = values(facts, "method")
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        methods = values(tables, "method")
         rows = []
-        for one in facts:
-            found = [find(one, method=method) for method in methods]
-            passes = [None if field is None else field["passes"] for field in found]
-            usable = [place for place, field in enumerate(found) if field is not None and field["bound"] != "more than"]
-            rows.append((one["data"]["name"], *best(passes, [_text(field) for field in found], usable)))
+        for table in tables:
+            fields = [find(table, method=method) for method in methods]
+            passes = [None if field is None else field["passes"] for field in fields]
+            usable = [
+                place for place, field in enumerate(fields) if field is not None and field["bound"] != "more than"
+            ]
+            rows.append((table["data"]["name"], *best(passes, [_text(field) for field in fields], usable)))
         notes = (
             "A method's forward passes per query at the smallest budget where the mean of its 99th percentiles over"
             f" orders is below {TARGET:g}; between that budget and the one before it, interpolated on log scales (so"
@@ -61,33 +63,30 @@ class Summary(Exhibit):
         )
         return [Sheet(self.title, ("Data set", *(label(method) for method in methods)), tuple(rows), 1, notes)]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        methods = values(facts, "method")
-        axes = panels(figure, 1, 1, (max(6.0, 0.8 + 0.5 * len(facts) * (len(methods) + 1)), 3.3), 0.7)[0][0]
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        methods = values(tables, "method")
+        axes = panels(figure, 1, 1, (max(6.0, 0.8 + 0.5 * len(tables) * (len(methods) + 1)), 3.3), 0.7)[0][0]
         width = 0.86 / len(methods)
         drawn = []
         for place, method in enumerate(methods):
-            for group, one in enumerate(facts):
-                found = find(one, method=method)
-                if found is None:
+            for group, table in enumerate(tables):
+                result = find(table, method=method)
+                if result is None:
                     continue
                 x = group + (place - (len(methods) - 1) / 2) * width
-                open_ended = found["bound"] == "more than"
-                bar = axes.bar(x, found["passes"], width * 0.9, color=color(method))
+                open_ended = result["bound"] == "more than"
+                bar = axes.bar(x, result["passes"], width * 0.9, color=color(method))
                 if open_ended:
                     bar[0].set(hatch="////", edgecolor="white", linewidth=0)
-                told = SIGNS[found["bound"]].strip() + short(found["passes"])
-                axes.annotate(told, (x, found["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
-                drawn.append(found["passes"])
+                text = SIGNS[result["bound"]].strip() + short(result["passes"])
+                axes.annotate(text, (x, result["passes"]), (0, 2), textcoords="offset points", ha="center", fontsize=7)
+                drawn.append(result["passes"])
         log_scale(axes, [*drawn, min(drawn) / 3, max(drawn) * 1.2])
-        axes.set_xticks(range(len(facts)), names(facts), fontsize=9)
-        axes.set_xlim(-0.5, len(facts) - 0.5)
+        axes.set_xticks(range(len(tables)), names(tables), fontsize=9)
+        axes.set_xlim(-0.5, len(tables) - 0.5)
         axes.tick_params(axis="x", length=0)
         axes.set_ylabel("forward passes per query", fontsize=9)
         method_legend(figure, methods, bars=True)
-        return None
 
 
 def needed(points: Sequence[Record]) -> Record:

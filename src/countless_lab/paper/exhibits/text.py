@@ -9,8 +9,8 @@ from countless.human_format import number
 from countless.sheet import Sheet
 from countless_lab.measurement.highlight import best
 from countless_lab.paper.cells import Cell
-from countless_lab.paper.drawing import color, log_scale, method_legend, nothing, panels
-from countless_lab.paper.exhibits.base import Exhibit, Found, find, label, values
+from countless_lab.paper.drawing import color, log_scale, method_legend, panels
+from countless_lab.paper.exhibits.base import CellResults, Exhibit, find, label, values
 from countless_lab.paper.numbers import RESAMPLES, Record, bootstrapped, summarized, written
 from countless_lab.paper.study import Study
 
@@ -31,30 +31,30 @@ class TextExhibit(Exhibit):
     def cells(self, study: Study) -> list[Cell]:
         return list(study.text_contest().values())
 
-    def results(self, study: Study, found: Found) -> list[Record]:
+    def results(self, study: Study, by_cell: CellResults) -> list[Record]:
         results = []
         for method, cell in study.text_contest().items():
-            if cell.name in found:
-                answers = found[cell.name]
+            if cell.name in by_cell:
+                answers = by_cell[cell.name]
                 summary = {**summarized(answers), **bootstrapped(answers["q_errors"])}
                 results.append({"method": method, "samples": cell.samples, **summary})
         return results
 
-    def sheets(self, facts: Sequence[Record]) -> list[Sheet]:
-        methods = values(facts, "method")
+    def sheets(self, tables: Sequence[Record]) -> list[Sheet]:
+        methods = values(tables, "method")
         errors, work = [], []
-        for one in facts:
-            found = [find(one, method=method) for method in methods]
-            samples = " or ".join(f"{count:,}" for count in values([one], "samples"))
+        for table in tables:
+            results = [find(table, method=method) for method in methods]
+            samples = " or ".join(f"{count:,}" for count in values([table], "samples"))
             for metric, heading in ROWS.items():
-                fields = [None if field is None else field[metric] for field in found]
+                fields = [None if field is None else field[metric] for field in results]
                 means = [None if field is None else field["mean"] for field in fields]
                 errors.append(
-                    (one["data"]["name"], samples, heading, *best(means, [written(field) for field in fields]))
+                    (table["data"]["name"], samples, heading, *best(means, [written(field) for field in fields]))
                 )
             for key, heading in (("ms", "ms"), ("forward_rows", "forward passes")):
-                texts = ["" if field is None else number(field[key]) for field in found]
-                work.append((one["data"]["name"], heading, *texts))
+                texts = ["" if field is None else number(field[key]) for field in results]
+                work.append((table["data"]["name"], heading, *texts))
         labels = tuple(label(method) for method in methods)
         note = (
             f"± is the bootstrap deviation of {RESAMPLES:,} resamples of the queries. The best of each row is bold."
@@ -66,17 +66,15 @@ class TextExhibit(Exhibit):
             Sheet("Time and work of a query", ("Data set", "Per query", *labels), tuple(work), 2, (unit,)),
         ]
 
-    def draw(self, facts: Sequence[Record], figure: Figure) -> None:
-        if not facts:
-            return nothing(figure)
-        line = panels(figure, 1, len(facts), (5.0, 2.9), 0.6)[0]
-        for axes, one in zip(line, facts, strict=True):
-            found = one["results"]
-            width = 0.84 / len(found)
+    def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
+        line = panels(figure, 1, len(tables), (5.0, 2.9), 0.6)[0]
+        for axes, table in zip(line, tables, strict=True):
+            results = table["results"]
+            width = 0.84 / len(results)
             drawn = [1.0]
-            for place, record in enumerate(found):
+            for place, record in enumerate(results):
                 for group, metric in enumerate(reversed(ROWS)):
-                    x = group + (place - (len(found) - 1) / 2) * width
+                    x = group + (place - (len(results) - 1) / 2) * width
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
                     axes.bar(x, mean, width * 0.9, color=color(method))
@@ -89,7 +87,6 @@ class TextExhibit(Exhibit):
             axes.set_ylim(bottom=0.9)
             axes.set_xticks(range(len(ROWS)), ["median", "p99", "max"])
             axes.tick_params(axis="x", length=0)
-            axes.set_title(one["data"]["name"], fontsize=10)
+            axes.set_title(table["data"]["name"], fontsize=10)
         line[0].set_ylabel("q-error", fontsize=9)
-        method_legend(figure, values(facts, "method"), bars=True)
-        return None
+        method_legend(figure, values(tables, "method"), bars=True)

@@ -46,11 +46,11 @@ def counterpart(name: str) -> Counterpart | None:
     return COUNTERPARTS.get(name.split(" (")[0])
 
 
-def paper_name(facts: Record) -> str:
+def paper_name(table: Record) -> str:
     """The name of that data set, for a table that has one."""
-    found = counterpart(facts["data"]["name"])
-    assert found is not None
-    return found.paper
+    match = counterpart(table["data"]["name"])
+    assert match is not None
+    return match.paper
 
 
 def described(name: str) -> str:
@@ -59,72 +59,72 @@ def described(name: str) -> str:
     >>> described("census"), described("covtype"), described("flights")
     ("the paper's Census", "a stand-in for the paper's KDD", "none of the paper's")
     """
-    found = counterpart(name)
-    if found is None:
+    match = counterpart(name)
+    if match is None:
         return "none of the paper's"
-    return f"the paper's {found.paper}" if found.same else f"a stand-in for the paper's {found.paper}"
+    return f"the paper's {match.paper}" if match.same else f"a stand-in for the paper's {match.paper}"
 
 
-def beside_the_paper(exhibit: str, facts: Sequence[Record]) -> list[Sheet]:
+def beside_the_paper(exhibit: str, tables: Sequence[Record]) -> list[Sheet]:
     """Our figures and the paper's, row by row, if the paper has published any for this exhibit and these tables."""
-    known = [one for one in facts if counterpart(one["data"]["name"])]
+    known = [table for table in tables if counterpart(table["data"]["name"])]
     sheets = [make(known) for make in _SHEETS.get(exhibit, ()) if known]
     return [sheet for sheet in sheets if sheet.rows]
 
 
-def _main(facts: Sequence[Record]) -> Sheet:
+def _main(tables: Sequence[Record]) -> Sheet:
     rows = []
-    for samples in sorted(values(facts, "samples")):
+    for samples in sorted(values(tables, "samples")):
         for metric in METRICS:
-            for one in facts:
-                paper = paper_name(one)
-                found = [find(one, samples=samples, method=method) for method in METHODS]
+            for table in tables:
+                paper = paper_name(table)
+                results = [find(table, samples=samples, method=method) for method in METHODS]
                 theirs = [published(paper, metric, method, samples) for method in METHODS]
-                if any(found) and any(theirs):
+                if any(results) and any(theirs):
                     row = (f"{samples:,}", METRIC_LABELS[metric])
-                    ours = [written(field and field[metric]) for field in found]
-                    rows += _pair(row, one["data"]["name"], ours, paper, theirs)
+                    ours = [written(field and field[metric]) for field in results]
+                    rows += _pair(row, table["data"]["name"], ours, paper, theirs)
     headings = ("Samples", "Metric", "Data set", *(label(method) for method in METHODS))
     note = "*: a misprint in the paper (its median repeats its largest error), not to be compared with."
     return Sheet("Beside the paper's Table 5", headings, tuple(rows), 3, (note,))
 
 
-def _in_words(facts: Sequence[Record]) -> Sheet:
+def _in_words(tables: Sequence[Record]) -> Sheet:
     rows = []
     said = {(one.data, one.samples, one.metric, one.method): one for one in figures_in_words()}
     methods = ("progressive", "skipping")
     for data, samples, metric in dict.fromkeys(key[:3] for key in said):
-        for one in facts:
-            found = [find(one, samples=samples, method=method) for method in methods]
-            if paper_name(one) == data and any(found):
+        for one in tables:
+            results = [find(one, samples=samples, method=method) for method in methods]
+            if paper_name(one) == data and any(results):
                 theirs = [said[data, samples, metric, method] for method in methods]
                 row = (f"{samples:,}", METRIC_LABELS[metric])
-                ours = [written(field and field[metric]) for field in found]
+                ours = [written(field and field[metric]) for field in results]
                 rows += _pair(row, one["data"]["name"], ours, data, theirs)
     headings = ("Samples", "Metric", "Data set", *(label(method) for method in methods))
     note = "The paper's are approximate, and some differ from its own Table 5."
     return Sheet("Beside what the paper says in words (Section 5.4)", headings, tuple(rows), 3, (note,))
 
 
-def _likelihoods(facts: Sequence[Record]) -> Sheet:
+def _likelihoods(tables: Sequence[Record]) -> Sheet:
     rows = []
-    for one in facts:
-        paper = paper_name(one)
-        found = [find(one, model=model) for model in MODELS]
+    for table in tables:
+        paper = paper_name(table)
+        results = [find(table, model=model) for model in MODELS]
         theirs = [published(paper, "bits", model) for model in MODELS]
-        rows += _pair((), one["data"]["name"], [written(field and field["bits"]) for field in found], paper, theirs)
+        rows += _pair((), table["data"]["name"], [written(field and field["bits"]) for field in results], paper, theirs)
     note = "Bits of different tables cannot be compared; how they grow from the left to the right can."
     return Sheet("Beside the paper's Table 3", ("Data set", *map(model_label, MODELS)), tuple(rows), 1, (note,))
 
 
-def _text(facts: Sequence[Record]) -> Sheet:
+def _text(tables: Sequence[Record]) -> Sheet:
     rows = []
-    for one in facts:
-        paper = paper_name(one)
+    for table in tables:
+        paper = paper_name(table)
         for metric, heading in ROWS.items():
-            found = [find(one, method=method) for method in TEXT_METHODS]
+            results = [find(table, method=method) for method in TEXT_METHODS]
             theirs = [published(paper, metric, method, TEXT_SAMPLES) for method in TEXT_METHODS]
-            rows += _pair((heading,), one["data"]["name"], [written(f and f[metric]) for f in found], paper, theirs)
+            rows += _pair((heading,), table["data"]["name"], [written(f and f[metric]) for f in results], paper, theirs)
     headings = ("Metric", "Data set", *(label(method) for method in TEXT_METHODS))
     return Sheet("Beside the paper's Table 4", headings, tuple(rows), 2)
 

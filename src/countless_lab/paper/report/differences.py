@@ -37,11 +37,11 @@ NOTES = (
 def differences(gathered: Mapping[str, Sequence[Record]]) -> list[Sheet]:
     """Every data set with how it was measured, above what the paper says of its own."""
     together: dict[str, Record] = {}
-    for facts in gathered.values():
-        for one in facts:
-            together.setdefault(one["data"]["name"], one)
-    columns = [one for one in together.values() if not one["data"]["text"]]
-    texts = [one for one in together.values() if one["data"]["text"]]
+    for tables in gathered.values():
+        for table in tables:
+            together.setdefault(table["data"]["name"], table)
+    columns = [table for table in together.values() if not table["data"]["text"]]
+    texts = [table for table in together.values() if table["data"]["text"]]
     sheets = []
     if columns:
         rows = [*map(_columns_row, columns), *map(_paper_columns_row, _papers(columns))]
@@ -59,8 +59,8 @@ COLUMN_HEADINGS = (
 TEXT_HEADINGS = ("Data set", "Is", "Rows", "Scale", "Epochs", "Network", "Queries", "Samples")
 
 
-def _columns_row(facts: Record) -> tuple[str, ...]:
-    data, settings = facts["data"], facts["settings"]
+def _columns_row(table: Record) -> tuple[str, ...]:
+    data, settings = table["data"], table["settings"]
     domains = data.get("domains")
     return (
         data["name"],
@@ -79,8 +79,8 @@ def _columns_row(facts: Record) -> tuple[str, ...]:
     )
 
 
-def _text_row(facts: Record) -> tuple[str, ...]:
-    data, settings = facts["data"], facts["settings"]
+def _text_row(table: Record) -> tuple[str, ...]:
+    data, settings = table["data"], table["settings"]
     return (
         data["name"],
         described(data["name"]),
@@ -93,9 +93,9 @@ def _text_row(facts: Record) -> tuple[str, ...]:
     )
 
 
-def _papers(facts: Sequence[Record]) -> list[str]:
+def _papers(tables: Sequence[Record]) -> list[str]:
     """The paper's data sets that these are, or stand in for."""
-    known = [paper_name(one) for one in facts if counterpart(one["data"]["name"])]
+    known = [paper_name(table) for table in tables if counterpart(table["data"]["name"])]
     return list(dict.fromkeys(known))
 
 
@@ -117,5 +117,5 @@ def _paper_columns_row(name: str) -> tuple[str, ...]:
 
 def _paper_text_row(name: str) -> tuple[str, ...]:
     data, settings = DATA[name], PaperSettings()
-    asked = (str(settings.text_queries), f"{settings.text_samples:,}")
-    return (name, "the paper", data.rows, "full", str(data.epochs), settings.text_network, *asked)
+    questions = (str(settings.text_queries), f"{settings.text_samples:,}")
+    return (name, "the paper", data.rows, "full", str(data.epochs), settings.text_network, *questions)

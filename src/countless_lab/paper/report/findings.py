@@ -42,16 +42,16 @@ class PaperFinding:
 
     def verdicts(self, gathered: Mapping[str, Sequence[Record]]) -> list[Verdict]:
         """One for every data set that the exhibit has and the claim is about."""
-        found = []
-        for facts in gathered.get(self.exhibit, ()):
-            if self.large and facts["data"].get("domains", (0, 0))[1] <= DIGITS_FROM:
+        verdicts = []
+        for table in gathered.get(self.exhibit, ()):
+            if self.large and table["data"].get("domains", (0, 0))[1] <= DIGITS_FROM:
                 continue
-            asked = facts["data"].get("queries", LEAST_QUERIES)
-            few = f"{asked:,} queries are too few to tell"
-            holds, figures = self.judge(facts) if asked >= LEAST_QUERIES else (None, few)
+            queries = table["data"].get("queries", LEAST_QUERIES)
+            few = f"{queries:,} queries are too few to tell"
+            holds, figures = self.judge(table) if queries >= LEAST_QUERIES else (None, few)
             verdict = UNKNOWN if holds is None else HOLDS if holds else FAILS
-            found.append(Verdict(facts["data"]["name"], verdict, figures))
-        return found
+            verdicts.append(Verdict(table["data"]["name"], verdict, figures))
+        return verdicts
 
 
 def _fewest_samples(better: str, worse: str, at_least: float) -> Callable[[Record], Judged]:

@@ -25,32 +25,32 @@ Judged = tuple[bool | None, str]  # None: not measured
 MISSING: Judged = (None, "not all of it is measured yet")
 
 
-def mean_of(facts: Record, samples: int, method: str, metric: str) -> float | None:
+def mean_of(table: Record, samples: int, method: str, metric: str) -> float | None:
     """The mean over orders of a figure of the main exhibit."""
-    found = find(facts, samples=samples, method=method)
-    return None if found is None else float(found[metric]["mean"])
+    result = find(table, samples=samples, method=method)
+    return None if result is None else float(result[metric]["mean"])
 
 
-def lacking(facts: Record, method: str) -> bool:
+def lacking(table: Record, method: str) -> bool:
     """Whether an answer by this method is not there yet."""
-    return any(f"-{method}-" in name for name in facts["missing"])
+    return any(f"-{method}-" in name for name in table["missing"])
 
 
-def fewest(facts: Record) -> int:
+def fewest(table: Record) -> int:
     """The smallest budget."""
-    return int(min(values([facts], "samples")))
+    return int(min(values([table], "samples")))
 
 
-def at_many_samples(facts: Record) -> Judged:
+def at_many_samples(table: Record) -> Judged:
     """Skipping against progressive sampling at the largest budget of the paper."""
-    if MANY_SAMPLES not in values([facts], "samples"):
+    if MANY_SAMPLES not in values([table], "samples"):
         return None, f"nothing was asked with {MANY_SAMPLES:,} samples at this scale"
-    return times_better(facts, MANY_SAMPLES, "skipping", "progressive", "max", ORDER_OF_MAGNITUDE)
+    return times_better(table, MANY_SAMPLES, "skipping", "progressive", "max", ORDER_OF_MAGNITUDE)
 
 
-def times_better(facts: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:
+def times_better(table: Record, samples: int, better: str, worse: str, metric: str, at_least: float) -> Judged:
     """Whether one method's error is this many times below another's."""
-    low, high = (mean_of(facts, samples, method, metric) for method in (better, worse))
+    low, high = (mean_of(table, samples, method, metric) for method in (better, worse))
     if low is None or high is None:
         return MISSING
     text = f"{metric} at {samples:,} samples: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
@@ -67,41 +67,41 @@ def all_hold(judged: Sequence[Judged]) -> Judged:
     return holds, "; ".join(dict.fromkeys(text for _, text in judged)) or MISSING[1]
 
 
-def medians_near_one(facts: Record) -> Judged:
+def medians_near_one(table: Record) -> Judged:
     """The largest median of the paper's four methods."""
-    found = [
+    medians = [
         (mean, samples, method)
-        for samples in values([facts], "samples")
+        for samples in values([table], "samples")
         for method in PAPER
-        if (mean := mean_of(facts, samples, method, "p50")) is not None
+        if (mean := mean_of(table, samples, method, "p50")) is not None
     ]
-    if len(found) < len(values([facts], "samples")) * len(PAPER):
+    if len(medians) < len(values([table], "samples")) * len(PAPER):
         return MISSING
-    worst, samples, method = max(found)
+    worst, samples, method = max(medians)
     return worst < NEAR_ONE, f"the largest is {number(worst)}: {method} at {samples:,} samples"
 
 
-def combining_helps(facts: Record) -> Judged:
+def combining_helps(table: Record) -> Judged:
     """Both techniques together against each alone, at the smallest budget."""
-    samples, both = fewest(facts), "multi-order+skipping"
+    samples, both = fewest(table), "multi-order+skipping"
     return all_hold(
-        [times_better(facts, samples, both, one, m, 1.0) for m in ("p99", "max") for one in ("multi-order", "skipping")]
+        [times_better(table, samples, both, one, m, 1.0) for m in ("p99", "max") for one in ("multi-order", "skipping")]
     )
 
 
-def fewer_passes(facts: Record) -> Judged:
+def fewer_passes(table: Record) -> Judged:
     """Forward passes of progressive sampling over those of skipping, as far as the budgets tell."""
-    ours, theirs = find(facts, method="skipping"), find(facts, method="progressive")
+    ours, theirs = find(table, method="skipping"), find(table, method="progressive")
     if ours is None or theirs is None:
         return MISSING
     # What is only bounded bounds the ratio.
     ratio = theirs["passes"] / ours["passes"]
     least = 0.0 if theirs["bound"] == "at most" or ours["bound"] == "more than" else ratio
     largest = float("inf") if theirs["bound"] == "more than" or ours["bound"] == "at most" else ratio
-    told = [
+    phrases = [
         f"{name} {one['bound']} {number(one['passes'])}" for name, one in (("progressive", theirs), ("skipping", ours))
     ]
-    text = f"{', '.join(told)}; ratio {_between(least, largest)}"
+    text = f"{', '.join(phrases)}; ratio {_between(least, largest)}"
     if least >= ORDER_OF_MAGNITUDE:
         return True, text
     return (False, text) if largest < ORDER_OF_MAGNITUDE else (None, f"{text}: these budgets cannot tell")
@@ -115,9 +115,9 @@ def _between(least: float, largest: float) -> str:
     return f"at most {number(largest)}x"
 
 
-def likelihoods_in_order(facts: Record) -> Judged:
+def likelihoods_in_order(table: Record) -> Judged:
     """Whether the bits rise from the baseline to masking to more and more orders."""
-    bits = {record["model"]: record["bits"]["mean"] for record in facts["results"]}
+    bits = {record["model"]: record["bits"]["mean"] for record in table["results"]}
     several = sorted((name for name in bits if name.startswith("multi")), key=lambda name: int(name[12:-1]))
     models = ["baseline", "masking", *several]
     if len(models) < 4 or not all(model in bits for model in models):
@@ -126,14 +126,14 @@ def likelihoods_in_order(facts: Record) -> Judged:
     return ordered, ", ".join(f"{model} {bits[model]:.2f}" for model in models)
 
 
-def at_every_size(facts: Record, better: str, worse: str, above: float = 1.0) -> Judged:
+def at_every_size(table: Record, better: str, worse: str, above: float = 1.0) -> Judged:
     """Whether one method's largest error over another's is above a ratio at every model size."""
     ratios = {}
-    for hidden, embedding in sizes_of(facts):
-        found = [find(facts, hidden=hidden, embedding=embedding, method=method) for method in (better, worse)]
-        if found[0] is not None and found[1] is not None:
-            ratios[hidden, embedding] = found[1]["max"] / found[0]["max"]
-    if not ratios or lacking(facts, better) or lacking(facts, worse):
+    for hidden, embedding in sizes_of(table):
+        results = [find(table, hidden=hidden, embedding=embedding, method=method) for method in (better, worse)]
+        if results[0] is not None and results[1] is not None:
+            ratios[hidden, embedding] = results[1]["max"] / results[0]["max"]
+    if not ratios or lacking(table, better) or lacking(table, worse):
         return MISSING
     won = sum(ratio > above for ratio in ratios.values())
     least = min(ratios, key=lambda size: ratios[size])
@@ -141,10 +141,10 @@ def at_every_size(facts: Record, better: str, worse: str, above: float = 1.0) ->
     return won == len(ratios), text
 
 
-def uniform_is_robust(facts: Record) -> Judged:
+def uniform_is_robust(table: Record) -> Judged:
     """The largest error with uniform masking against the lowest of all schemes."""
-    errors = {record["masking"]: record["max"] for record in facts["results"] if record["method"] == "skipping"}
-    if "uniform" not in errors or len(errors) < 2 or lacking(facts, "skipping"):
+    errors = {record["masking"]: record["max"] for record in table["results"] if record["method"] == "skipping"}
+    if "uniform" not in errors or len(errors) < 2 or lacking(table, "skipping"):
         return MISSING
     lowest = min(errors, key=lambda scheme: errors[scheme])
     ratio = errors["uniform"] / errors[lowest]
@@ -152,11 +152,11 @@ def uniform_is_robust(facts: Record) -> Judged:
     return ratio <= NEAR_BEST, text
 
 
-def fills_in(facts: Record) -> Judged:
+def fills_in(table: Record) -> Judged:
     """How often the masked model is right, and its work, against the unmasked one's samples."""
-    masked = [record for record in facts["results"] if record["method"] == "skipping"]
-    plain = [record for record in facts["results"] if record["method"] != "skipping"]
-    if facts["missing"] or not masked or not plain:
+    masked = [record for record in table["results"] if record["method"] == "skipping"]
+    plain = [record for record in table["results"] if record["method"] != "skipping"]
+    if table["missing"] or not masked or not plain:
         return MISSING
     most, right = max(plain, key=lambda record: record["samples"]), max(record["accuracy"] for record in plain)
     text = (
@@ -167,42 +167,42 @@ def fills_in(facts: Record) -> Judged:
     return as_often and most["forward_rows"] >= ORDER_OF_MAGNITUDE * masked[0]["forward_rows"], text
 
 
-def _text_error(facts: Record, method: str, metric: str) -> float | None:
-    found = find(facts, method=method)
-    return None if found is None else float(found[metric]["mean"])
+def _text_error(table: Record, method: str, metric: str) -> float | None:
+    result = find(table, method=method)
+    return None if result is None else float(result[metric]["mean"])
 
 
-def _text_times(facts: Record, better: str, worse: str, metric: str, at_least: float) -> Judged:
-    low, high = _text_error(facts, better, metric), _text_error(facts, worse, metric)
+def _text_times(table: Record, better: str, worse: str, metric: str, at_least: float) -> Judged:
+    low, high = _text_error(table, better, metric), _text_error(table, worse, metric)
     if low is None or high is None:
         return MISSING
     text = f"{metric}: {worse} {number(high)}, {better} {number(low)}, {number(high / low)}x"
     return high / low >= at_least, text
 
 
-def text_tails(facts: Record) -> Judged:
+def text_tails(table: Record) -> Judged:
     """Skipping against the paper's other two on text, at p99 and max."""
     pairs = [(metric, worse) for metric in ("p99", "max") for worse in ("naive", "progressive")]
-    return all_hold([_text_times(facts, "skipping", worse, metric, ORDER_OF_MAGNITUDE) for metric, worse in pairs])
+    return all_hold([_text_times(table, "skipping", worse, metric, ORDER_OF_MAGNITUDE) for metric, worse in pairs])
 
 
-def text_median(facts: Record) -> Judged:
+def text_median(table: Record) -> Judged:
     """Naive sampling against the paper's other two, in the median."""
-    return all_hold([_text_times(facts, "naive", other, "p50", 1.0) for other in ("progressive", "skipping")])
+    return all_hold([_text_times(table, "naive", other, "p50", 1.0) for other in ("progressive", "skipping")])
 
 
-def text_particles(facts: Record) -> Judged:
+def text_particles(table: Record) -> Judged:
     """Particles against each of the paper's methods on text, in every metric."""
     pairs = [(metric, other) for metric in METRICS for other in ("naive", "progressive", "skipping")]
-    return all_hold([_text_times(facts, "particles", other, metric, 1 / SLACK) for metric, other in pairs])
+    return all_hold([_text_times(table, "particles", other, metric, 1 / SLACK) for metric, other in pairs])
 
 
-def same_model(facts: Record) -> Judged:
+def same_model(table: Record) -> Judged:
     """Particles against the paper's sampler on the same model, at each budget."""
     judged: list[Judged] = []
-    for samples in values([facts], "samples"):
+    for samples in values([table], "samples"):
         for base in MASKED:
-            ours, theirs = (find(facts, samples=samples, method=name) for name in (f"particles on {base}", base))
+            ours, theirs = (find(table, samples=samples, method=name) for name in (f"particles on {base}", base))
             if ours is None or theirs is None:
                 judged.append(MISSING)
                 continue
@@ -216,13 +216,13 @@ def same_model(facts: Record) -> Judged:
     return _failures_first(judged)
 
 
-def best_of_all(facts: Record) -> Judged:
+def best_of_all(table: Record) -> Judged:
     """The better of the two particles against the best of the paper's four, by metric and budget."""
     judged: list[Judged] = []
-    for samples in values([facts], "samples"):
+    for samples in values([table], "samples"):
         for metric in METRICS:
-            theirs = [mean_of(facts, samples, method, metric) for method in PAPER]
-            ours = [mean_of(facts, samples, f"particles on {base}", metric) for base in MASKED]
+            theirs = [mean_of(table, samples, method, metric) for method in PAPER]
+            ours = [mean_of(table, samples, f"particles on {base}", metric) for base in MASKED]
             if None in theirs or None in ours:
                 judged.append(MISSING)
                 continue
@@ -241,12 +241,12 @@ def _failures_first(judged: Sequence[Judged]) -> Judged:
     return holds, f"not in {len(failed)} of {len(judged)}: {text}"
 
 
-def tenth_of_the_time(facts: Record) -> Judged:
+def tenth_of_the_time(table: Record) -> Judged:
     """The median times on the same model, at each budget."""
     return all_hold(
         [
-            times_better(facts, samples, f"particles on {base}", base, "ms", ORDER_OF_MAGNITUDE)
-            for samples in values([facts], "samples")
+            times_better(table, samples, f"particles on {base}", base, "ms", ORDER_OF_MAGNITUDE)
+            for samples in values([table], "samples")
             for base in MASKED
         ]
     )

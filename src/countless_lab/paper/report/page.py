@@ -38,7 +38,7 @@ def page(gathered: Gathered) -> str:
         [
             _head(gathered),
             _findings(gathered),
-            *(_exhibit(EXHIBITS[name], facts) for name, facts in gathered.items()),
+            *(_exhibit(EXHIBITS[name], tables) for name, tables in gathered.items()),
             _differences(gathered),
             _commands(gathered),
         ]
@@ -51,12 +51,13 @@ def page(gathered: Gathered) -> str:
 
 
 def _head(gathered: Gathered) -> str:
-    names = dict.fromkeys(one["data"]["name"] for facts in gathered.values() for one in facts)
+    every_table = [table for exhibit_tables in gathered.values() for table in exhibit_tables]
+    names = dict.fromkeys(table["data"]["name"] for table in every_table)
     tables = "; ".join(f"{name} ({described(name)})" for name in names)
     links = [("findings", "Findings"), *((name, EXHIBITS[name].title) for name in gathered)]
     links += [("differences", "What differs"), ("commands", "Commands")]
     items = "".join(f'<li><a href="#{escape(place)}">{escape(text)}</a></li>' for place, text in links)
-    scales = ", ".join(dict.fromkeys(one["settings"]["scale"] for facts in gathered.values() for one in facts))
+    scales = ", ".join(dict.fromkeys(table["settings"]["scale"] for table in every_table))
     return (
         f"<h1>{escape(TITLE)}</h1>\n<p>The experiments of "
         f'<a href="{PAPER_LINK}">Variable Skipping for Autoregressive Range Density Estimation</a> (ICML 2020), run '
@@ -74,10 +75,10 @@ def _theirs(names: Iterable[str]) -> str:
 
 def _findings(gathered: Gathered) -> str:
     judged = [(finding, finding.verdicts(gathered)) for finding in FINDINGS]
-    verdicts = [verdict.verdict for _, found in judged for verdict in found]
-    verdicts += [UNKNOWN for _, found in judged if not found]
+    verdicts = [verdict.verdict for _, table_verdicts in judged for verdict in table_verdicts]
+    verdicts += [UNKNOWN for _, table_verdicts in judged if not table_verdicts]
     counts = ", ".join(f"{verdicts.count(kind)} {_plural(kind, verdicts.count(kind))}" for kind in CLASSES)
-    cards = "\n".join(_finding(finding, found) for finding, found in judged)
+    cards = "\n".join(_finding(finding, table_verdicts) for finding, table_verdicts in judged)
     return (
         '<h2 id="findings">Findings</h2>\n<p>Each claim of the paper, and each of ours. '
         f"Verdicts, one per claim and table: {escape(counts)}. The figures and the criteria are below the table.</p>\n"
@@ -87,10 +88,10 @@ def _findings(gathered: Gathered) -> str:
 
 def _overview(judged: Sequence[tuple[PaperFinding, Sequence[Verdict]]]) -> str:
     """Every claim and its verdict on each table, at a glance."""
-    tables = list(dict.fromkeys(one.data for _, found in judged for one in found))
+    tables = list(dict.fromkeys(one.data for _, verdicts in judged for one in verdicts))
     rows = []
-    for finding, found in judged:
-        by_table = {one.data: one.verdict for one in found}
+    for finding, verdicts in judged:
+        by_table = {one.data: one.verdict for one in verdicts}
         cells = "".join(f"<td>{_pill(by_table[name]) if name in by_table else ABSENT}</td>" for name in tables)
         rows.append(f'<tr><td class="label claim">{escape(finding.claim)}</td>{cells}</tr>')
     heads = '<th class="label">Claim</th>' + "".join(f"<th>{escape(name)}</th>" for name in tables)
@@ -119,10 +120,10 @@ def _finding(finding: PaperFinding, verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _exhibit(exhibit: Exhibit, facts: Sequence[Record]) -> str:
-    drawn = pictures(lambda figure: exhibit.draw(facts, figure), ("svg",))["svg"]
-    sheets = [*exhibit.sheets(facts), *beside_the_paper(exhibit.name, facts)]
-    gaps = [note for one in facts if (note := missing_note(one)) is not None]
+def _exhibit(exhibit: Exhibit, tables: Sequence[Record]) -> str:
+    drawn = pictures(lambda figure: exhibit.draw(tables, figure), ("svg",))["svg"]
+    sheets = [*exhibit.sheets(tables), *beside_the_paper(exhibit.name, tables)]
+    gaps = [note for one in tables if (note := missing_note(one)) is not None]
     return "\n".join(
         [
             f'<h2 id="{escape(exhibit.name)}">{escape(exhibit.title)}</h2>',
@@ -141,18 +142,18 @@ def _differences(gathered: Gathered) -> str:
 
 
 def _commands(gathered: Gathered) -> str:
-    every = [one for facts in gathered.values() for one in facts]
-    commands = list(dict.fromkeys(one["command"] for one in every if "command" in one))
+    all_tables = [table for tables in gathered.values() for table in tables]
+    commands = list(dict.fromkeys(table["command"] for table in all_tables if "command" in table))
     lines = escape("\n".join([*commands, "countless paper report DIR"]))
-    machines = dict.fromkeys(_machine(one["machine"]) for one in every if "machine" in one)
-    told = "".join(f'<p class="note">Measured on {escape(machine)}.</p>' for machine in machines)
-    return f'<h2 id="commands">Commands</h2>\n<div class="box"><pre>{lines}</pre></div>\n{told}'
+    machines = dict.fromkeys(_machine(table["machine"]) for table in all_tables if "machine" in table)
+    measured_on = "".join(f'<p class="note">Measured on {escape(machine)}.</p>' for machine in machines)
+    return f'<h2 id="commands">Commands</h2>\n<div class="box"><pre>{lines}</pre></div>\n{measured_on}'
 
 
-def _machine(facts: Record) -> str:
-    memory = f"{facts['memory_bytes'] / 1e9:.0f} GB"
-    versions = ", ".join(f"{name} {facts[name]}" for name in ("python", "numpy", "torch") if facts.get(name))
-    return f"{facts['cores']} cores, {memory}, {facts['processor']}, {versions}"
+def _machine(table: Record) -> str:
+    memory = f"{table['memory_bytes'] / 1e9:.0f} GB"
+    versions = ", ".join(f"{name} {table[name]}" for name in ("python", "numpy", "torch") if table.get(name))
+    return f"{table['cores']} cores, {memory}, {table['processor']}, {versions}"
 
 
 def table(sheet: Sheet) -> str:

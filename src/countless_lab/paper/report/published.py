@@ -136,22 +136,22 @@ _IN_WORDS = (
 
 def table_figures() -> list[Published]:
     """Every figure of Tables 3, 4 and 5."""
-    found = []
+    figures = []
     for (samples, metric), by_data in QUANTILES.items():
         for data, pairs in by_data.items():
             for method, (value, deviation) in zip(COLUMN_METHODS, pairs, strict=True):
                 misprint = (samples, metric, data, method) == (10_000, "p50", "Census", "multi-order")
                 remark = MISPRINT if misprint else ""
-                found.append(
+                figures.append(
                     Published("Table 5", data, metric, method, value, deviation, samples, not misprint, remark)
                 )
     for data, bits in LIKELIHOODS.items():
         for model, (value, deviation) in zip(MODELS, bits, strict=True):
-            found.append(Published("Table 3", data, "bits", model, value, deviation))
+            figures.append(Published("Table 3", data, "bits", model, value, deviation))
     for metric, errors in TEXT.items():
         for method, (value, deviation) in zip(TEXT_METHODS, errors, strict=True):
-            found.append(Published("Table 4", "Dryad-URLs", metric, method, value, deviation, TEXT_SAMPLES))
-    return found
+            figures.append(Published("Table 4", "Dryad-URLs", metric, method, value, deviation, TEXT_SAMPLES))
+    return figures
 
 
 def figures_in_words() -> list[Published]:
@@ -170,5 +170,5 @@ def published(data: str, metric: str, method: str, samples: int | None = None) -
     >>> found.source, found.value, found.deviation
     ('Table 5', 2.55, 0.29)
     """
-    wanted = (data, metric, method, samples)
-    return next((one for one in table_figures() if (one.data, one.metric, one.method, one.samples) == wanted), None)
+    key = (data, metric, method, samples)
+    return next((one for one in table_figures() if (one.data, one.metric, one.method, one.samples) == key), None)
