@@ -13,6 +13,7 @@ from countless.cli.terminal.sheets import show_sheet
 from countless.data.atomic_files import json_bytes, write_bytes
 from countless_lab.ablation.ideas import IDEAS
 from countless_lab.ablation.study import gather, plan, sheets
+from countless_lab.cli.options import count_option
 from countless_lab.cli.sweep_display import run_sweep, say_failures
 from countless_lab.measurement.requirements import require_lab
 from countless_lab.measurement.subjects import subjects
@@ -33,7 +34,7 @@ from countless_lab.measurement.subjects import subjects
     default=(90.0,),
     help="Processor time to train each for; given twice, the ranks of both are compared  [default: 90s]",
 )
-@click.option("--queries", type=click.IntRange(min=1), default=1000, show_default=True, help="Questions per table.")
+@count_option("--queries", 1000, "Questions per table.")
 @click.option(
     "-o",
     "--output",

@@ -12,6 +12,7 @@ from rich.table import Table as TextTable
 from countless.cli.parameters.options import Among, Duration, json_option
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
+from countless_lab.cli.options import count_option
 from countless_lab.cli.sweep_display import run_sweep, say_failures
 from countless_lab.growth.dimensions import DIMENSIONS, GrowthSizes
 from countless_lab.growth.jobs import jobs_of, remove_models
@@ -30,9 +31,7 @@ SIZES = GrowthSizes()
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder for the results.")
 @click.option("--budget", type=Duration(), default=SIZES.budget, help="Time to train each model for  [default: 15s]")
-@click.option(
-    "--queries", type=click.IntRange(min=1), default=SIZES.queries, show_default=True, help="Questions per point."
-)
+@count_option("--queries", SIZES.queries, "Questions per point.")
 @click.option(
     "--rows-most",
     type=click.IntRange(min=1_000),

@@ -10,14 +10,15 @@ import click
 from countless import Estimator
 from countless.cli.parameters.options import json_option
 from countless.cli.terminal import display as show
+from countless_lab.cli.options import count_option
 from countless_lab.diagnosis.honesty import QUESTIONS, measure_honesty
 
 
 @click.command(epilog="\b\nExample:\n  countless bench honesty people.parquet people.countless")
 @click.argument("table")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--questions", type=click.IntRange(min=1), default=QUESTIONS, show_default=True, help="About this many.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the questions.")
+@count_option("--questions", QUESTIONS, "About this many.")
+@count_option("--seed", 0, "Seed of the questions.", least=0)
 @click.option("--show", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Worst misses listed.")
 @json_option
 def honesty(table: str, model: Path, questions: int, seed: int, shown: int, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import click
 
 from countless.cli.parameters.options import Names, json_option
 from countless.cli.terminal import display as show
+from countless_lab.cli.options import count_option
 from countless_lab.measurement.training_rate import training_rates
 
 
@@ -15,7 +16,7 @@ from countless_lab.measurement.training_rate import training_rates
 @click.argument("table")
 @click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
 @click.option("--seconds", type=click.FloatRange(min=1), default=8.0, show_default=True, help="Of each fit.")
-@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Fits of each kind, in turn.")
+@count_option("--rounds", 3, "Fits of each kind, in turn.")
 @json_option
 def rate(table: str, exclude: tuple[str, ...], seconds: float, rounds: int, as_json: bool) -> None:
     """Measure how fast a fit of TABLE trains, alone and beside a busy loop per core.

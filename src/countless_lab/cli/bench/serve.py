@@ -11,6 +11,7 @@ import click
 from countless.cli.parameters.options import Duration, json_option, model_argument
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
+from countless_lab.cli.options import count_option, json_file_option
 from countless_lab.contests.service import PERCENTILES, LoadTestOptions, measure
 
 
@@ -28,21 +29,9 @@ from countless_lab.contests.service import PERCENTILES, LoadTestOptions, measure
     help="Who ask at once.",
 )
 @click.option("--seconds", type=Duration(), default="10s", show_default=True, help="How long they ask.")
-@click.option(
-    "--clauses",
-    type=click.IntRange(min=1),
-    default=LoadTestOptions.clauses,
-    show_default=True,
-    help="How many different questions there are.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=LoadTestOptions.seed,
-    show_default=True,
-    help="Seed of everything random.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
+@count_option("--clauses", LoadTestOptions.clauses, "How many different questions there are.")
+@count_option("--seed", LoadTestOptions.seed, "Seed of everything random.", least=0)
+@json_file_option
 @json_option
 def serve(
     model: Path, clients: int, seconds: float, clauses: int, seed: int, output: Path | None, as_json: bool

@@ -11,6 +11,7 @@ import click
 from countless.cli.parameters.options import Duration, json_option, model_argument
 from countless.cli.terminal import display as show
 from countless.data.atomic_files import json_bytes, write_bytes
+from countless_lab.cli.options import count_option, json_file_option
 from countless_lab.contests.soak import SoakOptions
 from countless_lab.contests.soak import soak as run_soak
 
@@ -35,8 +36,8 @@ from countless_lab.contests.soak import soak as run_soak
     show_default=True,
     help="Time that a client waits between two requests, at most.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything random.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a JSON file.")
+@count_option("--seed", 1, "Seed of everything random.", least=0)
+@json_file_option
 @json_option
 def soak(
     model: Path,

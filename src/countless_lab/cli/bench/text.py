@@ -7,54 +7,49 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table as TextTable
 
 from countless.cli.parameters.options import json_option
 from countless.cli.terminal import display as show
-from countless_lab.cli.bench.contest_display import ContestDisplay
+from countless_lab.cli.options import count_option
 from countless_lab.contests.text import TextContestOptions, contest
+from countless_lab.measurement.contenders import ContestListener, Measured
 from countless_lab.measurement.requirements import require_lab
+
+
+class ContestDisplay(ContestListener):
+    """A bar for the contender at work, and a line for each that is done."""
+
+    def __init__(self, console: Console, bar: Progress) -> None:
+        self._console, self._bar = console, bar
+        self._task: TaskID | None = None
+
+    def counting(self, queries: int) -> None:
+        self._console.print(f"counting {queries:,} random queries ...")
+
+    def begins(self, name: str, queries: int) -> None:
+        self._task = self._bar.add_task(name, total=queries)
+
+    def answered(self) -> None:
+        assert self._task is not None
+        self._bar.advance(self._task)
+
+    def ends(self, measured: Measured) -> None:
+        assert self._task is not None
+        self._bar.remove_task(self._task)
+        self._console.print(f"{measured.name}: {measured.to_json()['ms_p50']:.2f} ms")
 
 
 @click.command(epilog="\b\nExample:\n  countless bench text urls.parquet urls.countless --json")
 @click.argument("table")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    default=TextContestOptions.queries,
-    show_default=True,
-    help="Pieces to look for.",
-)
-@click.option(
-    "--slow-queries",
-    type=click.IntRange(min=1),
-    default=TextContestOptions.slow_queries,
-    show_default=True,
-    help="Of them, for the methods that take long.",
-)
-@click.option(
-    "--mix-queries",
-    type=click.IntRange(min=1),
-    default=TextContestOptions.mix_queries,
-    show_default=True,
-    help="Patterns of all kinds.",
-)
-@click.option(
-    "--samples",
-    type=click.IntRange(min=1),
-    default=TextContestOptions.samples,
-    show_default=True,
-    help="Samples of the paper's methods.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=TextContestOptions.seed,
-    show_default=True,
-    help="Seed of the questions.",
-)
+@count_option("--queries", TextContestOptions.queries, "Pieces to look for.")
+@count_option("--slow-queries", TextContestOptions.slow_queries, "Of them, for the methods that take long.")
+@count_option("--mix-queries", TextContestOptions.mix_queries, "Patterns of all kinds.")
+@count_option("--samples", TextContestOptions.samples, "Samples of the paper's methods.")
+@count_option("--seed", TextContestOptions.seed, "Seed of the questions.", least=0)
 @json_option
 def text(
     table: str, model: Path, queries: int, slow_queries: int, mix_queries: int, samples: int, seed: int, as_json: bool
@@ -77,10 +72,8 @@ def text(
 def _show(facts: dict[str, Any]) -> None:
     console = show.results()
     table = TextTable(box=None, pad_edge=False, header_style="bold")
-    for place, heading in enumerate(
-        ("method", "queries", "ms p50", "ms p99", "q p50", "q p95", "q p99", "q p99.9", "q max")
-    ):
-        table.add_column(heading, justify="right" if place else "left")
+    for heading in ("method", "queries", "ms p50", "ms p99", "q p50", "q p95", "q p99", "q p99.9", "q max"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
     for name, found in facts["contains"].items():
         errors = [show.factor(found[key]) for key in ("q_p50", "q_p95", "q_p99", "q_p99.9", "q_max")]
         table.add_row(name, f"{found['queries']:,}", f"{found['ms_p50']:.2f}", f"{found['ms_p99']:.2f}", *errors)

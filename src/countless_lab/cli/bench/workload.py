@@ -10,6 +10,7 @@ from rich.table import Table as TextTable
 
 from countless.cli.parameters.options import Names, json_option
 from countless.cli.terminal import display as show
+from countless_lab.cli.options import count_option
 from countless_lab.contests.workload import WorkloadContestOptions, contest
 from countless_lab.measurement.requirements import require_lab
 
@@ -18,34 +19,10 @@ from countless_lab.measurement.requirements import require_lab
 @click.argument("table")
 @click.option("--exclude", type=Names(), default=(), help="Leave these columns out.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the table  [default: by its size, 20 to 100]")
-@click.option(
-    "--templates",
-    type=click.IntRange(min=1),
-    default=WorkloadContestOptions.templates,
-    show_default=True,
-    help="Sets of 3 to 8 columns that are filtered together.",
-)
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    default=WorkloadContestOptions.queries,
-    show_default=True,
-    help="Queries of the workload.",
-)
-@click.option(
-    "--asked",
-    type=click.IntRange(min=1),
-    default=WorkloadContestOptions.asked,
-    show_default=True,
-    help="Questions of each kind that the models are asked.",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=WorkloadContestOptions.seeds,
-    show_default=True,
-    help="Seeds of everything random.",
-)
+@count_option("--templates", WorkloadContestOptions.templates, "Sets of 3 to 8 columns that are filtered together.")
+@count_option("--queries", WorkloadContestOptions.queries, "Queries of the workload.")
+@count_option("--asked", WorkloadContestOptions.asked, "Questions of each kind that the models are asked.")
+@count_option("--seeds", WorkloadContestOptions.seeds, "Seeds of everything random.")
 @json_option
 def workload(
     table: str,
