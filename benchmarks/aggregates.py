@@ -10,15 +10,11 @@ sum, only of those that were not counted.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,20 +25,20 @@ from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from countless.query.grids.scale import is_number
 from countless.workload import mixed_clauses
+from countless_lab.measurement.script import percentiles, table_and_model, write_result
 
 CLASSES = {">=1%": 0.01, "0.1-1%": 0.001, "<0.1%": 0.0}  # of the table's rows, at least
 MOST_VALUES = 200  # of a column to group by
 FILTERS = (1, 3)
 UNFILTERED = 4  # one statement in so many has no WHERE
 AGGREGATES = ("count", "avg", "sum", "median")
-PLACES = (50, 90)
 
 
 @dataclass
 class Tally:
-    """What was found of one class of groups."""
+    """How well one class of groups is answered."""
 
-    found: int = 0
+    present: int = 0
     missed: int = 0
     errors: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     estimated: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -50,10 +46,10 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "groups_found": self.found,
+            "groups_found": self.present,
             "groups_missed": self.missed,
-            "relative_error": {name: percentiles(errors) for name, errors in self.errors.items()},
-            "relative_error_estimated": {name: percentiles(errors) for name, errors in self.estimated.items()},
+            "relative_error": {name: summary(errors) for name, errors in self.errors.items()},
+            "relative_error_estimated": {name: summary(errors) for name, errors in self.estimated.items()},
             "bars": {name: round(float(np.mean(held)), 3) for name, held in self.held.items()},
         }
 
@@ -67,20 +63,10 @@ class Statement:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Aggregates from a model beside DuckDB's.")
-    parser.add_argument("table")
-    parser.add_argument("model")
-    parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path)
-    options = parser.parse_args()
-    source, estimator = Source.open(options.table), Estimator.load(options.model)
-    asked = statements(estimator.schema, source, options.queries, options.seed)
-    text = json.dumps(measured(estimator, source, asked), indent=1) + "\n"
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        options.output.write_text(text, encoding="utf-8")
+    options = table_and_model(__doc__, queries=200).parse_args()
+    source, estimator = Source.open(str(options.table)), Estimator.load(options.model)
+    drawn = statements(estimator.schema, source, options.queries, options.seed)
+    write_result(measured(estimator, source, drawn), options.output)
 
 
 def statements(schema: Schema, source: Source, count: int, seed: int) -> list[Statement]:
@@ -89,27 +75,27 @@ def statements(schema: Schema, source: Source, count: int, seed: int) -> list[St
     keys = [column for column in schema.coded if column.grid is None and column.distinct <= MOST_VALUES]
     numbers = [column for column in schema.coded if is_number(column.type) and column.distinct > 2]
     clauses = mixed_clauses(schema, source, count, seed, FILTERS)
-    found = []
-    for place, clause in enumerate(clauses):
+    drawn = []
+    for number, clause in enumerate(clauses):
         grouped: list[Column] = rng.choice(np.array(keys, dtype=object), rng.integers(1, 3), replace=False).tolist()
         by = ", ".join(quote_identifier(column.name) for column in grouped)
         measured = quote_identifier(numbers[int(rng.integers(len(numbers)))].name)
-        where = "" if place % UNFILTERED == 0 else f"WHERE {clause}"
+        where = "" if number % UNFILTERED == 0 else f"WHERE {clause}"
         aggregates = f'count(*) AS "count", avg({measured}) AS "avg", sum({measured}) AS "sum"'
         sql = f'SELECT {by}, {aggregates}, median({measured}) AS "median" FROM {{table}} {where} GROUP BY {by}'
-        found.append(Statement(sql, len(grouped)))
-    return found
+        drawn.append(Statement(sql, len(grouped)))
+    return drawn
 
 
-def measured(estimator: Estimator, source: Source, asked: Sequence[Statement]) -> dict[str, Any]:
+def measured(estimator: Estimator, source: Source, statements: Sequence[Statement]) -> dict[str, Any]:
     """Errors by class of group, and times."""
     tallies = {name: Tally() for name in CLASSES}
     ours, theirs, disagreements, invented, left_out = [], [], [], 0, 0.0
-    for statement in asked:
-        found = estimator.query(statement.sql.replace("{table}", "t"))
-        ours.append(found.ms)
-        disagreements.append(found.disagreement)
-        left_out += found.left_out_rows
+    for statement in statements:
+        result = estimator.query(statement.sql.replace("{table}", "t"))
+        ours.append(result.ms)
+        disagreements.append(result.disagreement)
+        left_out += result.left_out_rows
         bars = estimator.query(statement.sql.replace("{table}", "t"), intervals=True).to_dicts()
         started = time.perf_counter()
         truth = source.rows(statement.sql.replace("{table}", source.table))
@@ -122,27 +108,27 @@ def measured(estimator: Estimator, source: Source, asked: Sequence[Statement]) -
             compare(tally, groups.pop(tuple(map(str, key)), None), values)
         invented += len(groups)
     return {
-        "queries": len(asked),
+        "queries": len(statements),
         "groups": {name: tally.to_json() for name, tally in tallies.items()},
         "groups_without_rows": invented,
-        "left_out_rows_mean": round(left_out / len(asked), 2),
-        "disagreement": percentiles(disagreements),
-        "ms": percentiles(ours),
-        "ms_duckdb": percentiles(theirs),
+        "left_out_rows_mean": round(left_out / len(statements), 2),
+        "disagreement": summary(disagreements),
+        "ms": summary(ours),
+        "ms_duckdb": summary(theirs),
     }
 
 
-def compare(tally: Tally, found: dict[str, Any] | None, truth: dict[str, Any]) -> None:
+def compare(tally: Tally, estimate: dict[str, Any] | None, truth: dict[str, Any]) -> None:
     """Add one group's errors to its class."""
-    if found is None:
+    if estimate is None:
         tally.missed += 1
         return
-    tally.found += 1
+    tally.present += 1
     for name in AGGREGATES:
-        if found[name] is None or truth[name] is None:
+        if estimate[name] is None or truth[name] is None:
             continue
-        value, true = float(found[name]), float(truth[name])
-        counted = found[f"{name}_low"] == found[f"{name}_high"]
+        value, true = float(estimate[name]), float(truth[name])
+        counted = estimate[f"{name}_low"] == estimate[f"{name}_high"]
         if math.isfinite(true) and true != 0:
             tally.errors[name].append(abs(value - true) / abs(true))
             if not counted:
@@ -150,12 +136,13 @@ def compare(tally: Tally, found: dict[str, Any] | None, truth: dict[str, Any]) -
         if name != "median" and counted:
             continue
         tally.held[name].append(
-            float(found[f"{name}_low"]) <= true + 1e-9 and true - 1e-9 <= float(found[f"{name}_high"])
+            float(estimate[f"{name}_low"]) <= true + 1e-9 and true - 1e-9 <= float(estimate[f"{name}_high"])
         )
 
 
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    return {f"p{place}": round(float(np.percentile(values, place)), 4) for place in PLACES} if values else {}
+def summary(values: Sequence[float]) -> Any:
+    """The median and the 90th percentile."""
+    return percentiles(values, (50, 90), digits=4) if values else {}
 
 
 if __name__ == "__main__":

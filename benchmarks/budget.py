@@ -8,7 +8,6 @@ those of the walk alone, on one thread.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from countless.estimator.estimator import Estimator
 from countless.evaluation.evaluate import random_workload
 from countless.region import Box
 from countless.workload import Query
+from countless_lab.measurement.script import percentiles, write_result
 
 REFERENCE = 8_000
 FIXED = (64, 256, 512)
@@ -55,8 +55,7 @@ def main() -> None:
         budget.LEAST, budget.MOST, budget.TARGET = least, most, target
         adaptive = measured(lambda box: budget.adaptive(runtime, [box], SEED)[0], pairs, reference, estimator.rows)
         results[f"{least} to {most}, target {target:.0%}"] = adaptive
-    json.dump({"queries": len(queries), "budgets": results}, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    write_result({"queries": len(queries), "budgets": results})
 
 
 def _fixed(runtime: Runtime[Any], count: int, box: Box) -> Answer:
@@ -74,11 +73,11 @@ def measured(
         seconds.append(time.perf_counter() - started)
     sampler = [q_error(a.density * rows, truth * rows) for a, truth in zip(answers, reference, strict=True)]
     errors = [q_error(a.density * rows, query.rows) for a, (query, _) in zip(answers, pairs, strict=True)]
-    places = (99.0, 99.9, 100.0)
+    percents = (99, 99.9, 100)
     return {
         "exact": round(float(np.mean([answer.exact for answer in answers])), 3),
-        "sampler": {f"p{place:g}": round(float(np.percentile(sampler, place)), 3) for place in places},
-        "q_error": {f"p{place:g}": round(float(np.percentile(errors, place)), 2) for place in places},
+        "sampler": percentiles(sampler, percents),
+        "q_error": percentiles(errors, percents, 2),
         "ms_mean": round(1e3 * float(np.mean(seconds)), 3),
         "ms_p99": round(1e3 * float(np.percentile(seconds, 99)), 2),
     }

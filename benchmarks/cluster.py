@@ -9,8 +9,6 @@ the same rows: only masks differ. Bits a row must agree within 0.5%.
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import sys
 import tempfile
@@ -23,6 +21,7 @@ import torch
 import countless
 from countless.cluster.session import ray_module
 from countless_lab.measurement.machine import machine_facts
+from countless_lab.measurement.script import script_parser, write_result
 
 BAR = 0.005
 MEMORY = 4 * 10**9  # of either; it decides how rows are shuffled
@@ -44,16 +43,16 @@ class Stages(countless.Listener):
         return {name: round(end - start, 2) for (name, start), end in zip(self.began.items(), ends[1:], strict=True)}
 
 
-def fitted(table: str, exclude: tuple[str, ...], epochs: int, **place: Any) -> dict[str, Any]:
-    """What a fit tells of itself."""
+def fitted(table: str, exclude: tuple[str, ...], epochs: int, **where: Any) -> dict[str, Any]:
+    """The report of a fit on this machine, or on a cluster."""
     stages = Stages()
     started = time.perf_counter()
     report = countless.fit(
-        table, exclude=exclude, epochs=epochs, memory=MEMORY, calibrate=False, summary=False, listener=stages, **place
+        table, exclude=exclude, epochs=epochs, memory=MEMORY, calibrate=False, summary=False, listener=stages, **where
     ).report
-    told = ("train_bits", "masked_bits", "unmasked_bits", "train_rows", "epochs", "rows_per_second", "parameters")
+    names = ("train_bits", "masked_bits", "unmasked_bits", "train_rows", "epochs", "rows_per_second", "parameters")
     return {
-        **{name: report[name] for name in told},
+        **{name: report[name] for name in names},
         "training_seconds": report["seconds"],
         "seconds": round(time.perf_counter() - started, 2),
         "stages": stages.seconds(),
@@ -61,8 +60,8 @@ def fitted(table: str, exclude: tuple[str, ...], epochs: int, **place: Any) -> d
 
 
 def main() -> int:
-    """Fit twice, compare, and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Fit twice, and compare."""
+    parser = script_parser(__doc__)
     parser.add_argument("table")
     parser.add_argument("--exclude", default="")
     parser.add_argument("--epochs", type=int, default=3)
@@ -83,12 +82,12 @@ def main() -> int:
     )
     try:
         with tempfile.TemporaryDirectory() as shared:
-            place = {"ray": "auto", "workers": chosen.workers, "shared": shared}
-            together = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch, **place)
+            cluster = {"ray": "auto", "workers": chosen.workers, "shared": shared}
+            together = fitted(chosen.table, exclude, chosen.epochs, batch=chosen.batch, **cluster)
     finally:
         ray.shutdown()
     difference = together["train_bits"] / alone["train_bits"] - 1
-    found = {
+    result = {
         "table": Path(chosen.table).name,
         "exclude": list(exclude),
         "workers": chosen.workers,
@@ -99,9 +98,7 @@ def main() -> int:
         "speedup": round(together["rows_per_second"] / alone["rows_per_second"], 3),
         "machine": machine_facts(),
     }
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    sys.stdout.write(json.dumps(found) + "\n")
+    write_result(result, chosen.output)
     return 0 if abs(difference) <= BAR else 1
 
 

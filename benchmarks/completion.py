@@ -11,7 +11,6 @@ of the grid is.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -26,12 +25,13 @@ from sklearn.impute import IterativeImputer, KNNImputer
 
 from countless import Estimator
 from countless.arrays import BoolArray, FloatArray, IntArray
-from countless.data.columns.schema import Schema
+from countless.data.columns.schema import Column, Schema
 from countless.data.columns.types import quote_identifier
 from countless.data.encoding.recoding import Recoded, opened
 from countless.data.sources.source import Source
 from countless.estimator.answers.distributions.values import Values
 from countless.query.grids.scale import is_number
+from countless_lab.measurement.script import script_parser, write_result
 
 OTHERS = 10_000  # rows that the other methods learn from
 NEIGHBOURS_OF = 2_000  # and of these, rows among which neighbours are sought
@@ -43,43 +43,43 @@ def main() -> None:
     schema = estimator.schema
     sample = Source.open(options.table).sampled(options.rows + OTHERS, options.seed)
     codes = codes_of(sample, schema)
-    asked, others = codes[: options.rows], codes[options.rows :]
+    rows, others = codes[: options.rows], codes[options.rows :]
     rng = np.random.default_rng(options.seed)
-    hidden = (rng.random(asked.shape) < options.share) & (asked >= 0)
-    holes = np.where(hidden | (asked < 0), np.nan, asked)
+    hidden = (rng.random(rows.shape) < options.share) & (rows >= 0)
+    holes = np.where(hidden | (rows < 0), np.nan, rows)
     learned = np.where(others < 0, np.nan, others)
     methods: dict[str, Callable[[], IntArray]] = {
         "model": lambda: by_model(estimator, sample, hidden),
-        "mode": lambda: np.tile(modes(others), (len(asked), 1)),
+        "mode": lambda: np.tile(modes(others), (len(rows), 1)),
         "iterative": lambda: imputed(IterativeImputer(keep_empty_features=True), learned, holes, schema),
         "knn": lambda: imputed(KNNImputer(keep_empty_features=True), learned[:NEIGHBOURS_OF], holes, schema),
     }
-    found, seconds = {}, {}
+    filled, seconds = {}, {}
     for name, fill in methods.items():
         started = time.perf_counter()
-        found[name] = fill()
+        filled[name] = fill()
         seconds[name] = round(time.perf_counter() - started, 2)
     columns = {
-        column.name: facts(schema, index, asked[:, index], hidden[:, index], {k: v[:, index] for k, v in found.items()})
+        column.name: accuracies(column, rows[:, index], hidden[:, index], {k: v[:, index] for k, v in filled.items()})
         for index, column in enumerate(schema.coded)
         if hidden[:, index].any()
     }
     result = {
-        "rows": len(asked),
+        "rows": len(rows),
         "share": options.share,
         "seed": options.seed,
         "hidden": int(hidden.sum()),
         "accuracy": {
-            name: round(float(np.mean([column["accuracy"][name] for column in columns.values()])), 4) for name in found
+            name: round(float(np.mean([column["accuracy"][name] for column in columns.values()])), 4) for name in filled
         },
         "seconds": seconds,
         "columns": columns,
     }
-    options.output.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_result(result, options.output)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = script_parser(__doc__)
     parser.add_argument("table")
     parser.add_argument("model", type=Path)
     parser.add_argument("--rows", type=int, default=200)
@@ -121,20 +121,19 @@ def imputed(imputer: Any, learned: FloatArray, holes: FloatArray, schema: Schema
     return codes
 
 
-def facts(
-    schema: Schema, index: int, codes: IntArray, hidden: BoolArray, found: dict[str, IntArray]
+def accuracies(
+    column: Column, codes: IntArray, hidden: BoolArray, filled: dict[str, IntArray]
 ) -> dict[str, dict[str, float]]:
     """How often each method hits the right code of a column, and how far off it is."""
-    hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in found.items()}
-    column = schema.coded[index]
-    told: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
+    hits = {name: round(float(np.mean(mine[hidden] == codes[hidden])), 4) for name, mine in filled.items()}
+    result: dict[str, Any] = {"hidden": int(hidden.sum()), "codes": column.size, "accuracy": hits}
     if is_number(column.type):
         numbers = Values(column).means
-        told["median_error"] = {
+        result["median_error"] = {
             name: float(np.median(np.abs(numbers[mine[hidden]] - numbers[codes[hidden]])))
-            for name, mine in found.items()
+            for name, mine in filled.items()
         }
-    return told
+    return result
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Fit one model with ``--text-masking prefix`` and one with ``--text-masking spans
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
 
@@ -18,6 +17,7 @@ from countless.data.sources.source import Source
 from countless.estimator.estimator import Estimator
 from countless.evaluation.evaluate import evaluate
 from countless.workload import Query
+from countless_lab.measurement.script import write_result
 
 QUERIES = 200
 BEGINNING, PIECE = (8, 24), (3, 5)  # characters
@@ -28,13 +28,13 @@ def main() -> None:
     table, column, *models = sys.argv[1:]
     source = Source.open(table)
     queries = questions(source, quote_identifier(column))
-    found = {}
+    by_masking = {}
     for model in models:
         estimator = Estimator.load(model)
         results = evaluate(partial(estimator.estimate, summary=False), queries, "particles").to_json()
         gaps = [text["model"].get("gaps", False) for text in estimator.info()["texts"]]
-        found["spans" if any(gaps) else "prefix"] = {**results, "training": estimator.info()["training"]}
-    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        by_masking["spans" if any(gaps) else "prefix"] = {**results, "training": estimator.info()["training"]}
+    write_result(by_masking)
 
 
 def questions(source: Source, name: str) -> list[Query]:

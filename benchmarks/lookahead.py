@@ -9,7 +9,6 @@ Milliseconds are those of the walk alone, on one thread.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import Any
@@ -21,12 +20,12 @@ from countless.engine.columns.runtime import Runtime
 from countless.estimator.estimator import Estimator
 from countless.evaluation.evaluate import random_workload
 from countless.region import Box
+from countless_lab.measurement.script import percentiles, write_result
 
 REFERENCE = 16_384
 BUDGETS = (32, 128, 512, 2048)
 QUESTION_SEED = 7_002
 SEED = 7
-PLACES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
 
 
 def main() -> None:
@@ -41,12 +40,11 @@ def main() -> None:
     first = Population(runtime, boxes, SEED).walk(LEAST)
     sampled = [box for box, answer in zip(boxes, first, strict=True) if not answer.exact]
     reference = np.array([walk(runtime, box, REFERENCE, True)[0] for box in sampled])
-    found = {}
+    errors = {}
     for budget in BUDGETS:
         for name, hinted in (("plain", False), ("hinted", True)):
-            found[f"{budget}, {name}"] = measured(runtime, sampled, reference, estimator.rows, budget, hinted)
-    json.dump({"queries": len(queries), "sampled": len(sampled), "particles": found}, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+            errors[f"{budget}, {name}"] = measured(runtime, sampled, reference, estimator.rows, budget, hinted)
+    write_result({"queries": len(queries), "sampled": len(sampled), "particles": errors})
 
 
 def walk(runtime: Runtime[Any], box: Box, budget: int, hinted: bool) -> tuple[float, float]:
@@ -62,8 +60,9 @@ def measured(
     """Quantiles of the sampler's error, and the mean time."""
     densities, ms = np.array([walk(runtime, box, budget, hinted) for box in boxes]).T
     logs = np.abs(np.log(np.maximum(densities * rows, 1.0) / np.maximum(reference * rows, 1.0)))
-    errors = {name: round(float(np.exp(np.percentile(logs, place))), 3) for name, place in PLACES.items()}
-    return errors | {"mean_ms": round(float(ms.mean()), 2)}
+    errors: dict[str, float] = percentiles(logs, digits=9)
+    factors = {name: round(float(np.exp(error)), 3) for name, error in errors.items()}
+    return {**factors, "mean_ms": round(float(ms.mean()), 2)}
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@ two products: of the *true* shares of the two parts, which is the best that inde
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,48 +20,47 @@ from countless.engine.fusion import text_in_context as mixed
 from countless.estimator.answers.estimate import q_error
 from countless.estimator.estimator import Estimator
 from countless.workload import both_clauses
-
-PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+from countless_lab.measurement.script import percentiles, script_parser, write_result
 
 
 def main() -> None:
     options = _options()
     mixed.CONTEXTS = options.contexts
     model, source = Estimator.load(options.model), Source.open(str(options.table))
-    asked = [
+    questions = [
         query for seed in range(options.seeds) for query in both_clauses(model.schema, source, options.queries, seed)
     ]
-    parts = [_parts(model, where) for where, _ in asked]
-    whole = source.counts([where for where, _ in asked])
+    parts = [_parts(model, where) for where, _ in questions]
+    whole = source.counts([where for where, _ in questions])
     columns, texts = source.counts([part[0] for part in parts]), source.counts([part[1] for part in parts])
-    found, times, held = [], [], []
-    for where, _ in asked:
+    answers, times = [], []
+    for where, _ in questions:
         started = time.perf_counter()
-        found.append(model.estimate(where))
+        answers.append(model.estimate(where))
         times.append((time.perf_counter() - started) * 1e3)
-    held = [answer.low <= truth <= answer.high for answer, truth in zip(found, whole, strict=True)]
+    held = [answer.low <= truth <= answer.high for answer, truth in zip(answers, whole, strict=True)]
     products = [one * two / model.rows for one, two in zip(columns, texts, strict=True)]
     own = [model.estimate(one).rows * model.estimate(two).rows / model.rows for one, two in parts]
     contenders = {
-        "model": [answer.rows for answer in found],
+        "model": [answer.rows for answer in answers],
         "product_of_true_shares": products,
         "product_of_the_models_shares": own,
     }
-    kinds = [kind for _, kind in asked]
+    kinds = [kind for _, kind in questions]
     result: dict[str, Any] = {
         "table": options.table.name,
         "rows": model.rows,
-        "queries": len(asked),
+        "queries": len(questions),
         "seeds": options.seeds,
         "contexts": options.contexts,
         "calibrated": bool(model.calibration.queries),
         "true_rows": {"p50": float(np.median(whole)), "p5": float(np.percentile(whole, 5))},
-        "latency_ms": {"p50": _at(times, 50), "p95": _at(times, 95)},
+        "latency_ms": percentiles(times, (50, 95), 2),
         "coverage": round(float(np.mean(held)), 3) if model.calibration.queries else None,
-        "q_error": {name: _told(rows, whole) for name, rows in contenders.items()},
+        "q_error": {name: _q_errors(rows, whole) for name, rows in contenders.items()},
         "by_kind": {
             kind: {
-                name: _told([r for r, k in zip(rows, kinds, strict=True) if k == kind], _of(whole, kinds, kind))
+                name: _q_errors([r for r, k in zip(rows, kinds, strict=True) if k == kind], _of(whole, kinds, kind))
                 for name, rows in contenders.items()
             }
             for kind in sorted(set(kinds))
@@ -74,16 +70,13 @@ def main() -> None:
             for error, where, truth, rows in sorted(
                 (
                     (q_error(answer.rows, truth), where, truth, answer.rows)
-                    for answer, (where, _), truth in zip(found, asked, whole, strict=True)
+                    for answer, (where, _), truth in zip(answers, questions, whole, strict=True)
                 ),
                 reverse=True,
             )[:5]
         ],
     }
-    text = json.dumps(result, indent=1)
-    if options.output is not None:
-        options.output.write_text(text + "\n", encoding="utf-8")
-    sys.stdout.write(text + "\n")
+    write_result(result, options.output)
 
 
 def _parts(model: Estimator, where: str) -> tuple[str, str]:
@@ -97,17 +90,13 @@ def _of(rows: Sequence[int], kinds: Sequence[str], kind: str) -> list[int]:
     return [truth for truth, own in zip(rows, kinds, strict=True) if own == kind]
 
 
-def _told(rows: Sequence[float], truths: Sequence[int]) -> dict[str, float]:
+def _q_errors(rows: Sequence[float], truths: Sequence[int]) -> dict[str, float]:
     errors = [q_error(one, truth) for one, truth in zip(rows, truths, strict=True)]
-    return {name: round(float(np.percentile(errors, place)), 3) for name, place in PLACES.items()}
-
-
-def _at(values: Sequence[float], place: int) -> float:
-    return round(float(np.percentile(values, place)), 2)
+    return dict(percentiles(errors))
 
 
 def _options() -> Any:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("--queries", type=int, default=300, help="of each seed")

@@ -8,8 +8,6 @@ made up. The two take turns; the least time of each counts.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 from contextlib import suppress
@@ -21,6 +19,7 @@ from countless.data.columns.types import TEXT, quote_identifier, stored_type
 from countless.data.sources.source import Source, connect
 from countless.evaluation.baselines.postgres.dialect import postgres_type
 from countless.evaluation.baselines.postgres.server import PrivatePostgresServer
+from countless_lab.measurement.script import script_parser, write_result
 
 CHUNK = 1 << 20
 # Numbers, decimals, strings, dates and instants, some of which depend on each other, with NULLs.
@@ -85,7 +84,7 @@ def seconds_to_read(url: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of a table that is made up")
     parser.add_argument("--repeats", type=int, default=3)
@@ -103,7 +102,7 @@ def main() -> None:
             times["postgresql"].append(seconds_to_first_step(server.url, table="loaded"))
             times["read"].append(seconds_to_read(server.url))
     best = {name: min(taken) for name, taken in times.items()}
-    found = {
+    result = {
         "table": path.name,
         "rows": rows,
         "columns": len(Source.open(path).columns()) if options.table else 10,
@@ -112,11 +111,7 @@ def main() -> None:
         "seconds_to_read_from_postgresql": round(best["read"], 3),
         "all": {name: [round(one, 3) for one in taken] for name, taken in times.items()},
     }
-    text = json.dumps(found, indent=2)
-    if options.output is not None:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text + "\n", encoding="utf-8")
-    print(text)  # noqa: T201
+    write_result(result, options.output)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,11 @@ from countless.evaluation.evaluate import evaluate, random_workload
 from countless_lab.growth.picture import draw_lines
 from countless_lab.measurement.machine import machine_facts
 from countless_lab.measurement.requirements import require_plotting
+from countless_lab.measurement.script import script_parser
 
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 SEED = 11
-PLACES = ("p50", "p95", "p99")
+QUANTILES = ("p50", "p95", "p99")
 
 
 def measured(settings: argparse.Namespace, share: float, rows: int, queries: list[Any]) -> dict[str, Any]:
@@ -40,9 +41,9 @@ def measured(settings: argparse.Namespace, share: float, rows: int, queries: lis
         seed=SEED,
     )
     queries[:] = queries or random_workload(estimator.schema, settings.table, settings.queries, SEED)
-    found = evaluate(estimator.estimate, queries, "particles").to_json()
+    errors = evaluate(estimator.estimate, queries, "particles").to_json()["q_error"]
     trained = {name: estimator.report[name] for name in ("train_rows", "epochs", "train_bits", "masked_bits")}
-    return {"share": share, **trained, "q_error": {place: found["q_error"][place] for place in PLACES}}
+    return {"share": share, **trained, "q_error": {quantile: errors[quantile] for quantile in QUANTILES}}
 
 
 def tell(line: str) -> None:
@@ -50,7 +51,7 @@ def tell(line: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("--exclude", type=lambda text: Names().convert(text, None, None), default=())
     parser.add_argument("--budget", type=lambda text: Duration().convert(text, None, None), default=300.0)
@@ -69,8 +70,8 @@ def main() -> None:
         "queries": settings.queries,
         "summary": not settings.no_summary,
     }
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    points = kept["points"] if kept.get("settings") == chosen else []
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    points = earlier["points"] if earlier.get("settings") == chosen else []
     rows = Source.open(settings.table).count()
     queries: list[Any] = []
     for share in SHARES:
@@ -81,7 +82,7 @@ def main() -> None:
         tell(json.dumps(next(point for point in points if point["share"] == share)))
         record = {"rows": rows, "settings": chosen, "machine": machine_facts(), "points": points}
         path.write_text(json.dumps(record, indent=1) + "\n")
-    lines = {place: [point["q_error"][place] for point in points] for place in PLACES}
+    lines = {quantile: [point["q_error"][quantile] for point in points] for quantile in QUANTILES}
     sizes = [point["train_rows"] for point in points]
     picture = draw_lines(sizes, lines, f"rows trained on, of {rows:,}", f"q-error after {settings.budget:g} s")
     path.with_suffix(".png").write_bytes(picture)

@@ -8,7 +8,6 @@ The last line is JSON.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -23,15 +22,15 @@ from countless.data.sources.source import Source
 from countless.estimator.answers.estimate import q_error
 from countless.evaluation.evaluate import random_workload
 from countless.options import EncodeOptions
+from countless_lab.measurement.script import percentiles, script_parser
 from countless_lab.paper.cells import QUESTION_SEED
 from countless_lab.paper.scale import SCALES
 
-PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
-ASKED = (("skipping", 100), ("skipping", 1_000), ("plain-skipping", 100), ("particles", 1_000))
+METHODS = (("skipping", 100), ("skipping", 1_000), ("plain-skipping", 100), ("particles", 1_000))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the paper's network for a few epochs, and ask it.")
+    parser = script_parser(__doc__)
     parser.add_argument("table")
     parser.add_argument("--exclude", default="", help="columns to leave out, with commas between them")
     parser.add_argument("--epochs", type=int, default=6)
@@ -40,7 +39,7 @@ def main() -> None:
     torch.set_num_threads(1)
     exclude = [name for name in arguments.exclude.split(",") if name]
     scale, source = SCALES["full"], Source.open(arguments.table)
-    asked = random_workload(
+    queries = random_workload(
         Table.encode(source, EncodeOptions(exclude=tuple(exclude))).schema, source, arguments.queries, QUESTION_SEED
     )
     began = time.process_time()
@@ -56,23 +55,27 @@ def main() -> None:
         evidence="none",
         calibrate=False,
     )
-    facts = {"epochs": arguments.epochs, "processor_seconds": round(time.process_time() - began, 1)}
-    facts |= {name: round(estimator.report[name], 3) for name in ("unmasked_bits", "masked_bits")}
+    training = {"epochs": arguments.epochs, "processor_seconds": round(time.process_time() - began, 1)}
+    training |= {name: round(estimator.report[name], 3) for name in ("unmasked_bits", "masked_bits")}
     results = []
-    for method, samples in ASKED:
+    for method, samples in METHODS:
         errors, milliseconds = [], []
-        for query in asked:
+        for query in queries:
             started = time.process_time()
             rows = estimator.estimate(query.where, method=method, particles=samples).rows
             milliseconds.append(1e3 * (time.process_time() - started))
             errors.append(q_error(rows, query.rows))
-        quantiles = {name: round(float(np.percentile(errors, place)), 3) for name, place in PLACES.items()}
         results.append(
-            {"method": method, "samples": samples, **quantiles, "ms": round(float(np.median(milliseconds)), 2)}
+            {
+                "method": method,
+                "samples": samples,
+                **percentiles(errors),
+                "ms": round(float(np.median(milliseconds)), 2),
+            }
         )
         sys.stdout.write(f"{results[-1]}\n")
         sys.stdout.flush()
-    sys.stdout.write(json.dumps({"table": Path(arguments.table).name, **facts, "results": results}) + "\n")
+    sys.stdout.write(json.dumps({"table": Path(arguments.table).name, **training, "results": results}) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from typing import Any
 
 from countless.estimator.estimator import Estimator
 from countless.estimator.fitting.fit import fit
+from countless_lab.measurement.script import script_parser, write_result
 
 PLAIN, NETWORK, COUNTS = "plain", "network", "counts"
 KINDS_SCRIPT = Path(__file__).with_name("text_kinds.py")
@@ -37,14 +38,10 @@ def main() -> None:
     result = {
         "table": options.table.name,
         "budget": options.budget,
-        "models": {name: _facts(_path(options, name)) for name in answered},
+        "models": {name: _contents(_path(options, name)) for name in answered},
         "answers": answered,
     }
-    text = json.dumps(result, indent=1) + "\n"
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        options.output.write_text(text, encoding="utf-8")
+    write_result(result, options.output)
 
 
 def _path(options: argparse.Namespace, name: str) -> Path:
@@ -61,7 +58,7 @@ def _model(options: argparse.Namespace, name: str) -> Path:
     if name == NETWORK:
         keywords["text_model"] = True
     if name == COUNTS:
-        plain, network = (_facts(_path(options, other)) for other in (PLAIN, NETWORK))
+        plain, network = (_contents(_path(options, other)) for other in (PLAIN, NETWORK))
         keywords["text_counts"] = plain["counts_bytes"] + network["bytes"] - plain["bytes"]
     unfinished = path.with_suffix(".unfinished")
     model = fit(options.table, budget=options.budget, clock="processor", columns=options.columns, **keywords)
@@ -70,7 +67,7 @@ def _model(options: argparse.Namespace, name: str) -> Path:
     return path
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _contents(path: Path) -> dict[str, Any]:
     """What a file holds, in bytes, and for how long its network of text was trained."""
     info = Estimator.load(path).info()
     with zipfile.ZipFile(path) as archive:
@@ -88,20 +85,20 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _answers(options: argparse.Namespace, model: Path) -> dict[str, Any]:
     """The summary by kind of a model's answers, which are asked for unless they are there."""
-    found = model.with_suffix(".json")
-    if not found.exists():
+    path = model.with_suffix(".json")
+    if not path.exists():
         truths = options.folder / f"{options.table.stem}-truths.json"
         unfinished = model.with_suffix(".json.unfinished")
         command = [sys.executable, KINDS_SCRIPT, options.table, model, options.column, "--no-scans"]
         command += ["--questions", str(options.questions), "--seed", str(options.seed), "--truths", truths]
         subprocess.run([*command, "-o", unfinished], check=True)
-        os.replace(unfinished, found)
-    answers: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
+        os.replace(unfinished, path)
+    answers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return {key: answers[key] for key in ("all", "true rows >= 1,500", "kinds")}
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("column")
     parser.add_argument("folder", type=Path)

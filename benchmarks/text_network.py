@@ -7,7 +7,6 @@ Every network is trained for so long, and asked the same 200 questions of the pa
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from countless.data.sources.source import Source
 from countless.estimator.fitting.fit import fit
 from countless.evaluation.evaluate import evaluate, random_workload
 from countless.options import TEXT_PRESETS
+from countless_lab.measurement.script import write_result
 
 QUERIES, SEED = 200, 3
 DEFAULT = TEXT_PRESETS["default"]
@@ -29,16 +29,15 @@ NETWORKS = {
 
 def main() -> None:
     table, seconds = Source.open(sys.argv[1]), float(sys.argv[2])
-    found = {}
+    results_of = {}
     for name, network in NETWORKS.items():
         estimator = fit(table, budget=seconds, text_network=network, summary=False)
         queries = random_workload(estimator.schema, table, QUERIES, SEED, "contains")
         results = evaluate(partial(estimator.estimate, summary=False), queries, "particles").to_json()
         report = estimator.report["text"]
         bits = {key: report[key] for key in ("masked_bits", "unmasked_bits", "rows_per_second", "parameters", "epochs")}
-        found[name] = {"q_error": results["q_error"], "latency_ms": results["latency_ms"], **bits}
-    json.dump(found, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+        results_of[name] = {"q_error": results["q_error"], "latency_ms": results["latency_ms"], **bits}
+    write_result(results_of)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ remaining filters make of the child's symbol), and in whether one population ans
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from countless.evaluation.evaluate import random_workload
 from countless.region import Box
 from countless.spec import ModelSpec
 from countless.store import COLUMNS
+from countless_lab.measurement.script import percentiles, write_result
 
 BUDGETS = (16, 64, 256, 1024)
 REFERENCE = 20_000  # particles of the walk that stands for the model's own answer
@@ -52,8 +52,8 @@ def rules(runtime: ResMadeRuntime) -> list[Rule]:
 
     def powered(power: float) -> Answer:
         def answer(box: Box, budget: int, seed: int) -> tuple[float, float]:
-            (found,) = fixed(runtime, [box], budget, seed, power=power)
-            return found.density, found.forward_rows
+            (result,) = fixed(runtime, [box], budget, seed, power=power)
+            return result.density, result.forward_rows
 
         return answer
 
@@ -64,9 +64,9 @@ def rules(runtime: ResMadeRuntime) -> list[Rule]:
 
         return answer
 
-    found = [Rule(f"power {power:g}", powered(power)) for power in (1.0, 0.9, 0.75, 0.6, 0.5, 0.25)]
-    found += [Rule(f"{count} populations, power 0.75", replicated(count, 0.75)) for count in (2, 4)]
-    return [*found, Rule("look-ahead, power 0.75", LookAhead(runtime, 0.75))]
+    candidates = [Rule(f"power {power:g}", powered(power)) for power in (1.0, 0.9, 0.75, 0.6, 0.5, 0.25)]
+    candidates += [Rule(f"{count} populations, power 0.75", replicated(count, 0.75)) for count in (2, 4)]
+    return [*candidates, Rule("look-ahead, power 0.75", LookAhead(runtime, 0.75))]
 
 
 class LookAhead:
@@ -98,8 +98,8 @@ class LookAhead:
                 hints, cost = self._hints(box, step, steps[steps.index(step) + 1 :])
                 rows += cost
                 inclusion = inclusion_probabilities(mass**self._power * hints[symbols], budget)
-                places = np.floor(np.cumsum(inclusion) - offset)
-                chosen = np.flatnonzero(np.diff(places, prepend=-1) > 0)
+                ranks = np.floor(np.cumsum(inclusion) - offset)
+                chosen = np.flatnonzero(np.diff(ranks, prepend=-1) > 0)
                 mass, parents, symbols = mass[chosen] / inclusion[chosen], parents[chosen], symbols[chosen]
             state = runtime.advance(state, parents, step.position, symbols)
             states = states.advance(parents, step, symbols, size)
@@ -133,8 +133,7 @@ def main() -> None:
             str(budget): measured(rule, budget, hard, truths, 1 / estimator.rows) for budget in BUDGETS
         }
         sys.stderr.write(f"{rule.name}: {results['rules'][rule.name]}\n")
-    json.dump(results, sys.stdout, indent=1)
-    sys.stdout.write("\n")
+    write_result(results)
 
 
 def screened(runtime: ResMadeRuntime, boxes: list[Box], one_row: float) -> tuple[list[Box], list[float]]:
@@ -145,9 +144,9 @@ def screened(runtime: ResMadeRuntime, boxes: list[Box], one_row: float) -> tuple
         for power in powers
         for seed in range(SCREENING_SEEDS)
     ]
-    spread = np.log(np.maximum(np.array(tries), one_row)).std(axis=0)
-    hardest = np.argsort(-spread)[:HARD]
-    chosen = [boxes[index] for index in hardest if spread[index] > 0]
+    deviation = np.log(np.maximum(np.array(tries), one_row)).std(axis=0)
+    hardest = np.argsort(-deviation)[:HARD]
+    chosen = [boxes[index] for index in hardest if deviation[index] > 0]
     return chosen, [fixed(runtime, [box], REFERENCE, 999)[0].density for box in chosen]
 
 
@@ -160,10 +159,7 @@ def measured(rule: Rule, budget: int, boxes: list[Box], truths: list[float], one
             one, two = max(density, one_row), max(truth, one_row)
             factors.append(max(one / two, two / one))
             rows.append(cost)
-    places = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
-    return {name: round(float(np.percentile(factors, place)), 3) for name, place in places.items()} | {
-        "forward_rows": round(float(np.mean(rows)), 1)
-    }
+    return {**percentiles(factors), "forward_rows": round(float(np.mean(rows)), 1)}
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ from countless.estimator.answers.estimate import Estimate, q_error
 from countless.evaluation.evaluate import random_workload
 from countless.workload import Query
 from countless_lab.measurement.machine import machine_facts
+from countless_lab.measurement.script import percentiles, script_parser, write_result
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "scaling"
-KEPT = 20_000  # rows of the base that its file keeps
-PLACES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+STORED_ROWS = 20_000  # rows of the base that its file keeps
 
 
 def split(table: Path, by: list[str], share: float, work: Path) -> None:
@@ -38,14 +38,14 @@ def split(table: Path, by: list[str], share: float, work: Path) -> None:
     order = ", ".join(f'"{name}" DESC' for name in by)
     total = Source.open(table).count()
     count = round(total * share / (1 + share))
-    ranked = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place_ FROM '{table}'"
-    for name, condition in (("base", f"place_ > {count}"), ("new", f"place_ <= {count}")):
+    ranked = f"SELECT *, row_number() OVER (ORDER BY {order}) AS rank_ FROM '{table}'"
+    for name, condition in (("base", f"rank_ > {count}"), ("new", f"rank_ <= {count}")):
         path = work / f"{name}.parquet"
         if not path.exists():
-            duckdb.sql(f"COPY (SELECT * EXCLUDE (place_) FROM ({ranked}) WHERE {condition}) TO '{path}'")
+            duckdb.sql(f"COPY (SELECT * EXCLUDE (rank_) FROM ({ranked}) WHERE {condition}) TO '{path}'")
 
 
-def kept(path: Path, make: Callable[[], Estimator]) -> tuple[Estimator, float]:
+def made_once(path: Path, make: Callable[[], Estimator]) -> tuple[Estimator, float]:
     """The model at ``path`` and the seconds that it took, made now if it is not there."""
     times = path.with_suffix(".json")
     if not (path.exists() and times.exists()):
@@ -57,10 +57,9 @@ def kept(path: Path, make: Callable[[], Estimator]) -> tuple[Estimator, float]:
 
 def errors(estimates: list[Estimate], queries: list[Query]) -> dict[str, Any]:
     """Quantiles of the q-errors, and how often the error bars hold."""
-    found = [q_error(estimate.rows, query.rows) for estimate, query in zip(estimates, queries, strict=True)]
+    q_errors = [q_error(estimate.rows, query.rows) for estimate, query in zip(estimates, queries, strict=True)]
     inside = [e.low <= query.rows <= e.high for e, query in zip(estimates, queries, strict=True)]
-    quantiles = {name: round(float(np.percentile(found, place)), 3) for name, place in PLACES.items()}
-    return quantiles | {"coverage": round(float(np.mean(inside)), 3)}
+    return percentiles(q_errors) | {"coverage": round(float(np.mean(inside)), 3)}
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -74,8 +73,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "training": {"clock": arguments.clock},
     }
-    base, base_seconds = kept(work / "base.countless", lambda: fit(work / "base.parquet", evidence=KEPT, **options))
-    full, full_seconds = kept(work / "full.countless", lambda: fit(table, **options))
+    fit_base = partial(fit, work / "base.parquet", evidence=STORED_ROWS, **options)
+    base, base_seconds = made_once(work / "base.countless", fit_base)
+    full, full_seconds = made_once(work / "full.countless", partial(fit, table, **options))
     seeds = [int(seed) for seed in arguments.query_seeds.split(",")]
     queries = [query for seed in seeds for query in random_workload(full.schema, str(table), arguments.queries, seed)]
     clauses = [query.where for query in queries]
@@ -99,9 +99,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             "bits_before": entry["bits_before"],
             "bits_after": entry["bits_after"],
         }
-        told = results[f"updated, replay of {replay}"]
-        told["p99_ratio"] = round(told["p99"] / results["fitted again"]["p99"], 3)
-        told["time_share"] = round(seconds / full_seconds, 3)
+        entry = results[f"updated, replay of {replay}"]
+        entry["p99_ratio"] = round(entry["p99"] / results["fitted again"]["p99"], 3)
+        entry["time_share"] = round(seconds / full_seconds, 3)
     return {
         "table": table.stem,
         "by": arguments.by,
@@ -119,7 +119,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Read the arguments, measure, and tell."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_parser(__doc__)
     parser.add_argument("table", type=Path)
     parser.add_argument("--by", required=True, help="columns by whose greatest values rows are new")
     parser.add_argument("--work", type=Path, required=True, help="a folder for what is kept")
@@ -136,11 +136,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the results, if not in docs/results/scaling")
     arguments = parser.parse_args()
     path = arguments.json or RESULTS / f"update-{arguments.table.stem}.json"
-    found = measure(arguments)
-    for name, told in found["results"].items():
-        sys.stdout.write(f"{name:28} {json.dumps(told)}\n")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found, indent=1) + "\n")
+    write_result(measure(arguments), path)
 
 
 if __name__ == "__main__":
