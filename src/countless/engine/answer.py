@@ -90,10 +90,10 @@ def unrolled(levels: Sequence[tuple[int, IntArray, IntArray]], count: int, sizes
     Each level has the position that was read, and for each particle the place of its parent and the symbol.
     """
     symbols = np.tile(np.array(sizes, dtype=np.int64), (count, 1))
-    here = np.arange(count)
-    for position, parents, read in reversed(levels):
-        symbols[:, position] = read[here]
-        here = parents[here]
+    particles = np.arange(count)
+    for position, parents, symbols_read in reversed(levels):
+        symbols[:, position] = symbols_read[particles]
+        particles = parents[particles]
     return symbols
 
 
@@ -111,7 +111,7 @@ class Effort:
     again: FloatArray
 
 
-class FoundPart(NamedTuple):
+class PartDensity(NamedTuple):
     """What a model says of a part of a question: of the filters ``first`` and ``last``, which may be the same."""
 
     first: int

@@ -40,8 +40,8 @@ class Density:
     @property
     def excess(self) -> float:
         """How many times the rows that these bounds leave the model found."""
-        found = sum([answer.density for answer in self.answers])
-        return sum([answer.density * answer.excess for answer in self.answers]) / found if found > 0 else 1.0
+        total = sum([answer.density for answer in self.answers])
+        return sum([answer.density * answer.excess for answer in self.answers]) / total if total > 0 else 1.0
 
     @property
     def steps(self) -> int:
@@ -135,22 +135,22 @@ def _answers(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int | 
     """Each box's density: that of its columns, times the chance of each text column it asks about."""
     whole = Answer(1.0, exact=True, particles=1, visited=(), forward_rows=0, counted=True, least=1.0)
     answers = [whole] * len(boxes)
-    asking = [index for index, box in enumerate(boxes) if box.filters]
-    if len(asking) == len(boxes):
+    filtered = [index for index, box in enumerate(boxes) if box.filters]
+    if len(filtered) == len(boxes):
         answers = _of_columns(runtimes, boxes, name, budget, seed)
-    elif asking:
-        found = _of_columns(runtimes, [boxes[index] for index in asking], name, budget, seed)
-        for index, answer in zip(asking, found, strict=True):
+    elif filtered:
+        column_answers = _of_columns(runtimes, [boxes[index] for index in filtered], name, budget, seed)
+        for index, answer in zip(filtered, column_answers, strict=True):
             answers[index] = answer
-    reading = [index for index, box in enumerate(boxes) if box.texts]
-    if not reading:
+    with_text = [index for index, box in enumerate(boxes) if box.texts]
+    if not with_text:
         return answers
     methods = for_text()
     if name not in methods:
         raise CountlessError(f"unknown method {name!r} for text: choose one of {', '.join(methods)}")
     if not METHODS[name].uses_counts:
         runtimes = replace(runtimes, summaries=(None,) * len(runtimes.summaries))
-    for index in reading:
+    for index in with_text:
         answers[index] = with_texts(runtimes, boxes[index], answers[index], methods[name], budget, seed)
     return answers
 
@@ -172,10 +172,10 @@ def _of_columns(runtimes: Runtimes, boxes: Sequence[Box], name: str, budget: int
         return counts.answers(known, ask)
     walk = effort(budget, seed, len(first.sizes))
     answers: list[Answer] = []
-    for told in known:
+    for known_part in known:
         if answers:  # an answer that is begun is finished, and kept for the next one who asks
             check_cancelled()
-        answers.append(counts.answer(told, first.kernel, walk))
+        answers.append(counts.answer(known_part, first.kernel, walk))
     return answers
 
 

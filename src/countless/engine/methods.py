@@ -70,8 +70,8 @@ def every_order(method: OneOrder, several: bool = False) -> Ask:
                 raise UnsupportedQueryError("the model knows one order only: fit it with --orders 10, or use skipping")
             return method(orders[0], boxes, budget, seed)
         share = None if budget is None else max(1, budget // len(orders))
-        found = [method(runtime, boxes, share, seed + place) for place, runtime in enumerate(orders)]
-        return [mean(answers) for answers in zip(*found, strict=True)]
+        by_order = [method(runtime, boxes, share, seed + number) for number, runtime in enumerate(orders)]
+        return [mean(answers) for answers in zip(*by_order, strict=True)]
 
     return answer
 
@@ -102,10 +102,10 @@ def mean(answers: Sequence[Answer]) -> Answer:
 def _error_of_mean(answers: Sequence[Answer], density: float) -> float | None:
     """The relative standard error of the mean, if each sampled answer tells its own."""
     errors = [0.0 if answer.exact else answer.sampling_error for answer in answers]
-    told = [error for error in errors if error is not None]
-    if density == 0 or len(told) < len(errors) or not any(told):
+    known_errors = [error for error in errors if error is not None]
+    if density == 0 or len(known_errors) < len(errors) or not any(known_errors):
         return None
-    squares = sum((error * answer.density) ** 2 for error, answer in zip(told, answers, strict=True))
+    squares = sum((error * answer.density) ** 2 for error, answer in zip(known_errors, answers, strict=True))
     return math.sqrt(squares) / (len(answers) * density)
 
 

@@ -12,7 +12,7 @@ from countless.engine.columns.enumeration import exact
 from countless.engine.columns.particle_budget import offsets
 from countless.engine.columns.resmade import ResMadeRuntime
 from countless.engine.columns.trace import trace, traced
-from countless.engine.distributions.joint import Axis, spread, with_axes
+from countless.engine.distributions.joint import Axis, joint_masses, with_axes
 from countless.engine.runtimes import Runtimes
 from countless.region import Box, Filter, Region, ValueSet
 from tests.engine.columns.test_kernel import DIGITS, MANY, SCATTERED, random_box
@@ -82,7 +82,7 @@ def test_a_column_is_spread_as_the_joint_says(order: tuple[int, ...], target: in
     sizes = joint.shape
     weights = [rng.choice([0.0, 0.5, 1.0], size=size, p=[0.2, 0.2, 0.6]) for size in sizes]
     box = Box(tuple(Filter((p,), ValueSet(weights[p])) for p in range(4)))
-    found = spread(Runtimes((runtime,)), Region((box,)), [axis(sizes, target)], 1, 0)
+    found = joint_masses(Runtimes((runtime,)), Region((box,)), [axis(sizes, target)], 1, 0)
     truth = np.einsum("abcd,a,b,c,d->abcd", joint / joint.sum(), *weights)
     truth = truth.sum(axis=tuple(p for p in range(4) if p != target))
     assert found.exact
@@ -97,12 +97,12 @@ def test_columns_together_and_boxes_that_are_disjoint() -> None:
     one = Box((Filter((0,), ValueSet(np.array([1.0, 0.0, 0.0]))),))
     other = Box((Filter((0,), ValueSet(np.array([0.0, 1.0, 1.0]))), Filter((2,), ValueSet(np.array([0.0, 1.0])))))
     axes = [axis(sizes, 2), axis(sizes, 1)]
-    found = spread(Runtimes((runtime,)), Region((one, other)), axes, 1, 0)
+    found = joint_masses(Runtimes((runtime,)), Region((one, other)), axes, 1, 0)
     truth = joint / joint.sum()
     expected = truth[0].T + np.stack([np.zeros(4), truth[1:, :, 1].sum(axis=0)])
     assert found.codes.tolist() == [[a, b] for a in range(2) for b in range(4)]
     np.testing.assert_allclose(found.masses, expected.ravel())
-    nothing = spread(Runtimes((runtime,)), Region(()), axes, 2, 0)
+    nothing = joint_masses(Runtimes((runtime,)), Region(()), axes, 2, 0)
     assert len(nothing.masses) == 0
 
 

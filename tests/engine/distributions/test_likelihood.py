@@ -97,7 +97,7 @@ def test_completions_are_conditionals_of_the_joint(order: tuple[int, ...], colum
     joint, rows = random_joint(), masked_rows(SHAPE, 50)
     found = completions([JointRuntime(joint, order)], rows, [column], SHAPE[column])
     np.testing.assert_allclose(found.dense(SHAPE[column]), [posterior(joint, row, [column]) for row in rows], atol=1e-9)
-    np.testing.assert_allclose(found.kept, 1.0)
+    np.testing.assert_allclose(found.kept_share, 1.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -140,7 +140,7 @@ def test_of_many_codes_the_likeliest(positions: list[int], monkeypatch: pytest.M
     also = completions([runtime], rows, positions, count, also=rarest)
     assert np.diff(some.starts).max() == 6
     assert np.diff(also.starts).max() == 7
-    assert (some.kept < 1).any()
+    assert (some.kept_share < 1).any()
     for found in (some, also):
         dense = found.dense(count)
         kept = np.where(dense > 0, whole, 0)

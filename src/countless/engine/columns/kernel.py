@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray, Weights
-from countless.engine.answer import Answer, Effort, FoundPart, Trace, Traced, unrolled
+from countless.engine.answer import Answer, Effort, PartDensity, Trace, Traced, unrolled
 from countless.engine.columns.plan_forest import Forest, Node, forest
 from countless.engine.columns.thinning import THINNING_POWER
 from countless.region import FREE, Box, DigitSet, Transitions, flat_weights
@@ -79,7 +79,7 @@ class Kernel:
         self._tabulate(boxes)
         return CompiledBoxes(self._module, self._model, *_packed(forest(boxes, self._order, hinted)), len(boxes))
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[FoundPart]]:
+    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
         """The answer of filters that the module has crossed and, if that is below ``rare`` rows, its parts.
 
         It walks as :func:`countless.engine.columns.particle_budget.adaptive` does.
@@ -89,7 +89,7 @@ class Kernel:
             self._model, question, own.budget, own.most, own.target, THINNING_POWER, own.offsets, own.again, rare
         )
         answer = Answer(density, exact, most, visited, int(rows), None if exact else math.sqrt(variance))
-        return answer, list(map(FoundPart._make, parts))
+        return answer, list(map(PartDensity._make, parts))
 
     def _tabulate(self, boxes: Sequence[Box]) -> None:
         """Make the tables of digits in compiled code."""

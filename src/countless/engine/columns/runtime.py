@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countless.arrays import FloatArray, IntArray
-from countless.engine.answer import Answer, Effort, FoundPart, Trace, Traced
+from countless.engine.answer import Answer, Effort, PartDensity, Trace, Traced
 from countless.region import Box
 
 Logits = NDArray[np.floating[Any]]
@@ -31,7 +31,7 @@ class CompiledWalk(Protocol):
         """The boxes made ready; if ``hinted``, with their hints."""
         ...
 
-    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[FoundPart]]:
+    def ask(self, question: object, effort: Effort, rare: float) -> tuple[Answer, list[PartDensity]]:
         """The answer of filters that the compiled module has crossed and, if that is below ``rare`` rows, its parts."""
         ...
 

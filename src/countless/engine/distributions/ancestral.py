@@ -36,9 +36,9 @@ def _rows(job: tuple[Runtime[Any], int, np.random.Generator]) -> IntArray:
     for step, position in enumerate(model.order):
         check_cancelled()
         logits = model.logits(state, position)
-        found = _drawn(logits if step else np.repeat(logits, count, axis=0), rng)
-        symbols[:, position] = found
-        state = model.advance(state, parents, position, found) if not step else model.follow(state, position, found)
+        drawn = _drawn(logits if step else np.repeat(logits, count, axis=0), rng)
+        symbols[:, position] = drawn
+        state = model.advance(state, parents, position, drawn) if not step else model.follow(state, position, drawn)
     return symbols
 
 
@@ -47,5 +47,5 @@ def _drawn(logits: Logits, rng: np.random.Generator) -> IntArray:
     sums = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float32)
     np.cumsum(sums, axis=1, out=sums)
     points = rng.random(len(sums), dtype=np.float32)[:, None] * sums[:, -1:]
-    found: IntArray = np.minimum((sums < points).sum(axis=1), sums.shape[1] - 1)
-    return found
+    symbols: IntArray = np.minimum((sums < points).sum(axis=1), sums.shape[1] - 1)
+    return symbols

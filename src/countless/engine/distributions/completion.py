@@ -14,8 +14,8 @@ from countless.arrays import BoolArray, FloatArray, IntArray
 class Completions:
     """Candidates of a column: row ``i`` has the entries from ``starts[i]`` to ``starts[i + 1]``.
 
-    ``codes`` rise within a row, and the ``probabilities`` of a row add up to 1. ``kept`` (rows) is how much of the
-    column's mass, as it is before later columns are read, the candidates had: 1 if none was left out.
+    ``codes`` rise within a row, and the ``probabilities`` of a row add up to 1. ``kept_share`` (rows) is the share of
+    the column's mass that the candidates had before later columns were read: 1 if none was left out.
 
     >>> found = Completions(np.array([0, 2, 3]), np.array([1, 4, 0]), np.array([0.4, 0.6, 1.0]), np.ones(2))
     >>> found.codes[found.best()].tolist(), found.of(np.array([1, 1])).tolist()
@@ -25,10 +25,10 @@ class Completions:
     starts: IntArray
     codes: IntArray
     probabilities: FloatArray
-    kept: FloatArray
+    kept_share: FloatArray
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.kept_share)
 
     @property
     def rows(self) -> IntArray:
@@ -44,28 +44,28 @@ class Completions:
         """The entry of each row where its probabilities, added up by rising codes, pass the row's share."""
         total = np.concatenate([[0.0], np.cumsum(self.probabilities)])
         below, above = total[self.starts[:-1]], total[self.starts[1:]]
-        found = np.searchsorted(total[1:], below + shares * (above - below), side="right")
-        inside: IntArray = np.clip(found, self.starts[:-1], self.starts[1:] - 1)
+        entries = np.searchsorted(total[1:], below + shares * (above - below), side="right")
+        inside: IntArray = np.clip(entries, self.starts[:-1], self.starts[1:] - 1)
         return inside
 
     def of(self, codes: IntArray) -> FloatArray:
         """The probability of one code of each row; 0 if it was no candidate."""
         same = self.codes == codes[self.rows]
-        found = np.zeros(len(self))
-        found[self.rows[same]] = self.probabilities[same]
-        return found
+        probs = np.zeros(len(self))
+        probs[self.rows[same]] = self.probabilities[same]
+        return probs
 
     def dense(self, count: int) -> FloatArray:
         """All probabilities (rows, count)."""
-        found = np.zeros((len(self), count))
-        found[self.rows, self.codes] = self.probabilities
-        return found
+        probs = np.zeros((len(self), count))
+        probs[self.rows, self.codes] = self.probabilities
+        return probs
 
     def weighed(self, logs: FloatArray) -> Completions:
         """The same after evidence whose log-probability is ``logs`` with each entry."""
         with np.errstate(divide="ignore"):
             scores = np.log(self.probabilities) + logs
-        return mixture([Scored(self.rows, self.codes, scores, self.kept)])
+        return mixture([Scored(self.rows, self.codes, scores, self.kept_share)])
 
     def without(self, code: int, rows: BoolArray) -> Completions:
         """The same without ``code`` in some rows, unless it is all that they may be; the others stay as likely.
@@ -78,7 +78,7 @@ class Completions:
         several = np.diff(self.starts) > 1
         stay = (self.codes != code) | ~(rows & several)[self.rows]
         starts = np.concatenate([[0], np.cumsum(stay)])[self.starts]
-        return Completions(starts, self.codes[stay], self.probabilities[stay], self.kept)
+        return Completions(starts, self.codes[stay], self.probabilities[stay], self.kept_share)
 
     @classmethod
     def joined(cls, parts: Sequence[Completions]) -> Completions:
@@ -88,7 +88,7 @@ class Completions:
             np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, dtype=np.int64), *lengths]))]),
             np.concatenate([np.zeros(0, dtype=np.int64), *(part.codes for part in parts)]),
             np.concatenate([np.zeros(0), *(part.probabilities for part in parts)]),
-            np.concatenate([np.zeros(0), *(part.kept for part in parts)]),
+            np.concatenate([np.zeros(0), *(part.kept_share for part in parts)]),
         )
 
 
@@ -102,12 +102,12 @@ class Scored:
     rows: IntArray
     codes: IntArray
     scores: FloatArray
-    kept: FloatArray  # of each row
+    kept_share: FloatArray  # of each row
 
 
 def mixture(parts: Sequence[Scored]) -> Completions:
     """The mean over orders, of the same rows, made to add up to 1 in every row."""
-    count = len(parts[0].kept)
+    count = len(parts[0].kept_share)
     stride = 1 + max(int(part.codes.max(initial=0)) for part in parts)
     keys, places = np.unique(np.concatenate([part.rows * stride + part.codes for part in parts]), return_inverse=True)
     rows, codes = np.divmod(keys, stride)
@@ -118,4 +118,4 @@ def mixture(parts: Sequence[Scored]) -> Completions:
     masses = np.exp(scores - most[rows])
     sums = np.bincount(rows, masses, minlength=count)
     starts = np.searchsorted(rows, np.arange(count + 1))
-    return Completions(starts, codes, masses / sums[rows], np.mean([part.kept for part in parts], axis=0))
+    return Completions(starts, codes, masses / sums[rows], np.mean([part.kept_share for part in parts], axis=0))

@@ -45,8 +45,8 @@ class Axis:
 
     def codes(self, symbols: IntArray) -> IntArray:
         """The codes of rows of symbols."""
-        found: IntArray = np.ravel_multi_index(tuple(symbols[:, self.positions].T), self.radices)
-        return found
+        codes: IntArray = np.ravel_multi_index(tuple(symbols[:, self.positions].T), self.radices)
+        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class JointDistribution:
     counted: bool = False
 
 
-def spread(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int, seed: int) -> JointDistribution:
+def joint_masses(runtimes: Runtimes, region: Region, axes: Sequence[Axis], groups: int, seed: int) -> JointDistribution:
     """The mass of every combination of the axes' codes in ``region``.
 
     The values of the first ``groups`` axes are carried along apart from each other; those of the others within each.
@@ -81,28 +81,28 @@ def part(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: 
 
 def summed(parts: Sequence[Part], axes: Sequence[Axis]) -> JointDistribution:
     """All boxes together, which are disjoint."""
-    names = np.concatenate([np.empty(0, dtype=np.int64), *(each[0] for each in parts)])
+    combination_numbers = np.concatenate([np.empty(0, dtype=np.int64), *(each[0] for each in parts)])
     masses = np.concatenate([np.empty(0), *(each[1] for each in parts)])
     if math.prod(axis.size for axis in axes) <= MOST_LISTED:
-        every: FloatArray = np.bincount(names, masses).astype(np.float64)
+        every: FloatArray = np.bincount(combination_numbers, masses).astype(np.float64)
         combinations = np.flatnonzero(every)
         sums = every[combinations]
     else:
-        combinations, places = np.unique(names, return_inverse=True)
-        sums = np.bincount(places, masses, minlength=len(combinations)).astype(np.float64)
+        combinations, numbers = np.unique(combination_numbers, return_inverse=True)
+        sums = np.bincount(numbers, masses, minlength=len(combinations)).astype(np.float64)
         combinations, sums = combinations[sums != 0], sums[sums != 0]
     codes = np.stack(np.unravel_index(combinations, [axis.size for axis in axes]), axis=1)
     return JointDistribution(codes, sums, all(each[2] for each in parts), all(each[3] for each in parts))
 
 
 def _walked(runtimes: Runtimes, box: Box, axes: Sequence[Axis], groups: int, seed: int) -> Part:
-    asked = with_axes(box, axes)
+    listed = with_axes(box, axes)
     labels = [position for axis in axes[:groups] for position in axis.positions]
     values = math.prod(axis.size for axis in axes[:groups])
     particles = min(MOST, max(LEAST, PER_VALUE * values, *(axis.size for axis in axes)))
-    if math.prod(int(np.count_nonzero(item.constraint.weights)) for item in asked.filters) > particles:
-        asked = runtimes.hinted(asked)  # else nothing will be thinned
-    trace = Trace(asked, labels, expand=groups < len(axes) or bool(box.texts))
+    if math.prod(int(np.count_nonzero(item.constraint.weights)) for item in listed.filters) > particles:
+        listed = runtimes.hinted(listed)  # else nothing will be thinned
+    trace = Trace(listed, labels, expand=groups < len(axes) or bool(box.texts))
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and runtimes.texts:  # without a network, as if columns had nothing to do with the text
         rows = _with_texts(runtimes, box, rows, axes[:groups], seed)
@@ -120,9 +120,9 @@ def _corrected(runtimes: Runtimes, rows: Traced, axes: Sequence[Axis], groups: i
     """
     own = axes[-1].codes(rows.symbols)
     factors = [
-        np.log(found[axis.codes(rows.symbols), own])
+        np.log(factor_table[axis.codes(rows.symbols), own])
         for axis in axes[:groups]
-        if (found := _factors(runtimes, axis, axes[-1], seed)) is not None
+        if (factor_table := _factors(runtimes, axis, axes[-1], seed)) is not None
     ]
     if not factors:
         return rows.masses
@@ -142,9 +142,9 @@ def _factors(runtimes: Runtimes, group: Axis, measured: Axis, seed: int) -> Floa
         return None
 
     def made() -> FloatArray:
-        found = spread(runtimes.without_summaries(), Region((Box(),)), [group, measured], 1, seed)
+        joint = joint_masses(runtimes.without_summaries(), Region((Box(),)), [group, measured], 1, seed)
         model = np.zeros(table.shape)
-        model[found.codes[:, 0], found.codes[:, 1]] = found.masses * counts.pairs.rows
+        model[joint.codes[:, 0], joint.codes[:, 1]] = joint.masses * counts.pairs.rows
         factors: FloatArray = np.clip((table + LEAST_ROWS) / (model + LEAST_ROWS), 1 / MOST_FACTOR, MOST_FACTOR)
         return factors
 
@@ -158,8 +158,8 @@ def _with_texts(runtimes: Runtimes, box: Box, rows: Traced, groups: Sequence[Axi
     rows = handful(rows, min(MOST_CONTEXTS, max(LEAST_CONTEXTS, PER_VALUE * values)), seed, labels)
     if not rows.masses.sum() > 0:
         return rows
-    found = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
-    return replace(rows, masses=rows.masses * found.values, exact=rows.exact and found.exact)
+    text_chances = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
+    return replace(rows, masses=rows.masses * text_chances.values, exact=rows.exact and text_chances.exact)
 
 
 def numbered(rows: Traced, axes: Sequence[Axis]) -> IntArray:
@@ -170,26 +170,26 @@ def numbered(rows: Traced, axes: Sequence[Axis]) -> IntArray:
 
 def with_axes(box: Box, axes: Sequence[Axis]) -> Box:
     """The box with the axes' columns read in any case; its own filters on them stay in force."""
-    own = {item.positions: item for item in box.filters}
+    own_filters = {item.positions: item for item in box.filters}
     listed = []
     for axis in axes:
-        item = own.pop(axis.positions, None)
+        item = own_filters.pop(axis.positions, None)
         weights = None if item is None else item.constraint.weights.astype(np.float64)
         listed.append(Filter(axis.positions, axis.listed(weights)))
-    return Box((*own.values(), *listed), box.texts)
+    return Box((*own_filters.values(), *listed), box.texts)
 
 
 def counted(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> Part | None:
     """A box's part from counts, if they tell it: of one column or two, each value by itself."""
     if runtimes.counts is None or box.texts:
         return None
-    asked = with_axes(box, axes)
-    table = runtimes.counts.table(asked.filters)
+    listed = with_axes(box, axes)
+    table = runtimes.counts.table(listed.filters)
     if table is None:
         return None
-    others = tuple(range(len(asked.filters) - len(axes)))
+    others = tuple(range(len(listed.filters) - len(axes)))
     shares = table.sum(axis=others) if others else table
     flat = shares.ravel()
-    here = np.flatnonzero(flat)
-    whole = all(np.isin(item.constraint.weights, (0, 1)).all() for item in asked.filters)
-    return here, flat[here], True, whole
+    occurring = np.flatnonzero(flat)
+    whole = all(np.isin(item.constraint.weights, (0, 1)).all() for item in listed.filters)
+    return occurring, flat[occurring], True, whole

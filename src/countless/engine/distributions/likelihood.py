@@ -33,20 +33,20 @@ def log_probabilities(runtime: Runtime[Any], symbols: IntArray) -> FloatArray:
 
     Where there is MASK it is 0.
     """
-    found = np.zeros(symbols.shape)
-    for some in pieces(len(symbols), ROWS):
-        rows = symbols[some]
+    logs = np.zeros(symbols.shape)
+    for piece in pieces(len(symbols), ROWS):
+        rows = symbols[piece]
         reading = RowReader.of(runtime, len(rows))
         for position in present(runtime, rows):
-            found[some, position] = reading.log_probabilities(position, rows[:, position])
+            logs[piece, position] = reading.log_probabilities(position, rows[:, position])
             reading.read(position, rows[:, position])
-    return found
+    return logs
 
 
 def row_log_probabilities(orders: Sequence[Runtime[Any]], symbols: IntArray) -> FloatArray:
     """The log-probability of each row of symbols (N, positions); what is MASK is left out."""
-    found = np.stack([log_probabilities(runtime, symbols).sum(axis=1) for runtime in orders])  # (orders, N)
-    mean: FloatArray = np.logaddexp.reduce(found, axis=0) - np.log(len(orders))
+    logs = np.stack([log_probabilities(runtime, symbols).sum(axis=1) for runtime in orders])  # (orders, N)
+    mean: FloatArray = np.logaddexp.reduce(logs, axis=0) - np.log(len(orders))
     return mean
 
 
@@ -71,11 +71,11 @@ def completions(
         [
             mixture(
                 [
-                    _Column(runtime, symbols[some], positions, count, also[some]).scored(weighed=len(orders) > 1)
+                    _Column(runtime, symbols[piece], positions, count, also[piece]).scored(weighed=len(orders) > 1)
                     for runtime in orders
                 ]
             )
-            for some in pieces(len(symbols), size)
+            for piece in pieces(len(symbols), size)
         ]
     )
 
@@ -88,10 +88,10 @@ class _Column:
     ) -> None:
         self.runtime, self.symbols, self.positions = runtime, symbols, positions
         self.count, self.also = count, also
-        there = present(runtime, symbols)
+        positions_present = present(runtime, symbols)
         rank = runtime.order.index(positions[0])
-        self.before = [position for position in there if runtime.order.index(position) < rank]
-        self.after = [position for position in there if runtime.order.index(position) > rank]
+        self.before = [position for position in positions_present if runtime.order.index(position) < rank]
+        self.after = [position for position in positions_present if runtime.order.index(position) > rank]
 
     def scored(self, weighed: bool) -> Scored:
         """The candidates of every row; if ``weighed``, what comes before the column counts too."""
@@ -103,18 +103,18 @@ class _Column:
             reading.read(position, self.symbols[:, position])
         rows = np.arange(len(self.symbols))
         codes, priors, later = np.zeros_like(rows), np.zeros(len(rows)), np.zeros(len(rows))
-        kept = np.ones(len(rows))
+        kept_shares = np.ones(len(rows))
         for position in self.positions:
             logs = priors[:, None] + reading.log_distribution(position)  # (beams, size)
             children = codes[:, None] * logs.shape[1] + np.arange(logs.shape[1])
-            keep = self._chosen(position, rows, children, logs, logs + later[:, None], kept)
+            keep = self._chosen(position, rows, children, logs, logs + later[:, None], kept_shares)
             beams, digits = np.nonzero(keep)
             rows, codes, priors, later = rows[beams], children[keep], logs[keep], later[beams]
             if self.after or position != self.positions[-1]:
                 reading = reading.branched(beams)
                 reading.read(position, digits)
                 later = self._later(reading.branched(np.arange(len(rows))), rows)
-        return Scored(rows, codes, constants[rows] + priors + later, kept)
+        return Scored(rows, codes, constants[rows] + priors + later, kept_shares)
 
     def _chosen(
         self,
@@ -123,31 +123,31 @@ class _Column:
         children: IntArray,
         logs: FloatArray,
         weights: FloatArray,
-        kept: FloatArray,
+        kept_shares: FloatArray,
     ) -> BoolArray:
         """Which of the children (beams, size) to go on with; of ``kept`` remains what share they have."""
-        place = list(self.positions).index(position)
-        below = int(np.prod([self.runtime.sizes[later] for later in self.positions[place + 1 :]]))
+        digit = list(self.positions).index(position)
+        below = int(np.prod([self.runtime.sizes[later] for later in self.positions[digit + 1 :]]))
         exists: BoolArray = children * below < self.count
         if self.count <= ALL or (len(self.positions) == 1 and not self.after):
             return exists
-        chosen = exists & _thinned(rows, np.where(exists, weights, -np.inf), len(kept))
-        wanted = self.also[rows] // below
-        chosen |= exists & (children == wanted[:, None]) & (self.also[rows] >= 0)[:, None]
+        chosen = exists & _thinned(rows, np.where(exists, weights, -np.inf), len(kept_shares))
+        also_codes = self.also[rows] // below
+        chosen |= exists & (children == also_codes[:, None]) & (self.also[rows] >= 0)[:, None]
         masses = np.exp(logs)
-        everything = np.bincount(rows, (masses * exists).sum(axis=1), minlength=len(kept))
-        kept *= np.bincount(rows, (masses * chosen).sum(axis=1), minlength=len(kept)) / everything
+        everything = np.bincount(rows, (masses * exists).sum(axis=1), minlength=len(kept_shares))
+        kept_shares *= np.bincount(rows, (masses * chosen).sum(axis=1), minlength=len(kept_shares)) / everything
         return chosen
 
     def _later(self, reading: RowReader, rows: IntArray) -> FloatArray:
         """The log-probability of what each candidate's row has after the column."""
-        found = np.zeros(len(rows))
+        logs = np.zeros(len(rows))
         for position in self.after:
             symbols = self.symbols[rows, position]
-            found += reading.log_probabilities(position, symbols)
+            logs += reading.log_probabilities(position, symbols)
             if position != self.after[-1]:
                 reading.read(position, symbols)
-        return found
+        return logs
 
 
 def _thinned(rows: IntArray, weights: FloatArray, count: int) -> BoolArray:
@@ -166,10 +166,10 @@ def _thinned(rows: IntArray, weights: FloatArray, count: int) -> BoolArray:
     order = np.lexsort((symbols, beams, -heavy, owners))
     owners, heavy = owners[order], heavy[order]
     starts = np.searchsorted(owners, np.arange(count))
-    places = np.arange(len(owners)) - starts[owners]
+    ranks = np.arange(len(owners)) - starts[owners]
     sums = np.concatenate([[0.0], np.cumsum(heavy)])
     above = sums[:-1] - sums[starts[owners]]  # what heavier ones of the row have
-    good = order[(places < MOST) & (above < MASS)]
+    good = order[(ranks < MOST) & (above < MASS)]
     chosen = np.zeros(weights.shape, dtype=np.bool_)
     chosen[beams[good], symbols[good]] = True
     return chosen

@@ -25,8 +25,8 @@ from countless.engine.runtimes import Runtimes
 from countless.region import Box, Region
 
 
-def spreads(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[JointDistribution]:
-    """What :func:`.spread` finds for each of the axes alone. All cores take part."""
+def marginal_masses(runtimes: Runtimes, region: Region, axes: Sequence[Axis], seed: int) -> list[JointDistribution]:
+    """What :func:`.joint_masses` finds for each of the axes alone. All cores take part."""
     shared: list[dict[int, Part]] = []
     for box in region.boxes:
         together = _together(runtimes, box, axes)
@@ -47,15 +47,14 @@ def _together(runtimes: Runtimes, box: Box, axes: Sequence[Axis]) -> list[Axis]:
     """The axes that one walk answers for: of one position, after all filters in every order, and not counted."""
     if box.texts or not box.filters:
         return []
-    read = {position for item in box.filters for position in item.positions}
-    last = [max(runtime.order.index(position) for position in read) for runtime in runtimes.columns]
+    filtered = {position for item in box.filters for position in item.positions}
+    last = [max(runtime.order.index(position) for position in filtered) for runtime in runtimes.columns]
     return [
         axis
         for axis in axes
         if len(axis.positions) == 1
         and all(
-            runtime.order.index(axis.positions[0]) > place
-            for runtime, place in zip(runtimes.columns, last, strict=True)
+            runtime.order.index(axis.positions[0]) > rank for runtime, rank in zip(runtimes.columns, last, strict=True)
         )
         and counted(runtimes, box, [axis]) is None
     ]
@@ -66,23 +65,23 @@ def _shared(runtimes: Runtimes, box: Box, axes: Sequence[Axis], seed: int) -> di
 
     The walk goes one position beyond the filters, where all is summed: the particles before it have been thinned.
     """
-    asked = runtimes.hinted(with_axes(box, axes[:1]))
+    extended = runtimes.hinted(with_axes(box, axes[:1]))
     masses = {axis.column: np.zeros(axis.size) for axis in axes}
     exact = True
-    for place, runtime in enumerate(runtimes.columns):
+    for number, runtime in enumerate(runtimes.columns):
         rows = runtimes.once(
-            ("shared", box, axes[0].column, seed, place), partial(_last_particles, runtimes, asked, seed, place)
+            ("shared", box, axes[0].column, seed, number), partial(_last_particles, runtimes, extended, seed, number)
         )
         exact &= rows.exact
-        for column, found in _conditionals(runtime, rows.symbols, rows.masses, axes):
-            masses[column] += found / len(runtimes.columns)
+        for column, marginal in _conditionals(runtime, rows.symbols, rows.masses, axes):
+            masses[column] += marginal / len(runtimes.columns)
     return {column: (np.arange(len(mass)), mass, exact, False) for column, mass in masses.items()}
 
 
-def _last_particles(runtimes: Runtimes, box: Box, seed: int, place: int) -> Traced:
+def _last_particles(runtimes: Runtimes, box: Box, seed: int, number: int) -> Traced:
     """The rows of ``box`` under the order at ``place``."""
     budget = max(1, LEAST // len(runtimes.columns))
-    return traced([runtimes.columns[place]], Trace(box, expand=False), budget, seed + place)
+    return traced([runtimes.columns[number]], Trace(box, expand=False), budget, seed + number)
 
 
 def _conditionals(
@@ -92,8 +91,8 @@ def _conditionals(
     reading = RowReader.of(runtime, len(symbols))
     for position in present(runtime, symbols):
         reading.read(position, symbols[:, position])
-    found = []
+    marginals = []
     for axis in sorted(axes, key=lambda axis: runtime.order.index(axis.positions[0])):
         shares = softmax(runtime.logits(reading.state, axis.positions[0]))
-        found.append((axis.column, masses @ shares))
-    return found
+        marginals.append((axis.column, masses @ shares))
+    return marginals

@@ -25,17 +25,17 @@ class RowReader:
     def log_distribution(self, position: int) -> Logits:
         """Log-probabilities (rows, size) of the symbols at ``position``."""
         logits = self.runtime.logits(self.state, position)
-        found: Logits = (logits - log_sums(logits)[:, None])[self.owners]
-        return found
+        logs: Logits = (logits - log_sums(logits)[:, None])[self.owners]
+        return logs
 
     def log_probabilities(self, position: int, symbols: IntArray) -> FloatArray:
         """The log-probability of each row's symbol at ``position``; 0 where that is MASK."""
         logits = self.runtime.logits(self.state, position)
         present = np.flatnonzero(symbols < logits.shape[1])
         owners = self.owners[present]
-        found = np.zeros(len(symbols))
-        found[present] = logits[owners, symbols[present]] - log_sums(logits)[owners]
-        return found
+        logs = np.zeros(len(symbols))
+        logs[present] = logits[owners, symbols[present]] - log_sums(logits)[owners]
+        return logs
 
     def read(self, position: int, symbols: IntArray) -> None:
         """Go on with each row's symbol."""
@@ -54,8 +54,8 @@ def log_sums(logits: Logits) -> FloatArray:
     """The logarithm of the sum of exponentials in each row."""
     most = logits.max(axis=1)
     sums = np.exp(logits - most[:, None]).sum(axis=1, dtype=np.float64)
-    found: FloatArray = most + np.log(sums)
-    return found
+    sums_of_logs: FloatArray = most + np.log(sums)
+    return sums_of_logs
 
 
 def present(runtime: Runtime[Any], symbols: IntArray) -> list[int]:

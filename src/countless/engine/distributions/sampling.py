@@ -51,16 +51,16 @@ def draw_rows(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, r
 
 def _drawn(runtimes: Runtimes, box: Box, every: Sequence[Axis], count: int, rng: np.random.Generator) -> DrawnRows:
     seed = int(rng.integers(2**31))
-    asked = with_axes(Box(box.filters), every)
-    trace = Trace(runtimes.hinted(asked), scattered=True)
+    listed = with_axes(Box(box.filters), every)
+    trace = Trace(runtimes.hinted(listed), scattered=True)
     if not box.filters:
-        trace = Trace(asked, power=1.0, scattered=True)
+        trace = Trace(listed, power=1.0, scattered=True)
     particles = max(LEAST, (PER_RARE_ROW if box.filters else PER_ROW) * count)
     rows = traced(runtimes.columns, trace, particles, seed)
     if box.texts and rows.masses.sum() > 0:
         rows = handful(rows, CONTEXTS, seed)
-        found = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
-        rows = replace(rows, masses=rows.masses * found.values)
+        text_chances = chances(runtimes, box.texts, rows.symbols, rows.masses, PARTICLES, None, seed)
+        rows = replace(rows, masses=rows.masses * text_chances.values)
     total = float(rows.masses.sum())
     if not total > 0:
         raise NoRowsError("no row that matches was found: the model assigns the condition zero probability")
@@ -77,5 +77,5 @@ def systematic(shares: FloatArray, count: int, rng: np.random.Generator) -> IntA
     """
     order = rng.permutation(len(shares))
     points = (np.arange(count) + rng.random()) / count * shares.sum()
-    places = np.minimum(np.searchsorted(np.cumsum(shares[order]), points, side="right"), len(shares) - 1)
-    return order[rng.permutation(places)]
+    drawn = np.minimum(np.searchsorted(np.cumsum(shares[order]), points, side="right"), len(shares) - 1)
+    return order[rng.permutation(drawn)]

@@ -101,7 +101,7 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
     samples = points.shape[1]
     if not path:
         return float(samples)
-    found = 0.0
+    total = 0.0
     first = runtime.order[0]
     state = runtime.advance(runtime.start(), np.zeros(1, dtype=np.int64), first, np.array([runtime.sizes[first]]))
     waiting = [_Prefixes(0, state, np.ones(1), States(box), np.arange(samples), np.zeros(samples, dtype=np.int64))]
@@ -112,7 +112,7 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
         masses, totals, in_range = _in_range(runtime.logits(now.state, position), now.states, step, size, skips)
         density = now.density * (in_range / totals)
         if now.place + 1 == len(path):
-            found += float(density[now.rows].sum())
+            total += float(density[now.rows].sum())
             continue
         symbols = choose(masses, in_range, points[now.place, now.samples], now.rows)
         if len(now.samples) == len(density):  # all have parted: nothing is left to share
@@ -134,7 +134,7 @@ def _walked(runtime: Runtime[State], box: Box, path: Path, points: FloatArray, s
             waiting.append(
                 _Prefixes(now.place + 1, state, density[parents], states, now.samples[mine], rows[mine] - begin)
             )
-    return found
+    return total
 
 
 def _in_range(
@@ -170,7 +170,7 @@ def choose(masses: Logits, totals: Logits, points: FloatArray, rows: IntArray) -
         part = slice(begin, begin + TOGETHER)
         symbols[part] = np.count_nonzero(edges[rows[part]] <= thresholds[part, None], axis=1)
     np.minimum(symbols, masses.shape[1] - 1, out=symbols)
-    for place in np.flatnonzero(masses[rows, symbols] <= 0):  # rounding went past the last with mass
-        row = rows[place]
-        symbols[place] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
+    for path in np.flatnonzero(masses[rows, symbols] <= 0):  # rounding went past the last with mass
+        row = rows[path]
+        symbols[path] = np.flatnonzero(masses[row] > 0)[-1] if totals[row] > 0 else 0
     return symbols

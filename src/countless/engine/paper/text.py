@@ -53,24 +53,24 @@ def progressive(
     """
     share = -(-samples // len(starts.nodes))
     every = np.repeat(np.arange(len(starts.nodes)), share)
-    found, rows = 0.0, 0
+    total, rows = 0.0, 0
     for first in range(0, len(every), PART):
-        mass, computed = _found(tree, machine, starts.some(every[first : first + PART]), rng)
-        found += mass / share
+        mass, computed = _mass(tree, machine, starts.some(every[first : first + PART]), rng)
+        total += mass / share
         rows += computed
-    return found, rows
+    return total, rows
 
 
-def _found(tree: Tree, machine: SymbolAutomaton, samples: Starts, rng: np.random.Generator) -> tuple[float, int]:
+def _mass(tree: Tree, machine: SymbolAutomaton, samples: Starts, rng: np.random.Generator) -> tuple[float, int]:
     """The mass that the samples find, and the rows that were computed."""
     nodes, masses, following = samples.nodes, samples.masses, samples.following
     positions = tree.positions[nodes]
     states = np.zeros(len(nodes), dtype=np.int64)
-    found = 0.0
+    mass = 0.0
     rows = 0
     for _ in range(machine.spec.length + 1):
         chances = following.astype(np.float64)
-        found += float(masses @ (chances * machine.ending[states]).sum(axis=1))
+        mass += float(masses @ (chances * machine.ending[states]).sum(axis=1))
         ways = chances[:, machine.symbols] * machine.weights[states]
         ways[positions >= machine.spec.length] = 0.0
         total = ways.sum(axis=1)
@@ -81,7 +81,7 @@ def _found(tree: Tree, machine: SymbolAutomaton, samples: Starts, rng: np.random
         masses = masses[alive] * total[alive]
         states, nodes, positions = machine.next[states[alive], columns], nodes[alive], positions[alive]
         done = machine.full[states]
-        found += float(masses[done].sum())
+        mass += float(masses[done].sum())
         rest = np.flatnonzero(~done)
         masses, states, nodes, columns = masses[rest], states[rest], nodes[rest], columns[rest]
         positions = positions[rest] + 1
@@ -91,15 +91,15 @@ def _found(tree: Tree, machine: SymbolAutomaton, samples: Starts, rng: np.random
         following = tree.extend(nodes, machine.symbols[columns])
         rows += len(rest)
         nodes = np.arange(first, first + len(rest))
-    return found, rows
+    return mass, rows
 
 
 def draw(chances: Weights | FloatArray, rng: np.random.Generator) -> IntArray:
     """One of each row's items, by its chance."""
     edges = chances.cumsum(axis=1)
     points = rng.random(len(edges)) * edges[:, -1]
-    found: IntArray = np.minimum((edges <= points[:, None]).sum(axis=1), edges.shape[1] - 1)
-    return found
+    items: IntArray = np.minimum((edges <= points[:, None]).sum(axis=1), edges.shape[1] - 1)
+    return items
 
 
 class _Letters:
@@ -117,8 +117,8 @@ class _Letters:
 
     def columns(self, symbols: IntArray, rng: np.random.Generator) -> IntArray:
         """A column for each symbol."""
-        found: IntArray = self._first[symbols]
+        columns_read: IntArray = self._first[symbols]
         for symbol, (columns, shares) in self._several.items():
-            here = symbols == symbol
-            found[here] = rng.choice(columns, size=int(here.sum()), p=shares)
-        return found
+            reads = symbols == symbol
+            columns_read[reads] = rng.choice(columns, size=int(reads.sum()), p=shares)
+        return columns_read

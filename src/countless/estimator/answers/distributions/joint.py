@@ -10,7 +10,7 @@ import numpy as np
 from countless.arrays import FloatArray, IntArray
 from countless.data.columns.schema import Schema
 from countless.data.evidence import Hits
-from countless.engine.distributions.joint import Axis, JointDistribution, spread
+from countless.engine.distributions.joint import Axis, JointDistribution, joint_masses
 from countless.engine.runtimes import Runtimes
 from countless.errors import UnsupportedQueryError
 from countless.estimator.answers.aggregates.group_fusion import GroupCounts, counts_of_hits, fused_counts, model_errors
@@ -126,7 +126,7 @@ def joint(
         raise UnsupportedQueryError("the columns have too many combinations of values: use fewer columns")
     if observed is not None and observed.decides:
         return observed.counted(region, total, axes)
-    found = joined(region, total, axes, spread(runtimes, region, axes, groups, seed))
+    found = joined(region, total, axes, joint_masses(runtimes, region, axes, groups, seed))
     return found if observed is None else observed.added_to(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from countless.data.columns.schema import Schema
-from countless.engine.distributions.marginals import spreads
+from countless.engine.distributions.marginals import marginal_masses
 from countless.engine.runtimes import Runtimes
 from countless.estimator.answers.distributions.distribution import BinsWanted, Distribution, distribution, wanted_bins
 from countless.estimator.answers.distributions.joint import ObservedGroups, axes_of, joined
@@ -36,8 +36,8 @@ def distributions(
     if observed is not None and observed.decides:
         joints = [observed.counted(region, total, [axis]) for axis in axes]
     else:
-        spread = zip(axes, spreads(runtimes, region, axes, seed), strict=True)
-        joints = [joined(region, total, [axis], found) for axis, found in spread]
+        marginals = zip(axes, marginal_masses(runtimes, region, axes, seed), strict=True)
+        joints = [joined(region, total, [axis], marginal) for axis, marginal in marginals]
         if observed is not None:
             joints = [observed.added_to(joint) for joint in joints]
     found = []
