@@ -25,16 +25,16 @@ class PaperScale:
     samples: tuple[int, ...]
     first_order_above: int
     ablation_samples: int  # of the studies of model size and of masking
-    ensembles: tuple[int, ...]  # how many orders the multi-order models of the table of likelihoods learn
-    ensemble: int  # and those of every other exhibit
-    hiddens: tuple[int, ...]
-    embeddings: tuple[int, ...]
-    maskings: tuple[str, ...]
     strings: int | None
-    text_network: str
-    text_epochs: int
-    text_queries: int
-    text_samples: int
+    text_network: str = "default"
+    text_epochs: int = 1
+    text_queries: int = 100
+    text_samples: int = 1_000
+    ensembles: tuple[int, ...] = (5, 10, 15)  # orders of the multi-order models in the table of likelihoods
+    ensemble: int = 10  # and in every other exhibit
+    hiddens: tuple[int, ...] = (16, 64, 256)
+    embeddings: tuple[int, ...] = (2, 8, 32)
+    maskings: tuple[str, ...] = ("uniform", "0.1", "0.3", "0.5", "0.7", "0.9")
     longer: tuple[tuple[str, int], ...] = ()  # data sets that take more epochs
 
     @property
@@ -56,8 +56,6 @@ class PaperScale:
         return range(self.orders if samples <= self.first_order_above else 1)
 
 
-PAPER_MASKINGS = ("uniform", "0.1", "0.3", "0.5", "0.7", "0.9")
-
 SCALES = {
     "smoke": PaperScale(
         name="smoke",
@@ -77,8 +75,6 @@ SCALES = {
         embeddings=(2, 8),
         maskings=("uniform", "0.5"),
         strings=2_000,
-        text_network="default",
-        text_epochs=1,
         text_queries=10,
         text_samples=20,
     ),
@@ -94,16 +90,7 @@ SCALES = {
         samples=(100, 1_000),
         first_order_above=1_000,
         ablation_samples=1_000,
-        ensembles=(5, 10, 15),
-        ensemble=10,
-        hiddens=(16, 64, 256),
-        embeddings=(2, 8, 32),
-        maskings=PAPER_MASKINGS,
         strings=200_000,
-        text_network="default",
-        text_epochs=1,
-        text_queries=100,
-        text_samples=1_000,
     ),
     "full": PaperScale(
         name="full",
@@ -117,16 +104,9 @@ SCALES = {
         samples=(100, 1_000, 10_000),
         first_order_above=10_000,
         ablation_samples=1_000,
-        ensembles=(5, 10, 15),
-        ensemble=10,
-        hiddens=(16, 64, 256),
-        embeddings=(2, 8, 32),
-        maskings=PAPER_MASKINGS,
         strings=None,
         text_network="paper",
         text_epochs=20,
-        text_queries=100,
-        text_samples=1_000,
         longer=(("kdd", 200),),
     ),
 }

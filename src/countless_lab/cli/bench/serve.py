@@ -26,7 +26,7 @@ from countless_lab.contests.service import PERCENTILES, LoadTestOptions, measure
     type=click.IntRange(1, 1_000),
     default=LoadTestOptions.clients,
     show_default=True,
-    help="Who ask at once.",
+    help="Number of concurrent clients.",
 )
 @click.option("--seconds", type=Duration(), default="10s", show_default=True, help="How long they ask.")
 @count_option("--clauses", LoadTestOptions.clauses, "How many different questions there are.")
