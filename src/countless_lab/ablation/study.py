@@ -58,7 +58,7 @@ def agreement(trials: Sequence[Record]) -> list[Record]:
             if trial["table"] == table:
                 spreads.setdefault(trial["seconds"], {})[trial["idea"]] = trial["spread"]
         lengths = sorted(spreads)
-        for short, long in ((a, b) for place, a in enumerate(lengths) for b in lengths[place + 1 :]):
+        for short, long in ((a, b) for index, a in enumerate(lengths) for b in lengths[index + 1 :]):
             both = [idea for idea in spreads[short] if idea in spreads[long]]
             if len(both) >= FEWEST:
                 pair = [[spreads[length][idea] for idea in both] for length in (short, long)]

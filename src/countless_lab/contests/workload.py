@@ -108,7 +108,7 @@ def _quantiles(found: Sequence[Found], model: str, questions: str) -> dict[str, 
 
 def _quantiles_of(errors: Any) -> dict[str, float]:
     mean = {"geometric_mean": float(np.exp(np.mean(np.log(errors))))}
-    return mean | {name: float(np.percentile(errors, place)) for name, place in QUANTILES.items()}
+    return mean | {name: float(np.percentile(errors, percent)) for name, percent in QUANTILES.items()}
 
 
 def _mixed(seed: int, number: int) -> int:

@@ -47,10 +47,10 @@ def draw(found: Diagnosis) -> dict[str, bytes]:
 
 
 def _groups(axes: Axes, groups: Sequence[Group], label: str) -> None:
-    places = range(len(groups))
+    xs = range(len(groups))
     for name, shade in SHADES.items():
-        axes.plot(places, [group.q_error[name] for group in groups], "o-", color=shade, ms=4, lw=1.3, label=name)
-    axes.set_xticks(places, [_short_label(group.label) for group in groups], fontsize=8)
+        axes.plot(xs, [group.q_error[name] for group in groups], "o-", color=shade, ms=4, lw=1.3, label=name)
+    axes.set_xticks(xs, [_short_label(group.label) for group in groups], fontsize=8)
     log_scale(axes, [error for group in groups for error in (1.0, *group.q_error.values())])
     axes.set_xlabel(label, fontsize=9)
     axes.set_ylabel("q-error", fontsize=9)
@@ -78,13 +78,13 @@ def _suspects(axes: Axes, suspects: Sequence[Suspect], label: str) -> None:
         axes.set_axis_off()
         return
     shown = suspects[:BARS]
-    places = [-place for place in range(len(shown))]
+    heights = [-rank for rank in range(len(shown))]
     excesses = [item.excess for item in shown]
-    axes.barh(places, excesses, color=[RED if item.stands_out else GREY for item in shown], height=0.65)
+    axes.barh(heights, excesses, color=[RED if item.stands_out else GREY for item in shown], height=0.65)
     axes.errorbar(
-        excesses, places, xerr=[SURE * item.standard_error for item in shown], fmt="none", ecolor="#333333", lw=0.8
+        excesses, heights, xerr=[SURE * item.standard_error for item in shown], fmt="none", ecolor="#333333", lw=0.8
     )
-    axes.set_yticks(places, [_clipped(" + ".join(item.columns)) for item in shown], fontsize=7, parse_math=False)
+    axes.set_yticks(heights, [_clipped(" + ".join(item.columns)) for item in shown], fontsize=7, parse_math=False)
     axes.axvline(0.0, color="#888888", lw=0.8)
     axes.set_xlabel("excess of |ln q-error|, with two standard errors", fontsize=9)
 

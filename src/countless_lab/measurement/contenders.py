@@ -85,5 +85,5 @@ def one_thread() -> Any:
     return threadpool_limits(limits=1)
 
 
-def _percentile(values: Sequence[float], place: float) -> float:
-    return float(np.percentile(values, place))
+def _percentile(values: Sequence[float], percent: float) -> float:
+    return float(np.percentile(values, percent))

@@ -83,16 +83,16 @@ def column_holes(source: Source, schema: Schema, count: int, seed: int) -> list[
     rng = np.random.default_rng(seed)
     edges = np.concatenate([[0], np.cumsum(schema.groups)])
     groups = [range(begin, end) for begin, end in pairwise(edges[: len(schema.coded) + 1].tolist())]
-    inner = [place for place in range(1, len(groups) - 1) if len(groups[place]) == 1]
+    inner = [column for column in range(1, len(groups) - 1) if len(groups[column]) == 1]
     if not inner:
         raise DataError("completion needs a table with at least three columns: give a wider one")
-    column_holes_drawn = []
+    holes = []
     for codes in _sample(source, schema, count, seed).matrix():
         target = int(rng.choice(inner))
         known = set(np.flatnonzero(rng.random(len(groups)) < KNOWN).tolist()) - {target}
-        positions = frozenset(position for place in known for position in groups[place])
-        column_holes_drawn.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[target][0]))
-    return column_holes_drawn
+        positions = frozenset(position for column in known for position in groups[column])
+        holes.append(ColumnHole(np.asarray(codes, dtype=np.int64), positions, groups[target][0]))
+    return holes
 
 
 def text_holes(source: Source, schema: Schema, count: int, seed: int) -> list[TextHole]:
@@ -158,15 +158,15 @@ def fill_text(runtime: TextRuntime, hole: TextHole, samples: int, skips: bool, r
         nodes, following, weights = np.array([hole.start]), tree.roots[[hole.start]], np.zeros(1)
     else:
         nodes, following, weights, passes = _prefixes(tree, hole.start, letters, samples, rng)
-    for place, symbol in enumerate(hole.symbols.tolist()):
-        if place == hole.target:
+    for index, symbol in enumerate(hole.symbols.tolist()):
+        if index == hole.target:
             weights = (weights[:, None] + np.log(np.maximum(following[:, :letters], TINY))).ravel()
             best = np.argsort(-weights, kind="stable")[: max(letters, samples)]  # of every prefix with every letter
             weights, parents, chosen = weights[best], nodes[best // letters], best % letters
         else:
             weights = weights + np.log(np.maximum(following[:, symbol], TINY))
             parents, chosen = nodes, np.full(len(nodes), symbol)
-        if place == hole.target:
+        if index == hole.target:
             hidden = chosen
         nodes = tree.size + np.arange(len(chosen))
         following = tree.extend(parents, chosen)

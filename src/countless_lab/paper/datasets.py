@@ -72,38 +72,38 @@ class PaperData:
         """The published name of the file."""
         return self.files[0].replace("*", "")
 
-    def locate(self, place: str | os.PathLike[str] | None = None) -> Path:
-        """The file: ``place`` itself, or in that folder; by default in the one that COUNTLESS_DATA names, or here."""
-        return self._find(Path(place if place is not None else os.environ.get(FOLDER) or ".").expanduser())
+    def locate(self, location: str | os.PathLike[str] | None = None) -> Path:
+        """The file: ``location`` or one in that folder; by default in the folder that COUNTLESS_DATA names, or here."""
+        return self._find(Path(location if location is not None else os.environ.get(FOLDER) or ".").expanduser())
 
-    def open(self, place: str | os.PathLike[str] | None = None, *, check_rows: bool = True) -> Source:
+    def open(self, location: str | os.PathLike[str] | None = None, *, check_rows: bool = True) -> Source:
         """The kept columns of the file, as it was downloaded.
 
         To count the rows takes a scan of the file, once in a process. A number that is not the paper's is an error
         where the file never changes, and otherwise a notice, which is logged as a warning too.
         """
-        path = self.locate(place)
+        path = self.locate(location)
         status = path.stat()
         select, notice = _selection(self, path.resolve(), check_rows, status.st_size, status.st_mtime_ns)
         return Source.of_select(select, path, self.advice, notice)
 
-    def _find(self, place: Path) -> Path:
-        """The file, if ``place`` is a folder that holds it under a published name, or the file itself."""
-        if place.is_file():
-            return place
-        there = sorted(place.iterdir()) if place.is_dir() else []
+    def _find(self, location: Path) -> Path:
+        """The file, if ``location`` is a folder that holds it under a published name, or the file itself."""
+        if location.is_file():
+            return location
+        files = sorted(location.iterdir()) if location.is_dir() else []
         for pattern in (*self.files, *(f"{name}.gz" for name in self.files)):
-            matching = _named(there, pattern)
+            matching = _named(files, pattern)
             if len(matching) > 1:
                 names = ", ".join(path.name for path in matching)
-                raise SourceError(f"{place} holds several files of the {self.name} data: keep one of {names} there")
+                raise SourceError(f"{location} holds several files of the {self.name} data: keep one of {names} there")
             if matching:
                 return matching[0]
         for archive in self.archives:
-            if packed := _named(there, archive):
+            if packed := _named(files, archive):
                 raise SourceError(f"{packed[0]} is packed: unzip it there, so that {self.file} stands beside it")
         raise SourceError(
-            f"no {self.name} data: download {self.file} from {self.url} into {place.absolute()}, "
+            f"no {self.name} data: download {self.file} from {self.url} into {location.absolute()}, "
             f"or name its folder by {FOLDER}"
         )
 

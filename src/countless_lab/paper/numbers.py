@@ -22,7 +22,7 @@ def quantiles(errors: Sequence[float]) -> dict[str, float]:
     >>> quantiles([1.0, 2.0, 3.0])
     {'p50': 2.0, 'p99': 2.98, 'max': 3.0}
     """
-    return {name: _rounded(float(np.percentile(errors, place))) for name, place in METRICS.items()}
+    return {name: _rounded(float(np.percentile(errors, percentile))) for name, percentile in METRICS.items()}
 
 
 def summarized(answers: Record) -> dict[str, float]:
@@ -56,8 +56,8 @@ def bootstrapped(errors: Sequence[float]) -> dict[str, Record]:
     drawn = np.random.default_rng(BOOTSTRAP_SEED).choice(np.asarray(errors), (RESAMPLES, len(errors)))
     means = quantiles(errors)
     return {
-        name: {"mean": means[name], "deviation": _rounded(float(np.std(np.percentile(drawn, place, axis=1))))}
-        for name, place in METRICS.items()
+        name: {"mean": means[name], "deviation": _rounded(float(np.std(np.percentile(drawn, percentile, axis=1))))}
+        for name, percentile in METRICS.items()
     }
 
 

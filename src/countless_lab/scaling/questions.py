@@ -88,10 +88,10 @@ def draw_questions(source: Source, per_kind: int, seed: int) -> ScaleQuestions:
     for kind, conditions in GROUP_KINDS.items():
         drawn = [where for where, own in counts if own in conditions]
         made = []
-        for place in rng.permutation(len(drawn)).tolist():
-            free = [name for name in keys if name not in asked_columns(drawn[place])]
+        for index in rng.permutation(len(drawn)).tolist():
+            free = [name for name in keys if name not in asked_columns(drawn[index])]
             if free:
-                made.append(GroupQuestion(str(rng.choice(free)), drawn[place], kind))
+                made.append(GroupQuestion(str(rng.choice(free)), drawn[index], kind))
         groups += made[:per_kind]
     return ScaleQuestions(counts, groups, [column.name for column in columns if column.is_text])
 

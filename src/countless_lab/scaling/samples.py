@@ -23,7 +23,7 @@ def draw_sample(table: Path, rows: int, out: Path) -> None:
     source = Source.open(table)
     names = [name for name, _ in source.columns()]
     with source.sample_table(rows, SAMPLE_SEED, names, source.count()) as sample:
-        order = ", ".join(str(place) for place in range(len(names), 0, -1))
+        order = ", ".join(str(column) for column in range(len(names), 0, -1))
         options = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 6"
         select = f"SELECT * FROM {sample.table} ORDER BY {order}"
         write_whole(out, lambda path: source.run(f"COPY ({select}) TO {quote_path(path)} ({options})"))

@@ -147,7 +147,10 @@ def accuracy_sheet(runs: dict[str, list[Run]], workload: str) -> Sheet:
                 name,
                 "Countless",
                 *(_fits(table_runs, (workload, "q_error", quantile), factor) for quantile in QUANTILES),
-                *(_fits(table_runs, f"{workload}.q_error_10_rows.{place}", factor) for place in ("p95", "p99")),
+                *(
+                    _fits(table_runs, f"{workload}.q_error_10_rows.{percentile}", factor)
+                    for percentile in ("p95", "p99")
+                ),
                 _fits(table_runs, f"{workload}.coverage", _percent),
                 _fits(table_runs, f"{workload}.width", factor),
                 _nearer(table_runs[0], workload),
@@ -235,8 +238,8 @@ def history_sheet(title: str, runs: dict[str, list[Run]]) -> Sheet:
                     f"{run['date']} {run['commit'] or ''}",
                     _fits(alone, "seconds", _whole),
                     _fits(alone, "bytes", lambda value: size(int(value))),
-                    *(_fits(alone, f"paper.q_error.{place}", factor) for place in ("p50", "p95", "p99")),
-                    *(_fits(alone, f"people.q_error.{place}", factor) for place in ("p50", "p95", "p99")),
+                    *(_fits(alone, f"paper.q_error.{quantile}", factor) for quantile in ("p50", "p95", "p99")),
+                    *(_fits(alone, f"people.q_error.{quantile}", factor) for quantile in ("p50", "p95", "p99")),
                     _fits(alone, "people.coverage", _percent),
                     _fits(alone, "people.latency_ms.p50", _ms),
                     _shown(_at(alone, "rate.alone"), _whole),

@@ -9,7 +9,7 @@ from countless.cli.terminal.display import plural
 from countless_lab.paper.exhibits import EXHIBITS
 from countless_lab.paper.scale import SCALES, PaperScale
 
-SUMMARIES = {name: f"{exhibit.place}: {exhibit.title.lower()}." for name, exhibit in EXHIBITS.items()} | {
+SUMMARIES = {name: f"{exhibit.in_paper}: {exhibit.title.lower()}." for name, exhibit in EXHIBITS.items()} | {
     "all": "All of them, and each table gets those that fit it."
 }
 COMMANDS = {**SUMMARIES, "report": "One HTML page of all exhibits, beside the paper's figures."}

@@ -31,7 +31,7 @@ class Additions(Exhibit):
     """The paper's sampler and ours on one model, then with counts, look-ahead and evidence rows."""
 
     name = "additions"
-    place = "Beside Figure 5"
+    in_paper = "Beside Figure 5"
     title = "What our additions do"
 
     def cells(self, study: Study) -> list[Cell]:
@@ -90,13 +90,13 @@ class Additions(Exhibit):
         for line, (one, metric) in zip(grid, rows, strict=True):
             drawn = [1.0]
             for axes, samples in zip(line, budgets, strict=True):
-                for place, (step, (_, shade)) in enumerate(STEPS.items()):
+                for x, (step, (_, shade)) in enumerate(STEPS.items()):
                     result = find(one, samples=samples, step=step)
                     if result is not None:
                         mean = result[metric]["mean"]
-                        axes.bar(place, mean, 0.75, color=shade)
+                        axes.bar(x, mean, 0.75, color=shade)
                         axes.annotate(
-                            number(mean), (place, mean), (0, 2), textcoords="offset points", ha="center", fontsize=7
+                            number(mean), (x, mean), (0, 2), textcoords="offset points", ha="center", fontsize=7
                         )
                         drawn.append(1.2 * mean)
                 axes.set_xticks([])

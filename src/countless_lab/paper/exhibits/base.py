@@ -39,7 +39,7 @@ class Results(Protocol):
 
 
 class Exhibit(ABC):
-    """A table or figure of the paper. ``place`` says which, ``title`` what it shows.
+    """A table or figure of the paper. ``in_paper`` says which, ``title`` what it shows.
 
     Facts are plain data about one data set: ``data``, ``settings``, the cells that are ``missing``, and ``results``, a
     list of records with a key or two and what was measured. What is not there is absent or None. The name of the data
@@ -47,7 +47,7 @@ class Exhibit(ABC):
     """
 
     name: ClassVar[str]
-    place: ClassVar[str]
+    in_paper: ClassVar[str]
     title: ClassVar[str]
     text: ClassVar[bool] = False
 
@@ -91,7 +91,7 @@ class Exhibit(ABC):
 
     def markdown(self, tables: Sequence[Record]) -> str:
         """The tables in Markdown, over all data sets."""
-        parts = [f"# {self.title} ({self.place} of the paper)", *(sheet.markdown() for sheet in self.sheets(tables))]
+        parts = [f"# {self.title} ({self.in_paper} of the paper)", *(sheet.markdown() for sheet in self.sheets(tables))]
         return "\n\n".join([*parts, *_gaps(tables)]) + "\n"
 
 

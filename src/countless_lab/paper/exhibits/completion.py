@@ -27,7 +27,7 @@ class Completion(Exhibit):
     """A hidden value of a column, where a random half of the others is known."""
 
     name = "completion"
-    place = "The section on applications"
+    in_paper = "The section on applications"
     title = "Filling in a hidden value"
     holes = f"Of the other columns of a row, each is known with probability {KNOWN:g}."
 
@@ -73,9 +73,9 @@ class Completion(Exhibit):
     def draw_all(self, tables: Sequence[Record], figure: Figure) -> None:
         line = panels(figure, 1, len(tables), (3.6, 2.4), 0.0)[0]
         for axes, table in zip(line, tables, strict=True):
-            for place, record in enumerate(table["results"]):
-                axes.bar(place, 100 * record["accuracy"], 0.7, color=color(record["method"]))
-                top = (place, 100 * record["accuracy"])
+            for x, record in enumerate(table["results"]):
+                axes.bar(x, 100 * record["accuracy"], 0.7, color=color(record["method"]))
+                top = (x, 100 * record["accuracy"])
                 percent = f"{100 * record['accuracy']:.0f}%"
                 axes.annotate(percent, top, (0, 2), textcoords="offset points", ha="center", fontsize=8)
             labels = [_label(record["method"], record["samples"]).replace(", ", "\n") for record in table["results"]]

@@ -21,7 +21,7 @@ class LikelihoodExhibit(Exhibit):
     """Bits per row of rows held out, with nothing masked."""
 
     name = "likelihoods"
-    place = "Table 3"
+    in_paper = "Table 3"
     title = "Negative log-likelihoods by training scheme"
 
     def cells(self, study: Study) -> list[Cell]:
@@ -59,11 +59,11 @@ class LikelihoodExhibit(Exhibit):
         line = panels(figure, 1, len(tables), (2.5, 2.8), 0.0)[0]
         for axes, table in zip(line, tables, strict=True):
             results = table["results"]
-            for place, record in enumerate(results):
+            for x, record in enumerate(results):
                 bits = record["bits"]
-                axes.plot([place] * len(bits["values"]), bits["values"], ".", color="#999999", markersize=5)
+                axes.plot([x] * len(bits["values"]), bits["values"], ".", color="#999999", markersize=5)
                 axes.errorbar(
-                    place, bits["mean"], bits["deviation"], color=_color(record["model"]), marker="o", capsize=4, ms=6
+                    x, bits["mean"], bits["deviation"], color=_color(record["model"]), marker="o", capsize=4, ms=6
                 )
             labels = [model_label(record["model"]).replace("Random input", "Input") for record in results]
             axes.set_xticks(range(len(results)), labels, rotation=35, ha="right", rotation_mode="anchor", fontsize=8)

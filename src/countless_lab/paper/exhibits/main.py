@@ -25,7 +25,7 @@ class Main(Exhibit):
     """The paper's four methods, and particles on the same masked models."""
 
     name = "main"
-    place = "Figure 5 and Table 5"
+    in_paper = "Figure 5 and Table 5"
     title = "Errors of every method by samples"
 
     def cells(self, study: Study) -> list[Cell]:
@@ -132,12 +132,12 @@ def _panel(axes: Axes, table: Record, samples: int, metric: str) -> list[float]:
         if (field := _measured(table, samples, method, metric)) is not None
     }
     most = max((len(sorted_errors) for sorted_errors in errors.values()), default=1)
-    for place, (method, sorted_errors) in enumerate(errors.items()):
+    for slot, (method, sorted_errors) in enumerate(errors.items()):
         # Under a single order the methods stand side by side, so that none hides another.
-        aside = 0.7 * (place / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
-        places = [1 + aside + rank for rank in range(len(sorted_errors))]
+        aside = 0.7 * (slot / (len(errors) - 1) - 0.5) if most == 1 and len(errors) > 1 else 0.0
+        ranks = [1 + aside + rank for rank in range(len(sorted_errors))]
         axes.plot(
-            places,
+            ranks,
             sorted_errors,
             color=color(method),
             marker=marker(method),

@@ -22,7 +22,7 @@ class Maskings(Exhibit):
     """Errors by the scheme of masking, in the table's own order."""
 
     name = "maskings"
-    place = "Figure 7"
+    in_paper = "Figure 7"
     title = "Errors by masking scheme"
 
     def cells(self, study: Study) -> list[Cell]:
@@ -64,12 +64,12 @@ class Maskings(Exhibit):
                     record["masking"]: record["max"] for record in table["results"] if record["method"] == method
                 }
                 for fixed in (True, False):  # a line through the probabilities; the others are not on their scale
-                    places = [
+                    indices = [
                         n for n, scheme in enumerate(schemes) if scheme in largest and scheme[0].isdigit() == fixed
                     ]
-                    errors = [largest[schemes[place]] for place in places]
+                    errors = [largest[schemes[index]] for index in indices]
                     axes.plot(
-                        places,
+                        indices,
                         errors,
                         color=color(method),
                         marker=marker(method),

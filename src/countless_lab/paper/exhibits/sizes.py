@@ -25,7 +25,7 @@ class Sizes(Exhibit):
     """Errors by hidden units and embedding size, in the table's own order."""
 
     name = "sizes"
-    place = "Figure 6"
+    in_paper = "Figure 6"
     title = "Errors by model size"
 
     def cells(self, study: Study) -> list[Cell]:

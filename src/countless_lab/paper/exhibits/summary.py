@@ -27,7 +27,7 @@ class Summary(Exhibit):
     """Forward passes for a single-digit error at p99, from the cells of the main exhibit."""
 
     name = "summary"
-    place = "Figure 1"
+    in_paper = "Figure 1"
     title = "Forward passes for a single-digit error at the 99th percentile"
 
     def cells(self, study: Study) -> list[Cell]:
@@ -53,7 +53,7 @@ class Summary(Exhibit):
             fields = [find(table, method=method) for method in methods]
             passes = [None if field is None else field["passes"] for field in fields]
             usable = [
-                place for place, field in enumerate(fields) if field is not None and field["bound"] != "more than"
+                index for index, field in enumerate(fields) if field is not None and field["bound"] != "more than"
             ]
             rows.append((table["data"]["name"], *best(passes, [_text(field) for field in fields], usable)))
         notes = (
@@ -68,12 +68,12 @@ class Summary(Exhibit):
         axes = panels(figure, 1, 1, (max(6.0, 0.8 + 0.5 * len(tables) * (len(methods) + 1)), 3.3), 0.7)[0][0]
         width = 0.86 / len(methods)
         drawn = []
-        for place, method in enumerate(methods):
+        for slot, method in enumerate(methods):
             for group, table in enumerate(tables):
                 result = find(table, method=method)
                 if result is None:
                     continue
-                x = group + (place - (len(methods) - 1) / 2) * width
+                x = group + (slot - (len(methods) - 1) / 2) * width
                 open_ended = result["bound"] == "more than"
                 bar = axes.bar(x, result["passes"], width * 0.9, color=color(method))
                 if open_ended:

@@ -24,7 +24,7 @@ class TextExhibit(Exhibit):
     """Errors on random pieces of 3 to 5 characters, with bootstrap deviations."""
 
     name = "text"
-    place = "Table 4"
+    in_paper = "Table 4"
     title = "Pattern matching in text"
     text = True
 
@@ -72,9 +72,9 @@ class TextExhibit(Exhibit):
             results = table["results"]
             width = 0.84 / len(results)
             drawn = [1.0]
-            for place, record in enumerate(results):
+            for slot, record in enumerate(results):
                 for group, metric in enumerate(reversed(ROWS)):
-                    x = group + (place - (len(results) - 1) / 2) * width
+                    x = group + (slot - (len(results) - 1) / 2) * width
                     mean, deviation = record[metric]["mean"], record[metric]["deviation"]
                     method = record["method"]
                     axes.bar(x, mean, width * 0.9, color=color(method))

@@ -56,7 +56,7 @@ def _head(gathered: Gathered) -> str:
     tables = "; ".join(f"{name} ({described(name)})" for name in names)
     links = [("findings", "Findings"), *((name, EXHIBITS[name].title) for name in gathered)]
     links += [("differences", "What differs"), ("commands", "Commands")]
-    items = "".join(f'<li><a href="#{escape(place)}">{escape(text)}</a></li>' for place, text in links)
+    items = "".join(f'<li><a href="#{escape(anchor)}">{escape(text)}</a></li>' for anchor, text in links)
     scales = ", ".join(dict.fromkeys(table["settings"]["scale"] for table in every_table))
     return (
         f"<h1>{escape(TITLE)}</h1>\n<p>The experiments of "
@@ -127,7 +127,7 @@ def _exhibit(exhibit: Exhibit, tables: Sequence[Record]) -> str:
     return "\n".join(
         [
             f'<h2 id="{escape(exhibit.name)}">{escape(exhibit.title)}</h2>',
-            f'<p class="soft">{escape(exhibit.place)} of the paper.</p>',
+            f'<p class="soft">{escape(exhibit.in_paper)} of the paper.</p>',
             f'<div class="box plot">{inline(drawn.decode(), exhibit.name, exhibit.title)}</div>',
             *map(table, sheets),
             *(f'<p class="note">{escape(note)}</p>' for note in gaps),
@@ -158,10 +158,10 @@ def _machine(table: Record) -> str:
 
 def table(sheet: Sheet) -> str:
     """A sheet as an HTML table, in a box of its own."""
-    heads = "".join(_cell("th", heading, place < sheet.labels) for place, heading in enumerate(sheet.headings))
+    heads = "".join(_cell("th", heading, index < sheet.labels) for index, heading in enumerate(sheet.headings))
     rows = "".join(
         "<tr>"
-        + "".join(_cell("td", field or ABSENT, place < sheet.labels) for place, field in enumerate(row))
+        + "".join(_cell("td", field or ABSENT, index < sheet.labels) for index, field in enumerate(row))
         + "</tr>"
         for row in sheet.rows
     )
