@@ -21,10 +21,14 @@ Report = dict[str, Any]
 
 def write_figures(report: Report, page: Path, picture: Path) -> None:
     """Put the figures, and the picture if there is one, into the place that the page has for them."""
-    figures = figures_text(report)
-    if picture.is_file():
-        shown = "![Milliseconds and megabytes against the rows of the table, a line for each method]({})"
-        figures += "\n\n" + shown.format(os.path.relpath(picture, page.parent))
+
+    def figures() -> str:
+        parts = [figures_text(report)]
+        if picture.is_file():
+            title = "Milliseconds and megabytes against the rows of the table, a line for each method"
+            parts.append(f"![{title}]({os.path.relpath(picture, page.parent)})")
+        return "\n\n".join(parts)
+
     replace_figures(page, BEGIN, END, figures)
 
 

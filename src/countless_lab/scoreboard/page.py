@@ -57,16 +57,16 @@ def _whole_runs(results: Path, runs: dict[str, list[Run]], page: Path) -> list[s
 
 def write_readme(results: Path, readme: Path) -> None:
     """Renew the table of figures in a README."""
-    replace_figures(readme, BEGIN, END, readme_table(results))
+    replace_figures(readme, BEGIN, END, lambda: readme_table(results))
 
 
-def replace_figures(page: Path, begin: str, end: str, figures: str) -> None:
-    """Put figures between two lines of a page."""
+def replace_figures(page: Path, begin: str, end: str, make: Callable[[], str]) -> None:
+    """Put the figures that ``make`` returns between two lines of a page."""
     text = page.read_text(encoding="utf-8")
     if begin not in text or end not in text:
         raise DataError(f"{page} has no place for the figures: put the lines {begin} and {end} where they belong")
     before, rest = text.split(begin, 1)
-    write_bytes(page, f"{before}{begin}\n{figures}\n{end}{rest.split(end, 1)[1]}".encode())
+    write_bytes(page, f"{before}{begin}\n{make()}\n{end}{rest.split(end, 1)[1]}".encode())
 
 
 def readme_table(results: Path) -> str:
